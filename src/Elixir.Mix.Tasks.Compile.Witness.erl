@@ -36,7 +36,7 @@ run(_) ->
     Project = 'Elixir.Mix.Project',
     Given = proplists:get_value(witness, Project:config(), []),
     Files = filelib:wildcard(filename:join(binary_to_list(Project:compile_path()), "*.beam")),
-    case results(Files, maps:from_list(Given)) of
+    case weave_all(Files, maps:from_list(Given)) of
         {error, Texts} ->
             Shell = shell(),
             [Shell:error(Text) || {_, Text} <- Texts],
@@ -53,7 +53,7 @@ shell() ->
     Mix:shell().
 
 %% The number of woven modules, or the first error. An error in a specification is the same for each file.
-results(Files, Options) ->
+weave_all(Files, Options) ->
     lists:foldl(fun(_, {error, _} = Error) -> Error;
                    (File, Count) ->
                        case witness_inline_object:weave(File, Options) of
@@ -64,14 +64,14 @@ results(Files, Options) ->
                 end, 0, Files).
 
 texts(_, {compile, Errors}) ->
-    [{list_to_binary(File), text([File, place(Place), ": ", Module:format_error(Reason)])}
+    [{list_to_binary(File), text([File, format_place(Place), ": ", Module:format_error(Reason)])}
      || {File, Found} <- Errors, {Place, Module, Reason} <- Found];
 texts(File, {weave, Reason}) -> [{list_to_binary(File), text([File, ": ", witness_weave:format_error(Reason)])}];
 texts(_, {write, File, Reason}) -> [{list_to_binary(File), text([File, ": ", file:format_error(Reason)])}].
 
-place(none) -> "";
-place({Line, Column}) -> io_lib:format(":~b:~b", [Line, Column]);
-place(Line) -> io_lib:format(":~b", [Line]).
+format_place(none) -> "";
+format_place({Line, Column}) -> io_lib:format(":~b:~b", [Line, Column]);
+format_place(Line) -> io_lib:format(":~b", [Line]).
 
 text(Text) -> unicode:characters_to_binary(Text).
 

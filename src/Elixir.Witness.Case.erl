@@ -75,7 +75,7 @@ reports only that.
 'MACRO-__using__'(Caller, Options) ->
     Environment = elixir_env,
     #{module := Module} = Environment:to_caller(Caller),
-    {Async, Others} = async(Options),
+    {Async, Others} = split_async(Options),
     Modules = 'Elixir.Module',
     Use = [{use, [{context, ?MODULE}, {imports, [{1, 'Elixir.Kernel'}, {2, 'Elixir.Kernel'}]}], [?EXUNIT_CASE, Async]}
            || not Modules:'has_attribute?'(Module, ex_unit_tests)],
@@ -84,9 +84,9 @@ reports only that.
     Setup = {{'.', [], ['Elixir.ExUnit.Callbacks', setup]}, [], [{?MODULE, '__watch__'}]},
     {'__block__', [], Use ++ [Tag, Setup]}.
 
-async(Options) when is_list(Options) ->
+split_async(Options) when is_list(Options) ->
     lists:partition(fun(Option) -> is_tuple(Option) andalso element(1, Option) =:= async end, Options);
-async(Options) -> {[], Options}.
+split_async(Options) -> {[], Options}.
 
 %% ExUnit calls it in the process of the test. The parent of that process lives as long as the module's tests, and owns the run.
 -doc false.
@@ -99,7 +99,7 @@ async(Options) -> {[], Options}.
             {ok, Supervisor} = ExUnit:fetch_test_supervisor(),
             {parent, Owner} = process_info(self(), parent),
             Given = #{base => filename:dirname(File), owner => Owner},
-            {Specs, Others} = specs(maps:merge(Given, Options)),
+            {Specs, Others} = split_specs(maps:merge(Given, Options)),
             case witness_test:watch(Specs, [self(), Supervisor], Others) of
                 {ok, Watch} ->
                     Callbacks:on_exit(fun() -> assert(witness_test:finish(Watch)) end),
@@ -121,7 +121,7 @@ to_map(Options) when is_list(Options) ->
     end;
 to_map(Spec) -> #{specs => Spec}.
 
-specs(Options) -> {maps:get(specs, Options, []), maps:remove(specs, Options)}.
+split_specs(Options) -> {maps:get(specs, Options, []), maps:remove(specs, Options)}.
 
 -doc "`check/3` without options.".
 -spec check(witness_test:specs(), fun(() -> Result)) -> Result.

@@ -24,10 +24,16 @@ loaded, to the event `[witness, verdict]` (`m:witness_run_telemetry`).
 
 -export([start/1, await_started/2, await/2, stop/1, verdicts/1, info/1, subscribe/1, replace/2, format_error/1]).
 
--export_type([run/0, verdict/0, source/0, summary/0, warning/0]).
+-export_type([run/0, verdict/0, source/0, summary/0, warning/0, error/0]).
 
 -doc "A run.".
 -type run() :: pid().
+
+-doc """
+An error of a function of Witness: a module of Witness, and a reason that its function `format_error/1` makes text. The module that
+finds the error is the one that explains it.
+""".
+-type error() :: {module(), Reason :: term()}.
 
 -doc """
 The verdict of a monitor, or of one of its slices. `spec` is `file:line`, or the monitor's module;
@@ -96,7 +102,7 @@ Starts a system under observation, or checks a log of what a system did.
 
 | Option | Value | Default |
 |---|---|---|
-| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}`; or a recording, `{log, {recording, Folder}}`, or a replay of one, `{log, {replay, Options}}` (`t:witness_run_replay:options/0`) | |
+| `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}`; or a recording, `{log, {recording, Folder}}`, or a replay of one, `{log, {replay, Options}}` (`t:witness_run_replay:options/0`) | required |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree`; for an application `node` |
 | `applications` | applications that are started under observation before the function is called, with all that they need: the scope is `node` then | `[]` |
 | `specs` | specification files (`.hml`) | `[]` |
@@ -128,6 +134,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `log_file` | a file to which everything that is traced is written, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, with the limits of all its processes together. A process that ran before has no parent in a log, so a `group` reads more in the run than in its log | none |
 | `replaceable` | whether to gather everything, so that `replace/2` takes any specifications (over `native` except new groups); otherwise it takes only those that need no more than the first ones | `false` |
 | `history` | whether the summary has the `history` of the run: which process spawned which, and the progress of the run over time (`t:witness_run_history:history/0`) | `false` |
+| `owner` | the process of this node with which the run ends | the caller |
 | `group_leader` | of the system's first process | the caller's |
 | `unobserved` | processes that scope `node` leaves out | `[]` |
 
@@ -146,7 +153,6 @@ processes of the system that start in such a module are monitored, whichever pro
   monitor that never returns stops that process.
 - A module belongs to one run at a time. Such runs do not support groups, `per` without `with`, `log_file`, `replaceable`,
   `replace/2`, and systems that run already.
-  such runs, and neither is what runs already.
 - If the original code of a module is still in use at the end, the woven code stays until it is not, and the summary says so.
   The woven code observes nothing any more.
 
@@ -215,33 +221,47 @@ this account has not made on this machine is replayed with the option `trust` on
 
 ## Errors
 
-Every user error is `{error, Reason}`; `format_error/1` makes it text for people. See
-`m:witness_options`. Nothing has been started then.
+Every user error is `{error, {Module, Reason}}`; `format_error/1` makes `{Module, Reason}` text for people. Nothing has been started
+then.
+
+| Error | See |
+|---|---|
+| `{witness_option, Reason}` | an unknown or ill-typed option, or one that is missing: `t:witness_option:reason/0` |
+| `{witness_options, Reason}` | options that do not fit each other or the system: `m:witness_options` |
+| `{witness_spec, Diagnostics}` | a specification with errors: `t:witness_spec:diagnostic/0` |
+| `{witness_monitor, Reason}` | a module that is no monitor: `t:witness_monitor:reason/0` |
+| `{witness_run_application, Reason}` | an application that cannot be run, or did not start: `t:witness_run_application:reason/0` |
+| `{witness_run_attach, Text}` | a process that cannot be observed |
+| `{witness_run_inline, Reason}` | a module that cannot be woven, or is observed by another run |
+| `{witness_run_start, {log, Text}}` | a log that cannot be read, or cannot be written |
+| `{witness_run, Reason}` | a run that has died or did not start, or a time that is over: `t:witness_run:reason/0` |
 """.
--spec start(map()) -> {ok, run()} | {error, term()}.
+-spec start(map()) -> {ok, run()} | {error, error()}.
 start(Options) ->
     case witness_options:check(Options) of
         {ok, Checked} ->
             case application:ensure_all_started(witness) of
-                {ok, _} -> started(witness_sup:start_run(Checked));
-                {error, Reason} -> {error, {not_started, Reason}}
+                {ok, _} -> await_begin(witness_sup:start_run(Checked));
+                {error, Reason} -> not_started(Reason)
             end;
         {error, _} = Error -> Error
     end.
 
-started({ok, Run}) when is_pid(Run) ->
-    case witness_run:begun(Run) of
+await_begin({ok, Run}) when is_pid(Run) ->
+    case witness_run:await_begin(Run) of
         ok -> {ok, Run};
         {error, _} = Error -> Error
     end;
-started({error, Reason}) -> {error, {not_started, Reason}}.
+await_begin({error, Reason}) -> not_started(Reason).
+
+not_started(Reason) -> {error, {witness_run, {not_started, Reason}}}.
 
 -doc """
 Waits until the applications that the run starts have started, with what they need. It is an error if they did not start
-(`{not_started, Application, Reason}`), or if the run was stopped before.
+(`{witness_run_application, {not_started, Application, Reason}}`), if the run was stopped before (`{witness_run, stopped}`), or if
+the time is over (`{witness_run, timeout}`).
 """.
--spec await_started(run(), timeout()) ->
-    ok | {error, timeout | stopped | {not_started, atom(), term()} | {run_died, term()}}.
+-spec await_started(run(), timeout()) -> ok | {error, error()}.
 await_started(Run, Timeout) -> witness_run:await_started(Run, Timeout).
 
 -doc """
@@ -250,15 +270,17 @@ Waits until the run has ended: every event has been analysed, and every verdict 
 With `halt => true` a run ends when the system's first process and all its descendants
 have ended, or the application has stopped.
 If gathering was given up, the run ends before the system does.
+
+The errors are `{witness_run, timeout}`, after which the run goes on, and `{witness_run, {run_died, Reason}}`.
 """.
--spec await(run(), timeout()) -> {ok, summary()} | {error, timeout | {run_died, term()}}.
+-spec await(run(), timeout()) -> {ok, summary()} | {error, error()}.
 await(Run, Timeout) -> witness_run:await(Run, Timeout).
 
 -doc """
 Ends the run. Undecided verdicts are `inconclusive` (`stopped`). If the system has not ended, it goes on
-unobserved.
+unobserved. The error is `{witness_run, {run_died, Reason}}`.
 """.
--spec stop(run()) -> {ok, summary()} | {error, {run_died, term()}}.
+-spec stop(run()) -> {ok, summary()} | {error, error()}.
 stop(Run) -> witness_run:stop(Run).
 
 -doc "The verdicts so far, oldest first.".
@@ -295,41 +317,16 @@ of that version. The result has the warnings about the new specifications; the s
 
 The run goes on as it was.
 
-- `{specification, Diagnostics}`: they are wrong;
-- `{not_replaced, messages | signatures | groups}`: they need what the run does not gather, since no specification needed it
-  at the start. With the option `replaceable` everything is gathered; new groups then still need source `evm`;
-- `{not_replaced, all}`: the new or the first specifications have properties over all processes;
-- `{not_replaced, log | ended}`: the run checks a log, or does not observe any more;
-- `{run_died, Reason}`.
+- `{witness_spec, Diagnostics}`: they are wrong;
+- `{witness_run, {not_replaced, messages | signatures | groups}}`: they need what the run does not gather, since no specification
+  needed it at the start. With the option `replaceable` everything is gathered; new groups then still need source `evm`;
+- `{witness_run, {not_replaced, all}}`: the new or the first specifications have properties over all processes;
+- `{witness_run, {not_replaced, inline | log | ended}}`: the run is instrumented inline, checks a log, or does not observe any more;
+- `{witness_run, {run_died, Reason}}`.
 """.
--spec replace(run(), Specs :: [file:name_all()]) -> {ok, [warning()]} | {error, term()}.
+-spec replace(run(), Specs :: [file:name_all()]) -> {ok, [warning()]} | {error, error()}.
 replace(Run, Specs) -> witness_run:replace(Run, Specs).
 
--doc "An error of `start/1`, `await_started/2`, `await/2` or `replace/2` for people.".
--spec format_error(term()) -> unicode:chardata().
-format_error({Kind, Text}) when Kind =:= log; Kind =:= attach -> Text;
-format_error(Reason) when element(1, Reason) =:= inline; element(1, Reason) =:= weave; element(1, Reason) =:= observed ->
-    witness_run_inline:format_error(Reason);
-format_error({specification, Diagnostics}) ->
-    lists:join("\n", [witness_spec:format_diagnostic(D) || D <- Diagnostics]);
-format_error({not_replaced, log}) -> "specifications are not replaced while a log is checked";
-format_error({not_replaced, ended}) ->
-    "the run does not watch any more: there are no processes for other specifications";
-format_error({not_replaced, all}) ->
-    "properties over all processes (`per` without `with`) are there from the beginning of a run to its end";
-format_error({not_replaced, inline}) ->
-    "specifications are not replaced in a run that is instrumented inline: what is woven follows from them";
-format_error({not_replaced, What}) ->
-    ["the run does not gather the ", atom_to_binary(What), " that these specifications need: start it with the "
-     "option replaceable",
-     [", over the source evm" || What =/= messages]];
-format_error(timeout) -> "the run has not ended, or its application not started, in time";
-format_error(stopped) -> "the run was stopped before its application had started";
-format_error({not_started, App, Reason}) -> witness_run_application:ended({not_started, App, Reason});
-format_error({run_died, Reason}) ->
-    ["the run has died: ", witness_event:format_term(Reason, 400)];
-format_error({not_started, Reason}) ->
-    ["Witness could not start: ", witness_event:format_term(Reason, 400)];
-format_error(Reason) when element(1, Reason) =:= monitor_not_found; element(1, Reason) =:= monitor_callbacks ->
-    witness_monitor:format_error(Reason);
-format_error(Reason) -> witness_options:format_error(Reason).
+-doc "An error as text for people. It may be that of any function of Witness.".
+-spec format_error(error()) -> unicode:chardata().
+format_error({Module, Reason}) -> Module:format_error(Reason).

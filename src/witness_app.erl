@@ -10,4 +10,4 @@ start(_, _) -> witness_sup:start_link().
 
 -doc false.
 -spec stop(term()) -> ok.
-stop(_) -> witness_run_notifier:hidden().
+stop(_) -> witness_run_notifier:hide_verdicts().

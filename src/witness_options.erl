@@ -1,23 +1,25 @@
 -module(witness_options).
 -moduledoc """
-The options of a run: one clause for each, and the defaults.
+The options of a run (`m:witness_option_schema`): their checks and defaults. What depends on several options, or on code, is here.
 
 ## Errors
 
-`{bad_option, Key, Expected}` for an ill-typed value, `{unknown_option, Key}`,
-`{missing_option, Key}`, `{only_for_logs, Key}`, `{not_for_logs, Key}` and `{not_attached, Key}` for an option that does
-not fit the `system`, `{not_for_recordings, Key}` for an option of logs that a recording does not have, `{only_inline, Key}` and
-`{not_inline, Key}` for an option that needs, or excludes, `instrument => inline`,
-`{not_redacted, Key}` for an option that writes contents although `redact` forbids it,
-`{source_unavailable, Reason}` if the user asked for `native` and it
-cannot be loaded, `{undefined_function, {M, F, Arity}, Hint}` for a system that cannot
-be called, `{specification, Diagnostics}`, and the errors of `witness_monitor:check/1` and
-`witness_run_application:check/1`.
+An error is `{witness_options, Reason}` with one of these reasons:
+
+- `{only_for_logs, Key}`, `{not_for_logs, Key}`, `{not_attached, Key}`: an option that does not fit the `system`;
+- `{not_for_recordings, Key}`: an option of logs that a recording does not have;
+- `{only_inline, Key}`, `{not_inline, Key}`: an option that needs, or excludes, `instrument => inline`;
+- `{not_redacted, Key}`: an option that writes contents although `redact` forbids it;
+- `{source_unavailable, Text}`: the user asked for `native`, and it cannot be loaded;
+- `{undefined_module, M, Reason}`, `{undefined_function, {M, F, Arity}, Arities}`: a system that cannot be called.
+
+The others are those of `witness_option:check/2`, `witness_monitor:check/1` and `witness_run_application:check/1`. An ill-typed
+value is `{witness_option, {bad_option, Key, Expected}}`, also if its type depends on other options.
 """.
 
 -export([check/1, format_error/1]).
 
--export_type([options/0, log/0, signature_pattern/0]).
+-export_type([options/0, log/0, signature_pattern/0, reason/0, error/0]).
 
 -doc "The processes that a monitor is for.".
 -type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
@@ -79,118 +81,131 @@ compiled already.
                      history := boolean(),
                      warnings := [witness:warning()]}.
 
--define(ONLY_LOGS, [roots, format, follow, skip_malformed, max_atoms, max_line, block, save, from]).
--define(NOT_RECORDINGS, [roots, format, follow, skip_malformed, max_line, block, save, from]).
+-doc "What is wrong with the options of a run; see above.".
+-type reason() :: {only_for_logs | not_for_logs | not_attached | not_for_recordings | only_inline | not_inline | not_redacted,
+                   Option :: atom()}
+                | {source_unavailable, unicode:chardata()}
+                | {undefined_module, module(), Reason :: term()} | {undefined_function, mfa(), [arity()]}.
+
+-type error() :: {?MODULE, reason()} | witness_option:error() | witness_monitor:error() | witness_run_application:error().
 
 defaults() ->
-    #{scope => tree, applications => [], specs => [], include => [], monitors => [], instrument => outline, weave => default,
-      on_verdict => undefined, satisfied => told, owner => self(), group_leader => group_leader(), unobserved => [],
-      timestamps => false, hold_back => 100,
-      memory => witness_options_memory:available() div 4, message_size => 1 bsl 26, batch => 64, flush => 2,
-      rate => infinity, duration => infinity,
-      explain => 12, max_slices => 100_000, slice_idle => infinity,
-      max_obligations => 1000, max_verdicts => 10_000,
-      roots => auto, follow => false, skip_malformed => false, max_atoms => 100_000, max_line => 1 bsl 20, block => 1 bsl 17,
-      drain => 30_000, halt => true, log => true, log_rate => 10, redact => false, replaceable => false, history => false}.
+    (witness_option:defaults(witness_option_schema:run()))#{
+        memory => witness_options_memory:available_bytes() div 4, owner => self(), group_leader => group_leader()}.
 
 -doc "Completes and checks the options of a user.".
--spec check(map()) -> {ok, options()} | {error, term()}.
+-spec check(map()) -> {ok, options()} | {error, error()}.
 check(Options) when is_map(Options) ->
-    try
-        Complete = maps:merge(defaults(), Options),
-        is_map_key(system, Complete) orelse throw({missing_option, system}),
-        maps:foreach(fun option/2, Complete),
-        ok = attachable(Complete),
-        {ok, message_size(source(timed(partition_memory(fitting(Complete, Options)))), Options)}
-    catch
-        throw:Reason -> {error, Reason}
+    Complete = maps:merge(defaults(), Options),
+    maybe
+        ok ?= witness_option:check(Complete, witness_option_schema:run()),
+        try
+            ok = check_system(maps:get(system, Complete)),
+            ok = lists:foreach(fun check_monitor/1, maps:get(monitors, Complete)),
+            ok = check_attachable(Complete),
+            {ok, set_message_size(set_source(set_timestamps(set_partition_memory(check_fit(Complete, Options)))), Options)}
+        catch
+            throw:{error, _} = Error -> Error
+        end
     end;
-check(_) -> {error, {bad_option, options, "a map"}}.
+check(Options) -> witness_option:check(Options, witness_option_schema:run()).
 
 %% A monitor of a process that runs already must not expect the beginning.
-attachable(#{system := System, monitors := Monitors}) ->
-    [throw({monitor_callbacks, Monitor, [{attached, 3}]})
+check_attachable(#{system := System, monitors := Monitors}) ->
+    [throw({error, {witness_monitor, {monitor_callbacks, Monitor, [{attached, 3}]}}})
      || witness_run_attach:is_attached(System), {_, {Monitor, _}} <- Monitors,
         not erlang:function_exported(Monitor, attached, 3)],
     ok.
 
 %% Options of logs do not apply to systems that run, and the other way round.
-fitting(Complete = #{system := System}, Given) ->
-    IsAttached = witness_run_attach:is_attached(System),
-    {Unfitting, Wrong} = case System of
-        _ when IsAttached ->
-            {not_attached, [scope, applications, group_leader | ?ONLY_LOGS]};
-        {log, _} -> {not_for_logs, [scope, applications, source, group_leader, unobserved, timestamps, hold_back,
-                                    partition_memory, message_size, rate, duration, batch, flush, log_file,
-                                    replaceable]};
-        _ -> {only_for_logs, ?ONLY_LOGS}
-    end,
-    [throw({Unfitting, Key}) || Key <- Wrong, is_map_key(Key, Given)],
-    [throw({not_redacted, Key}) || #{redact := true} <- [Complete], Key <- [log_file, save], is_map_key(Key, Complete)],
-    [throw({not_for_recordings, Key}) || {log, {Kind, _}} <- [System], lists:member(Kind, [recording, replay]), Key <- ?NOT_RECORDINGS,
-                                         maps:get(Key, Given, false) =/= false],
-    ok = inline(Complete, Given),
+check_fit(Complete = #{system := System}, Given) ->
+    Kind = kind(System),
+    [throw_error({misplaced_error(Kind, Systems), Name}) || #{name := Name, systems := Systems} <- witness_option_schema:run(),
+                                                            is_map_key(Name, Given), not lists:member(Kind, Systems),
+                                                            not is_switched_off(Kind, Systems, maps:get(Name, Given))],
+    [throw_error({not_redacted, Name}) || #{redact := true} <- [Complete], Name <- excluded_by(redact), is_map_key(Name, Complete)],
+    ok = check_inline(Complete, Given),
     case Complete of
-        #{system := {log, standard_input}, follow := true} -> expected(follow, "a file to be followed");
-        #{system := {log, standard_input}, from := _} -> expected(from, "a file to go on with");
-        #{system := {log, standard_input}, save := _} -> expected(save, "a file to go on with");
+        #{system := {log, standard_input}, follow := true} -> throw_bad_option(follow, "a file to be followed");
+        #{system := {log, standard_input}, from := _} -> throw_bad_option(from, "a file to go on with");
+        #{system := {log, standard_input}, save := _} -> throw_bad_option(save, "a file to go on with");
         #{system := {log, _}} -> Complete;
-        #{} -> application(Complete, Given)
+        #{} -> check_application(Complete, Given)
     end.
 
+kind({log, {Recording, _}}) when Recording =:= recording; Recording =:= replay -> recording;
+kind({log, _}) -> log;
+kind(System) ->
+    case witness_run_attach:is_attached(System) of
+        true -> attached;
+        false -> started
+    end.
+
+misplaced_error(attached, _) -> not_attached;
+misplaced_error(started, _) -> only_for_logs;
+misplaced_error(recording, [log]) -> not_for_recordings;
+misplaced_error(_, _) -> not_for_logs.
+
+%% The command line gives switches of logs to recordings, too.
+is_switched_off(recording, [log], Value) -> Value =:= false;
+is_switched_off(_, _, _) -> false.
+
+excluded_by(What) -> [Name || #{name := Name, not_with := Excluded} <- witness_option_schema:run(), lists:member(What, Excluded)].
+
 %% A process that runs already started in code that is not woven.
-inline(#{instrument := inline, system := System}, Given) ->
+check_inline(#{instrument := inline, system := System}, Given) ->
     case System of
-        {log, _} -> expected(instrument, "outline or central, for a log");
-        _ when System =:= node; element(1, System) =:= attach -> expected(instrument, "outline, for what runs already");
+        {log, _} -> throw_bad_option(instrument, "outline or central, for a log");
+        _ when System =:= node; element(1, System) =:= attach -> throw_bad_option(instrument, "outline, for what runs already");
         _ -> ok
     end,
-    [throw({not_inline, Key}) || Key <- [log_file, replaceable], maps:get(Key, Given, false) =/= false],
+    [throw_error({not_inline, Name}) || Name <- excluded_by(inline), maps:get(Name, Given, false) =/= false],
     ok;
-inline(_, Given) ->
-    is_map_key(weave, Given) andalso throw({only_inline, weave}),
+check_inline(_, Given) ->
+    [throw_error({only_inline, Name}) || #{name := Name, only_with := inline} <- witness_option_schema:run(),
+                                         is_map_key(Name, Given)],
     ok.
 
 %% The application controller starts the processes, so a tree of processes would miss them.
-application(#{system := {application, _}}, #{scope := tree}) -> expected(scope, "node, for an application");
-application(#{system := {application, _}}, #{applications := [_ | _]}) ->
-    expected(applications, "none, where the system is an application");
-application(Complete = #{system := {application, _}}, _) -> Complete#{scope => node};
-application(#{applications := [_ | _]}, #{scope := tree}) -> expected(scope, "node, where applications are started");
-application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
-application(Complete, _) -> Complete.
+check_application(#{system := {application, _}}, #{scope := tree}) -> throw_bad_option(scope, "node, for an application");
+check_application(#{system := {application, _}}, #{applications := [_ | _]}) ->
+    throw_bad_option(applications, "none, where the system is an application");
+check_application(Complete = #{system := {application, _}}, _) -> Complete#{scope => node};
+check_application(#{applications := [_ | _]}, #{scope := tree}) -> throw_bad_option(scope, "node, where applications are started");
+check_application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
+check_application(Complete, _) -> Complete.
 
 %% The times of events decide how long a slice has been idle. The events of a log have the times that they have.
-timed(Options = #{system := {log, _}}) -> Options;
-timed(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options#{timestamps := true};
-timed(Options) -> Options.
+set_timestamps(Options = #{system := {log, _}}) -> Options;
+set_timestamps(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options#{timestamps := true};
+set_timestamps(Options) -> Options.
 
 %% All partitions together have a quarter of the node's memory; a single partition may use half of that.
-partition_memory(Options = #{partition_memory := _}) -> Options;
-partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
+set_partition_memory(Options = #{partition_memory := _}) -> Options;
+set_partition_memory(Options = #{memory := Memory}) -> Options#{partition_memory => max(1, Memory div 2)}.
 
 %% The native source has to measure each message anyway. Over evm messages are measured only if the user asks for it.
-message_size(Options = #{source := evm}, Given) when not is_map_key(message_size, Given) ->
+set_message_size(Options = #{source := evm}, Given) when not is_map_key(message_size, Given) ->
     Options#{message_size := infinity};
-message_size(Options, _) -> Options.
+set_message_size(Options, _) -> Options.
 
 %% The native source, if it can be loaded, unless the user has chosen. A system that runs already is not exposed to native code.
-source(Options = #{system := {log, _}}) ->
+set_source(Options = #{system := {log, _}}) ->
     Options#{warnings => []};
-source(Options = #{system := System}) ->
+set_source(Options = #{system := System}) ->
     case witness_run_attach:is_attached(System) of
         true ->
-            maps:get(source, Options, evm) =:= evm orelse expected(source, "evm, for what is running already"),
+            maps:get(source, Options, evm) =:= evm orelse throw_bad_option(source, "evm, for what is running already"),
             Options#{source => evm, warnings => []};
-        false -> best_source(Options)
+        false -> choose_source(Options)
     end.
 
-best_source(Options = #{source := evm}) ->
+choose_source(Options = #{source := evm}) ->
     Options#{warnings => []};
-best_source(Options) ->
+choose_source(Options) ->
     case {witness_trace_native:available(), Options} of
         {ok, _} -> Options#{source => native, warnings => []};
-        {{error, Reason}, #{source := native}} -> throw({source_unavailable, Reason});
+        {{error, Reason}, #{source := native}} -> throw_error({source_unavailable, Reason});
         {{error, Reason}, _} ->
             Options#{source => evm,
                      warnings => [#{code => no_native,
@@ -198,112 +213,55 @@ best_source(Options) ->
                                                                           "the native source is not available: ", Reason])}]}
     end.
 
-option(system, {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> callable(M, F, length(Args));
-option(system, {application, App}) when is_atom(App) ->
+check_system({M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) -> check_callable(M, F, length(Args));
+check_system({application, App}) when is_atom(App) ->
     case witness_run_application:check(App) of
         ok -> ok;
-        {error, Reason} -> throw(Reason)
+        {error, _} = Error -> throw(Error)
     end;
-option(system, {log, standard_input}) -> ok;
-option(system, {log, {replay, #{dir := _}}}) -> ok;
-option(system, {log, {Kind, Name}}) when Kind =:= file orelse Kind =:= recording, is_list(Name) orelse is_binary(Name) -> ok;
-option(system, node) -> ok;
-option(system, {children, [_ | _] = Parents}) ->
+check_system({log, standard_input}) -> ok;
+check_system({log, {replay, #{dir := _}}}) -> ok;
+check_system({log, {Kind, Name}}) when Kind =:= file orelse Kind =:= recording, is_list(Name) orelse is_binary(Name) -> ok;
+check_system(node) -> ok;
+check_system({children, [_ | _] = Parents}) ->
     lists:all(fun(P) -> is_pid(P) andalso node(P) =:= node() end, Parents)
-        orelse expected(system, "{children, Parents} with processes of this node");
-option(system, {attach, [_ | _] = Targets}) -> lists:foreach(fun target/1, Targets);
-option(system, _) ->
-    expected(system, "{Module, Function, Arguments}, {application, Name}, {children, Parents}, node, {attach, "
-                     "Targets}, {log, {file, File}}, {log, {recording, Folder}}, {log, {replay, Options}} or {log, standard_input}");
-option(applications, Apps) when is_list(Apps) ->
-    lists:all(fun is_atom/1, Apps) orelse expected(applications, "a list of names of applications");
-option(applications, _) -> expected(applications, "a list of names of applications");
-option(scope, Scope) when Scope =:= tree; Scope =:= node -> ok;
-option(scope, _) -> expected(scope, "tree or node");
-option(Key, Files) when Key =:= specs; Key =:= include ->
-    (is_list(Files) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Files))
-        orelse expected(Key, "a list of file names");
-option(monitors, Monitors) when is_list(Monitors) -> lists:foreach(fun monitor_option/1, Monitors);
-option(monitors, _) -> expected(monitors, "a list of {{Module, Function, Arity}, {Monitor, Argument}}");
-option(instrument, Mode) when Mode =:= outline; Mode =:= central; Mode =:= inline -> ok;
-option(instrument, _) -> expected(instrument, "outline, central or inline");
-option(weave, default) -> ok;
-option(weave, [_ | _] = Weave) ->
-    lists:all(fun({application, App}) -> is_atom(App); (Module) -> is_atom(Module) end, Weave)
-        orelse expected(weave, "a list of modules and {application, Name}");
-option(weave, _) -> expected(weave, "a list of modules and {application, Name} that is not empty");
-option(roots, auto) -> ok;
-option(roots, [_ | _] = Roots) ->
-    lists:all(fun({external, Name}) -> is_binary(Name); (P) -> is_pid(P) end, Roots)
-        orelse expected(roots, "processes, or auto");
-option(roots, _) -> expected(roots, "a list of processes that is not empty, or auto");
-option(format, Format) when Format =:= text; Format =:= json -> ok;
-option(format, _) -> expected(format, "text or json");
-option(source, Source) when Source =:= native; Source =:= evm -> ok;
-option(source, _) -> expected(source, "native or evm");
-option(on_verdict, undefined) -> ok;
-option(on_verdict, F) when is_function(F, 1) -> ok;
-option(on_verdict, _) -> expected(on_verdict, "a function of one argument");
-option(satisfied, How) when How =:= told; How =:= counted -> ok;
-option(satisfied, _) -> expected(satisfied, "told or counted");
-option(owner, Pid) when is_pid(Pid), node(Pid) =:= node() -> ok;
-option(owner, _) -> expected(owner, "a process of this node");
-option(group_leader, Pid) when is_pid(Pid) -> ok;
-option(group_leader, _) -> expected(group_leader, "a process");
-option(unobserved, Pids) when is_list(Pids) ->
-    lists:all(fun is_pid/1, Pids) orelse expected(unobserved, "a list of processes");
-option(unobserved, _) -> expected(unobserved, "a list of processes");
-option(max_verdicts, N) when is_integer(N), N >= 0 -> ok;
-option(max_verdicts, _) -> expected(max_verdicts, "a number, 0 or more");
-option(Key, infinity) when Key =:= drain; Key =:= message_size; Key =:= rate; Key =:= duration; Key =:= log_rate;
-                           Key =:= slice_idle -> ok;
-option(Key, N) when Key =:= hold_back; Key =:= memory; Key =:= partition_memory; Key =:= message_size; Key =:= batch;
-                    Key =:= flush; Key =:= rate; Key =:= duration; Key =:= log_rate; Key =:= explain; Key =:= drain;
-                    Key =:= max_atoms; Key =:= max_line; Key =:= block; Key =:= max_slices; Key =:= slice_idle;
-                    Key =:= max_obligations ->
-    (is_integer(N) andalso N > 0) orelse expected(Key, "a number above 0");
-option(Key, File) when Key =:= save; Key =:= from; Key =:= log_file ->
-    is_list(File) orelse is_binary(File) orelse expected(Key, "the name of a file");
-option(Key, Value) when Key =:= timestamps; Key =:= halt; Key =:= log; Key =:= follow; Key =:= skip_malformed;
-                       Key =:= redact; Key =:= replaceable; Key =:= history ->
-    is_boolean(Value) orelse expected(Key, "true or false");
-option(Key, _) -> throw({unknown_option, Key}).
+        orelse throw_bad_option(system, "{children, Parents} with processes of this node"),
+    ok;
+check_system({attach, [_ | _] = Targets}) -> lists:foreach(fun check_target/1, Targets);
+check_system(_) ->
+    {ok, Option} = witness_option:find(system, witness_option_schema:run()),
+    throw_bad_option(system, witness_option:expected(Option)).
 
-target(P) when is_pid(P), node(P) =:= node() -> ok;
-target({application, App}) when is_atom(App) -> ok;
-target(Name) when is_atom(Name) -> ok;
-target(_) -> expected(system, "{attach, Targets} with processes of this node, registered names and {application, App}").
+check_target(P) when is_pid(P), node(P) =:= node() -> ok;
+check_target({application, App}) when is_atom(App) -> ok;
+check_target(Name) when is_atom(Name) -> ok;
+check_target(_) ->
+    throw_bad_option(system, "{attach, Targets} with processes of this node, registered names and {application, App}").
 
-monitor_option({{M, F, A}, {Monitor, _}})
-  when is_atom(M), is_atom(F), (A =:= '_' orelse is_integer(A) andalso A >= 0), is_atom(Monitor) ->
+check_monitor({_, {Monitor, _}}) ->
     case witness_monitor:check(Monitor) of
         ok -> ok;
-        {error, Reason} -> throw(Reason)
-    end;
-monitor_option(_) ->
-    expected(monitors, "a list of {{Module, Function, Arity}, {Monitor, Argument}}").
+        {error, _} = Error -> throw(Error)
+    end.
 
--spec expected(atom(), string()) -> no_return().
-expected(Key, What) -> throw({bad_option, Key, What}).
+-spec throw_bad_option(atom(), string()) -> no_return().
+throw_bad_option(Key, What) -> throw({error, {witness_option, {bad_option, Key, What}}}).
 
-callable(M, F, Arity) ->
+-spec throw_error(reason()) -> no_return().
+throw_error(Reason) -> throw({error, {?MODULE, Reason}}).
+
+check_callable(M, F, Arity) ->
     case code:ensure_loaded(M) of
         {module, M} ->
             erlang:function_exported(M, F, Arity) orelse erlang:is_builtin(M, F, Arity) orelse
-                throw({undefined_function, {M, F, Arity}, [A || {G, A} <- M:module_info(exports), G =:= F]}),
+                throw_error({undefined_function, {M, F, Arity}, [A || {G, A} <- M:module_info(exports), G =:= F]}),
             ok;
         {error, Reason} ->
-            throw({undefined_module, M, Reason})
+            throw_error({undefined_module, M, Reason})
     end.
 
--doc "An error of `check/1` for people.".
--spec format_error(term()) -> unicode:chardata().
-format_error({bad_option, Key, Expected}) ->
-    io_lib:format("option ~ts: expected ~ts", [Key, Expected]);
-format_error({unknown_option, Key}) ->
-    io_lib:format("unknown option ~tp", [Key]);
-format_error({missing_option, Key}) ->
-    io_lib:format("option ~ts is missing", [Key]);
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
 format_error({only_for_logs, Key}) ->
     io_lib:format("option ~ts: only for logs", [Key]);
 format_error({not_for_logs, Key}) ->
@@ -322,9 +280,6 @@ format_error({not_attached, Key}) ->
     io_lib:format("option ~ts: not for what is running already", [Key]);
 format_error({source_unavailable, Reason}) ->
     ["the native source of events is not available: ", Reason];
-format_error(Reason) when element(1, Reason) =:= no_application; element(1, Reason) =:= application_file;
-                          element(1, Reason) =:= running_already; element(1, Reason) =:= library_application ->
-    witness_run_application:format_error(Reason);
 format_error({undefined_module, M, Reason}) ->
     io_lib:format("the module ~ts cannot be loaded (~ts); is its folder on the code path (--pa)?", [M, Reason]);
 format_error({undefined_function, {M, F, A}, []}) ->

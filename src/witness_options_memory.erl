@@ -4,28 +4,28 @@ How much memory the node may use: that of the machine, or less if a control grou
 limits it.
 """.
 
--export([available/0]).
+-export([available_bytes/0]).
 
--define(LIMITS, ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]).
+-define(LIMIT_FILES, ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]).
 
 %% Assumed if nothing can be read.
--define(ASSUMED, 1 bsl 30).
+-define(ASSUMED_BYTES, 1 bsl 30).
 
 -doc "In bytes.".
--spec available() -> pos_integer().
-available() -> lists:min([machine() | lists:append([limit(F) || F <- ?LIMITS])]).
+-spec available_bytes() -> pos_integer().
+available_bytes() -> lists:min([machine_bytes() | lists:append([limit_bytes(F) || F <- ?LIMIT_FILES])]).
 
-machine() ->
+machine_bytes() ->
     case file:read_file("/proc/meminfo") of
         {ok, Text} ->
             case re:run(Text, "MemTotal: *([0-9]+) kB", [{capture, all_but_first, list}]) of
                 {match, [KiB]} -> list_to_integer(KiB) * 1024;
-                nomatch -> ?ASSUMED
+                nomatch -> ?ASSUMED_BYTES
             end;
-        {error, _} -> ?ASSUMED
+        {error, _} -> ?ASSUMED_BYTES
     end.
 
-limit(File) ->
+limit_bytes(File) ->
     case file:read_file(File) of
         {ok, Text} ->
             case string:to_integer(Text) of

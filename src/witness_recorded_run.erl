@@ -38,7 +38,7 @@ process and the application controller spawn.
                     started = erlang:monotonic_time(millisecond) :: integer()}).
 
 %% Options that a run in another VM cannot have.
--define(HERE, [system, on_verdict, owner, group_leader, unobserved, log_file]).
+-define(LOCAL_OPTIONS, [system, on_verdict, owner, group_leader, unobserved, log_file]).
 
 -doc """
 Starts a recording, with the options of `witness_record:start/1`, and monitors it, with those of `witness:start/1` that concern
@@ -47,21 +47,21 @@ the run has ended. When the caller ends, the recording ends too. With the option
 
 ## Errors
 
-`{record, Reason}` for those of `m:witness_record`; the others are those of `witness:start/1`.
+Those of `m:witness_record`, and those of `witness:start/1`.
 """.
--spec start(witness_record:options(), map(), fun(({ok, witness_record:summary()} | {error, term()}) -> term())) ->
-    {ok, witness:run()} | {error, term()}.
+-spec start(witness_record:options(), map(), fun(({ok, witness_record:summary()} | {error, witness:error()}) -> term())) ->
+    {ok, witness:run()} | {error, witness:error()}.
 start(Options, Run, OnRecorded) ->
     case gen_server:start(?MODULE, {self(), Options, Run, OnRecorded}, [{timeout, infinity}]) of
         {ok, Pid} -> {ok, Pid};
-        {error, {shutdown, Reason}} -> {error, Reason};
-        {error, Reason} -> {error, {not_started, Reason}}
+        {error, {shutdown, Error}} -> {error, Error};
+        {error, Reason} -> {error, {witness_run, {not_started, Reason}}}
     end.
 
 %% --- in the recorded VM ------------------------------------------------------------
 
 -doc false.
--spec begin_observing(map(), [pid(), ...], witness_record_node:tell()) -> {ok, witness:run()} | {error, term()}.
+-spec begin_observing(map(), [pid(), ...], witness_record_node:tell()) -> {ok, witness:run()} | {error, witness:error()}.
 begin_observing(Options, Parents, Tell) ->
     Started = witness:start(Options#{system => {children, Parents}, halt => false,
                                      on_verdict => fun(Verdict) -> Tell({verdict, Verdict}) end}),
@@ -74,7 +74,7 @@ begin_observing(Options, Parents, Tell) ->
     end.
 
 -doc false.
--spec end_observing(witness:run()) -> {ok, witness:summary()} | {error, term()}.
+-spec end_observing(witness:run()) -> {ok, witness:summary()} | {error, witness:error()}.
 end_observing(Run) -> witness:stop(Run).
 
 %% --- in this VM ----------------------------------------------------------------------
@@ -84,15 +84,22 @@ init({Owner, Options, Run, OnRecorded}) ->
     proc_lib:set_label(?MODULE),
     _ = monitor(process, Owner),
     Self = self(),
-    Observed = Options#{observer => {?MODULE, maps:without(?HERE, Run)}, on_told => fun(What) -> Self ! {told, What} end},
+    Observed = Options#{observer => {?MODULE, maps:without(?LOCAL_OPTIONS, Run)}, on_told => fun(What) -> Self ! {told, What} end},
     case witness_record:start(Observed) of
         {ok, Pid} ->
             OnVerdict = maps:get(on_verdict, Run, fun(_) -> ok end),
             {ok, #recording{pid = Pid, dir = maps:get(dir, Options), verdicts_of = witness_verdicts:new(Run), on_verdict = OnVerdict, on_recorded = OnRecorded,
                              last = is_map_key(last, Options)}, {continue, wait}};
-        {error, {observer, Reason}} -> {stop, {shutdown, Reason}};
-        {error, Reason} -> {stop, {shutdown, {record, Reason}}}
+        {error, Error} -> {stop, {shutdown, observer_error(Error)}}
     end.
+
+%% What the run in the recorded VM says of its start.
+observer_error({witness_record, {observer, Reason}} = Error) ->
+    case witness_error:check(Reason) of
+        {ok, Observed} -> Observed;
+        error -> Error
+    end;
+observer_error(Error) -> Error.
 
 -doc false.
 handle_continue(wait, #recording{pid = Pid} = R) ->
@@ -117,27 +124,28 @@ handle_cast(_, R) -> {noreply, R}.
 
 -doc false.
 handle_info({told, {verdict, #{verdict := Kind} = Verdict}}, #recording{verdicts = Verdicts} = R) ->
-    ok = tell(Verdict, R),
-    ok = keep(Kind, R),
+    ok = notify(Verdict, R),
+    ok = keep_violation(Kind, R),
     {noreply, R#recording{verdicts = maps:update_with(Kind, fun(N) -> N + 1 end, Verdicts),
                           verdicts_of = witness_verdicts:add(Verdict, R#recording.verdicts_of)}};
 handle_info({told, {warnings, Warnings}}, R) ->
     {noreply, R#recording{warnings = Warnings}};
 handle_info({recorded, Result}, #recording{on_recorded = OnRecorded} = R) ->
-    Summary = stored(summary(Result, R), Result, R),
+    Summary = store_verdicts(summary(Result, R), Result, R),
     _ = OnRecorded(Result),
-    ended(Summary, R);
+    finish(Summary, R);
 handle_info({'DOWN', _, process, _, _}, R) ->
     {stop, shutdown, R}.
 
 %% Writes what led to the violation, without waiting. A write in progress covers it; otherwise the last part at the end does.
-keep(no, #recording{last = true, pid = Pid}) ->
+keep_violation(no, #recording{last = true, pid = Pid}) ->
     _ = spawn(fun() -> try witness_record:keep(Pid) catch exit:_ -> ended end end),
     ok;
-keep(_, _) -> ok.
+keep_violation(_, _) -> ok.
 
 %% Verdicts that a replay can be compared with. The last part of a run cannot be replayed.
-stored(#{warnings := Warnings} = Summary, {ok, #{observed := {ok, _}}}, #recording{last = false, dir = Dir, verdicts_of = Verdicts}) ->
+store_verdicts(#{warnings := Warnings} = Summary, {ok, #{observed := {ok, _}}},
+               #recording{last = false, dir = Dir, verdicts_of = Verdicts}) ->
     case witness_verdicts:write(Dir, Verdicts) of
         ok ->
             %% Without a seal a replay needs trust in any case; the recorder has reported why.
@@ -146,11 +154,11 @@ stored(#{warnings := Warnings} = Summary, {ok, #{observed := {ok, _}}}, #recordi
         {error, Reason} -> Summary#{warnings := Warnings ++ [#{code => verdicts_lost, text => text(
             [~"the verdicts could not be written to the recording: ", file:format_error(Reason)])}]}
     end;
-stored(Summary, _, _) -> Summary.
+store_verdicts(Summary, _, _) -> Summary.
 
-tell(Verdict, #recording{on_verdict = OnVerdict}) -> witness_run_notifier:tell(OnVerdict, Verdict).
+notify(Verdict, #recording{on_verdict = OnVerdict}) -> witness_run_notifier:call_back(OnVerdict, Verdict).
 
-ended(Summary, #recording{awaiting = Awaiting, stopping = Stopping} = R) ->
+finish(Summary, #recording{awaiting = Awaiting, stopping = Stopping} = R) ->
     lists:foreach(fun(From) -> gen_server:reply(From, {ok, Summary}) end, Awaiting ++ Stopping),
     R1 = R#recording{summary = Summary, awaiting = [], stopping = []},
     case Stopping of
@@ -158,25 +166,30 @@ ended(Summary, #recording{awaiting = Awaiting, stopping = Stopping} = R) ->
         _ -> {stop, normal, R1}
     end.
 
-summary({ok, #{observed := {ok, Summary}, ended := Ended}}, _) -> with_end(Ended, Summary);
-summary({ok, #{observed := {error, Reason}}}, R) -> lost(witness:format_error(Reason), R);
-summary({ok, #{}}, R) -> lost(~"the VM of the program has ended without notice", R);
-summary({error, Reason}, R) -> lost(witness_record:format_error(Reason), R).
+summary({ok, #{observed := {ok, Summary}, ended := Ended}}, _) -> set_end(Ended, Summary);
+summary({ok, #{observed := {error, Reason}}}, R) ->
+    Text = case witness_error:check(Reason) of
+        {ok, Error} -> witness:format_error(Error);
+        error -> witness_event:format_term(Reason, 400)
+    end,
+    lost_summary(Text, R);
+summary({ok, #{}}, R) -> lost_summary(~"the VM of the program has ended without notice", R);
+summary({error, Error}, R) -> lost_summary(witness:format_error(Error), R).
 
 %% The run has watched children of processes that go on, so it does not know how the system ended.
-with_end({returned, normal}, Summary) -> Summary#{system := normal};
-with_end({stopped, _, normal}, Summary) -> Summary#{system := normal};
-with_end({returned, Reason}, Summary) -> crashed(Reason, Summary);
-with_end({stopped, _, Reason}, Summary) -> crashed(Reason, Summary);
-with_end(_, Summary) -> Summary#{system := undefined}.
+set_end({returned, normal}, Summary) -> Summary#{system := normal};
+set_end({stopped, _, normal}, Summary) -> Summary#{system := normal};
+set_end({returned, Reason}, Summary) -> set_crash(Reason, Summary);
+set_end({stopped, _, Reason}, Summary) -> set_crash(Reason, Summary);
+set_end(_, Summary) -> Summary#{system := undefined}.
 
-crashed(Reason, #{warnings := Warnings, outcome := Outcome} = Summary) ->
+set_crash(Reason, #{warnings := Warnings, outcome := Outcome} = Summary) ->
     Warning = #{code => system_crashed, text => text([~"the system ended with ", Reason])},
     Summary#{system := normal, warnings := Warnings ++ [Warning],
              outcome := case Outcome of ok -> untrusted; _ -> Outcome end}.
 
 %% Without a summary only the verdicts that were reported here are known.
-lost(Text, #recording{warnings = Warnings, verdicts = #{no := No} = Verdicts, started = Started}) ->
+lost_summary(Text, #recording{warnings = Warnings, verdicts = #{no := No} = Verdicts, started = Started}) ->
     #{processes => 0, tracers => 1, events => 0, verdicts => Verdicts, vacuous => 0, gaps => 0, slices => 0,
       monitored => lists:sum(maps:values(Verdicts)), coverage => [],
       warnings => Warnings ++ [#{code => run_lost, text => text([~"the monitors have not come to their end: ", Text])}],

@@ -77,7 +77,7 @@ the current folder, then in the folder of the source of the fun's module, then i
 -export_type([specs/0, options/0, watch/0, outcome/0]).
 
 %% Minimum columns of a line in an exception.
--define(LEAST, 40).
+-define(MIN_COLUMNS, 40).
 
 -doc "Specification files and monitors.".
 -type specs() :: spec() | [spec()].
@@ -114,19 +114,19 @@ check(Specs, Fun, Options) when is_function(Fun, 0), is_map(Options) ->
             print(Outcome),
             erlang:raise(Class, Reason, Stack);
         {_, {failed, Problem, Lines}} ->
-            erlang:raise(error, {Problem, [plain(Line) || Line <- Lines]}, place(Fun))
+            erlang:raise(error, {Problem, [pad_line(Line) || Line <- Lines]}, stacktrace(Fun))
     end.
 
 %% Printers of terms show a list of strings line by line, on two conditions. No two of the strings fit on one line. No string has
 %% a character beyond Latin-1, for which numbers would be printed.
-plain(Line) ->
-    lists:flatten(string:pad([latin_1(Char) || Char <- unicode:characters_to_list(Line)], ?LEAST)).
+pad_line(Line) ->
+    lists:flatten(string:pad([latin_1(Char) || Char <- unicode:characters_to_list(Line)], ?MIN_COLUMNS)).
 
 latin_1(Char) when Char < 256 -> Char;
 latin_1(Char) -> io_lib:format("\\x{~.16B}", [Char]).
 
 %% The place of the test. If the call is a tail call, only the fun shows the place.
-place(Fun) ->
+stacktrace(Fun) ->
     {module, Module} = erlang:fun_info(Fun, module),
     {name, Name} = erlang:fun_info(Fun, name),
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
@@ -142,33 +142,33 @@ place(Fun) ->
 -spec observe(specs(), fun(() -> term()), options()) -> {returned() | none, outcome()}.
 observe(Specs, Fun, Options) ->
     Ref = make_ref(),
-    Body = body(Fun, self(), Ref),
-    case start(Specs, {?MODULE, run, [Body]}, maps:merge(#{base => witness_test_files:source(Fun)}, Options)) of
+    Body = test_body(Fun, self(), Ref),
+    case start(Specs, {?MODULE, run, [Body]}, maps:merge(#{base => witness_test_files:source_folder(Fun)}, Options)) of
         {ok, {Run, Rules} = Watch} ->
             case execute(Run, Ref) of
                 {run_died, Reason} -> {none, {failed, no_result, witness_test_result:lines(
-                                                   witness:format_error({run_died, Reason}))}};
+                                                   witness:format_error({witness_run, {run_died, Reason}}))}};
                 {Body1, Returned} ->
                     #{wait := Wait} = Rules,
-                    _ = Wait andalso leave(Body1),
-                    {Outcome, Crash} = ended(Watch),
-                    _ = Wait orelse leave(Body1),
-                    {returned(Returned, Crash), Outcome}
+                    _ = Wait andalso release(Body1),
+                    {Outcome, Crash} = finish_run(Watch),
+                    _ = Wait orelse release(Body1),
+                    {returned_or_crash(Returned, Crash), Outcome}
             end;
         {error, Lines} -> {none, {failed, not_started, Lines}}
     end.
 
 %% The reason that ended the process of the fun: from its monitor or, if it died before the monitor was set, from the run.
-returned({killed, noproc}, {crashed, Reason}) -> {raised, exit, Reason, []};
-returned({killed, Reason}, _) -> {raised, exit, Reason, []};
-returned(Returned, _) -> Returned.
+returned_or_crash({killed, noproc}, {crashed, Reason}) -> {raised, exit, Reason, []};
+returned_or_crash({killed, Reason}, _) -> {raised, exit, Reason, []};
+returned_or_crash(Returned, _) -> Returned.
 
 execute(Run, Ref) ->
     Watching = monitor(process, Run),
     Executed = receive
         {Ref, hello, Body} ->
             Monitor = monitor(process, Body),
-            _ = guard(Body),
+            _ = start_guard(Body),
             Body ! {Ref, go},
             receive
                 {Ref, Returned} -> demonitor(Monitor, [flush]), {{Body, Ref}, Returned};
@@ -183,10 +183,10 @@ execute(Run, Ref) ->
     demonitor(Watching, [flush]),
     Executed.
 
-leave({Body, Ref}) -> Body ! {Ref, leave}, ok.
+release({Body, Ref}) -> Body ! {Ref, leave}, ok.
 
 %% If the test is killed, for example after a timeout, the processes that it started end too.
-guard(Body) ->
+start_guard(Body) ->
     Test = self(),
     spawn(fun() ->
         Ended = monitor(process, Body),
@@ -197,7 +197,7 @@ guard(Body) ->
         end
     end).
 
-body(Fun, Caller, Ref) ->
+test_body(Fun, Caller, Ref) ->
     {trap_exit, Trap} = process_info(self(), trap_exit),
     Dictionary = get(),
     Callers = [Caller | proplists:get_value('$callers', Dictionary, [])],
@@ -231,61 +231,45 @@ watch(Specs, Parents, Options) -> start(Specs, {children, Parents}, Options).
 -doc false.
 -spec finish(watch()) -> outcome().
 finish(Watch) ->
-    {Outcome, _} = ended(Watch),
+    {Outcome, _} = finish_run(Watch),
     Outcome.
 
 start(Specs, System, Options) ->
     maybe
         {ok, {Rules, Given}} ?= rules(Options),
-        {Files, Monitors} = parts(Specs),
-        {ok, Found} ?= found(witness_test_files:find(Files, maps:get(base, Rules))),
+        {Files, Monitors} = split_specs(Specs),
+        {ok, Found} ?= witness_test_files:find(Files, maps:get(base, Rules)),
         Start = #{log => false, system => System, specs => Found, monitors => Monitors},
         {ok, Run} ?= witness:start(maps:merge(Given, Start)),
         {ok, {Run, Rules}}
     else
-        {error, Reason} -> {error, witness_test_result:lines(format_error(Reason))}
+        {error, Error} -> {error, witness_test_result:lines(witness:format_error(Error))}
     end.
 
-found({ok, _} = Found) -> Found;
-found({error, {Name, Folders}}) -> {error, {no_file, Name, Folders}}.
-
-parts(Specs) when is_binary(Specs); is_tuple(Specs) -> parts([Specs]);
-parts(Specs) ->
+split_specs(Specs) when is_binary(Specs); is_tuple(Specs) -> split_specs([Specs]);
+split_specs(Specs) ->
     case io_lib:char_list(Specs) andalso Specs =/= [] of
         true -> {[Specs], []};
         false -> lists:partition(fun(Spec) -> not is_tuple(Spec) end, Specs)
     end.
 
-defaults() -> #{timeout => 5000, wait => true, unmonitored => fail, vacuous => warn, base => undefined}.
-
+%% The test's own options, complete, and those of the run.
 rules(Options) ->
-    Rules = maps:merge(defaults(), maps:with(maps:keys(defaults()), Options)),
-    case [{Key, Expected} || Key := Value <- Rules, Expected <- rule(Key, Value)]
-         ++ [{Key, "nothing: a test has its own"} || Key <- [system, halt, specs, monitors, log],
-                                                     is_map_key(Key, Options)] of
-        [] -> {ok, {Rules, maps:without(maps:keys(defaults()), Options)}};
-        [{Key, Expected} | _] -> {error, {bad_option, Key, Expected}}
+    Defaults = witness_option:defaults(witness_option_schema:test()),
+    Own = maps:with(maps:keys(Defaults), Options),
+    maybe
+        ok ?= witness_option:check(Own, witness_option_schema:test()),
+        [] ?= [Name || Name <- [system, halt, specs, monitors, log], is_map_key(Name, Options)],
+        {ok, {maps:merge(Defaults, Own), maps:without(maps:keys(Defaults), Options)}}
+    else
+        [Name | _] -> {error, {witness_option, {bad_option, Name, "nothing: a test has its own"}}};
+        {error, _} = Error -> Error
     end.
 
-rule(timeout, infinity) -> [];
-rule(timeout, Timeout) when is_integer(Timeout), Timeout >= 0 -> [];
-rule(timeout, _) -> ["milliseconds, or infinity"];
-rule(wait, Wait) when is_boolean(Wait) -> [];
-rule(wait, _) -> ["true or false"];
-rule(base, Base) when Base =:= undefined; is_list(Base); is_binary(Base) -> [];
-rule(base, _) -> ["the name of a folder"];
-rule(_, Rule) when Rule =:= fail; Rule =:= warn; Rule =:= ignore -> [];
-rule(_, _) -> ["fail, warn or ignore"].
-
-format_error({no_file, Name, Folders}) ->
-    ["there is no file ", witness_text:clean(Name), "; it was looked for in\n",
-     [["  ", witness_text:clean(Folder), "\n"] || Folder <- Folders]];
-format_error(Reason) -> witness:format_error(Reason).
-
 %% The end of the run as a test's outcome, and how the system's first process has ended.
-ended({Run, Rules = #{timeout := Timeout, wait := Wait}}) ->
+finish_run({Run, Rules = #{timeout := Timeout, wait := Wait}}) ->
     maybe
-        {ok, Running} ?= waited(Wait, Run, Timeout),
+        {ok, Running} ?= await_end(Wait, Run, Timeout),
         {ok, Summary = #{system := System}} ?= witness_run:finish(Run),
         Verdicts = witness:verdicts(Run),
         {ok, _} ?= witness:stop(Run),
@@ -294,20 +278,20 @@ ended({Run, Rules = #{timeout := Timeout, wait := Wait}}) ->
         [io:put_chars(["witness: warning: ", Text, $\n]) || Text <- Warnings],
         {Outcome, System}
     else
-        {error, Reason} -> {{failed, no_result, witness_test_result:lines(witness:format_error(Reason))}, undefined}
+        {error, Error} -> {{failed, no_result, witness_test_result:lines(witness:format_error(Error))}, undefined}
     end.
 
-waited(false, _, _) -> {ok, []};
-waited(true, Run, Timeout) ->
+await_end(false, _, _) -> {ok, []};
+await_end(true, Run, Timeout) ->
     case witness:await(Run, Timeout) of
         {ok, _} -> {ok, []};
-        {error, timeout} -> {ok, [describe(P) || P <- witness_run:alive(Run)]};
+        {error, {witness_run, timeout}} -> {ok, [describe(P) || P <- witness_run:alive(Run)]};
         {error, _} = Error -> Error
     end.
 
 describe(P) ->
     Label = case proc_lib:get_label(P) of undefined -> name(P); Known -> Known end,
-    {P, Label, witness_event_signature:running(P)}.
+    {P, Label, witness_event_signature:of_process(P)}.
 
 name(P) ->
     case process_info(P, registered_name) of

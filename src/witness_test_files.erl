@@ -7,38 +7,38 @@ logs, an editor anywhere. So a relative name is looked for in the current folder
 source, then in each folder above that.
 """.
 
--export([find/2, source/1, source_file/1]).
+-export([find/2, source_folder/1, source_file/1, format_error/1]).
 
 -doc "The files, or the first one that is in none of the folders. `Base`: the first folder after the current one.".
 -spec find([file:name_all()], Base :: file:name_all() | undefined) ->
-    {ok, [file:name_all()]} | {error, {file:name_all(), Folders :: [file:name_all()]}}.
+    {ok, [file:name_all()]} | {error, {?MODULE, {no_file, file:name_all(), Folders :: [file:name_all()]}}}.
 find(Names, Base) ->
     {ok, Here} = file:get_cwd(),
-    Folders = lists:uniq([Here | above(Base)]),
+    Folders = lists:uniq([Here | folders_above(Base)]),
     Found = [{Name, [File || Folder <- Folders, File <- [filename:absname(Name, Folder)], filelib:is_regular(File)]}
              || Name <- Names],
     case [Name || {Name, []} <- Found] of
-        [] -> {ok, [shown(Name, File, Here) || {Name, [File | _]} <- Found]};
-        [Missing | _] -> {error, {Missing, Folders}}
+        [] -> {ok, [shorten(Name, File, Here) || {Name, [File | _]} <- Found]};
+        [Missing | _] -> {error, {?MODULE, {no_file, Missing, Folders}}}
     end.
 
-above(undefined) -> [];
-above(Folder) ->
+folders_above(undefined) -> [];
+folders_above(Folder) ->
     case filename:dirname(Folder) of
         Folder -> [Folder];
-        Parent -> [Folder | above(Parent)]
+        Parent -> [Folder | folders_above(Parent)]
     end.
 
 %% The path of the file, as short as possible.
-shown(Name, File, Here) ->
+shorten(Name, File, Here) ->
     case filename:pathtype(Name) =:= relative andalso string:prefix(File, [Here, "/"]) of
         Relative when Relative =/= false, Relative =/= nomatch -> Relative;
         _ -> File
     end.
 
 -doc "The folder of the source that a fun was compiled from, if known.".
--spec source(fun()) -> file:filename_all() | undefined.
-source(Fun) ->
+-spec source_folder(fun()) -> file:filename_all() | undefined.
+source_folder(Fun) ->
     {module, Module} = erlang:fun_info(Fun, module),
     case source_file(Module) of
         "" -> undefined;
@@ -54,3 +54,9 @@ source_file(Module) ->
     catch
         error:_ -> ""
     end.
+
+-doc "A reason as text.".
+-spec format_error({no_file, file:name_all(), [file:name_all()]}) -> unicode:chardata().
+format_error({no_file, Name, Folders}) ->
+    ["there is no file ", witness_text:clean(Name), "; it was looked for in\n",
+     [["  ", witness_text:clean(Folder), "\n"] || Folder <- Folders]].

@@ -23,35 +23,35 @@ monitored, or vacuous verdicts.
 -type rules() :: #{unmonitored := fail | warn | ignore, vacuous := fail | warn | ignore, timeout := timeout(), _ => _}.
 
 %% Violations that are shown in full.
--define(CHARTS, 3).
+-define(MAX_CHARTS, 3).
 -define(LOOK, #{colour => false, width => 100}).
 
 -doc "Passed, or the worst problem; with the warnings, which do not fail the test.".
 -spec judge(result(), rules()) -> {ok | {failed, problem(), Lines :: [binary()]}, Warnings :: [binary()]}.
 judge(Result = #{summary := #{warnings := Warnings} = Summary}, Rules) ->
     Problems = [{Problem, Text} || {Problem, Text} <- problems(Result, Rules), Text =/= []],
-    Told = [Text || #{code := Code, text := Text} <- Warnings, told(Code, Rules, Summary)],
+    Shown = [Text || #{code := Code, text := Text} <- Warnings, is_shown(Code, Rules, Summary)],
     case Problems of
-        [] -> {ok, Told};
-        [{Problem, _} | _] -> {{failed, Problem, lines(lists:join("\n", [Text || {_, Text} <- Problems]))}, Told}
+        [] -> {ok, Shown};
+        [{Problem, _} | _] -> {{failed, Problem, lines(lists:join("\n", [Text || {_, Text} <- Problems]))}, Shown}
     end.
 
 %% Without the warnings that the test counts as failures or ignores.
-told(vacuous, #{vacuous := Rule}, _) -> Rule =:= warn;
-told(nothing_monitored, #{unmonitored := fail}, #{monitored := 0}) -> false;
-told(nothing_monitored, #{unmonitored := Rule}, _) -> Rule =/= ignore;
-told(system_crashed, _, _) -> false;
-told(_, _, _) -> true.
+is_shown(vacuous, #{vacuous := Rule}, _) -> Rule =:= warn;
+is_shown(nothing_monitored, #{unmonitored := fail}, #{monitored := 0}) -> false;
+is_shown(nothing_monitored, #{unmonitored := Rule}, _) -> Rule =/= ignore;
+is_shown(system_crashed, _, _) -> false;
+is_shown(_, _, _) -> true.
 
 problems(#{summary := Summary, verdicts := Verdicts, running := Running}, Rules) ->
     [{violation, violations([V || V = #{verdict := no} <- Verdicts])},
      {still_running, still_running(Running, Rules)},
      {no_result, doubts(Summary, Verdicts, Rules)},
-     {nothing_monitored, nothing(Summary, Rules)},
+     {nothing_monitored, nothing_monitored(Summary, Rules)},
      {vacuous, vacuous(Summary, Rules)}].
 
 violations(Violations) ->
-    {Shown, Others} = lists:split(min(?CHARTS, length(Violations)), Violations),
+    {Shown, Others} = lists:split(min(?MAX_CHARTS, length(Violations)), Violations),
     lists:join("\n", [witness_text_verdict:verdict(V, ?LOOK) || V <- Shown])
         ++ [["\nand ", witness_text:count(length(Others), "more violation", "more violations"), "\n"] || Others =/= []].
 
@@ -60,12 +60,12 @@ still_running(Running, #{timeout := Timeout}) ->
     [witness_text:count(length(Running), "process that the test has started still runs ",
                         "processes that the test has started still run "),
      integer_to_list(Timeout), " ms after its end:\n",
-     [["  ", witness_event:format_proc(P), " ", runs(Label, Function), "\n"] || {P, Label, Function} <- Running],
+     [["  ", witness_event:format_proc(P), " ", format_process(Label, Function), "\n"] || {P, Label, Function} <- Running],
      "Have the test end them, or do not wait for them: option wait => false.\n"].
 
-runs(undefined, undefined) -> "";
-runs(undefined, {M, F, A}) -> io_lib:format("~tw:~tw/~w", [M, F, A]);
-runs(Label, Function) -> [runs(undefined, Function), " (", witness_event:format_term(Label, 80), ")"].
+format_process(undefined, undefined) -> "";
+format_process(undefined, {M, F, A}) -> io_lib:format("~tw:~tw/~w", [M, F, A]);
+format_process(Label, Function) -> [format_process(undefined, Function), " (", witness_event:format_term(Label, 80), ")"].
 
 %% A violation remains a violation, whatever is missing; without one the missing part might have it.
 doubts(#{outcome := untrusted, warnings := Warnings} = Summary, Verdicts, _) ->
@@ -85,11 +85,11 @@ is_doubt(#{reason := {gap, _}}) -> true;
 is_doubt(#{reason := {crashed, _}}) -> true;
 is_doubt(_) -> false.
 
-nothing(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail}) ->
+nothing_monitored(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail}) ->
     ["NO RESULT: nothing was monitored.\n",
      [["  ", Text, "\n"] || #{code := nothing_monitored, text := Text} <- Warnings],
      "If the test may do without: option unmonitored => warn, or ignore.\n"];
-nothing(_, _) -> [].
+nothing_monitored(_, _) -> [].
 
 vacuous(#{warnings := Warnings}, #{vacuous := fail}) ->
     [["NO RESULT: ", Text, "\n"] || #{code := vacuous, text := Text} <- Warnings];

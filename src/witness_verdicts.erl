@@ -33,27 +33,27 @@ agrees with any verdict.
                         replayed := [witness_monitor:verdict()]}.
 
 %% Limits: verdicts that are kept, and bytes of the file.
--define(MOST, 100_000).
--define(BYTES, 100_000_000).
--define(TERM, 1000).
+-define(MAX_VERDICTS, 100_000).
+-define(MAX_BYTES, 100_000_000).
+-define(TERM_CHARS, 1000).
 
 -doc "No verdicts yet, for a run with these options (`witness:start/1`).".
 -spec new(map()) -> verdicts().
 new(Options) ->
     #{specs => [text(File) || File <- maps:get(specs, Options, []), not is_map(File)],
-      monitors => [monitor(Monitor) || Monitor <- maps:get(monitors, Options, [])], count => 0, found => []}.
+      monitors => [format_monitor(Monitor) || Monitor <- maps:get(monitors, Options, [])], count => 0, found => []}.
 
-monitor({{M, F, A}, {Module, Argument}}) ->
+format_monitor({{M, F, A}, {Module, Argument}}) ->
     Arity = case A of '_' -> ~"_"; _ -> integer_to_binary(A) end,
     Given = case Argument of [] -> []; _ -> io_lib:format("(~tw)", [Argument]) end,
-    text([any(M), $:, any(F), $/, Arity, $=, io_lib:format("~tw", [Module]), Given]).
+    text([format_pattern(M), $:, format_pattern(F), $/, Arity, $=, io_lib:format("~tw", [Module]), Given]).
 
-any('_') -> "_";
-any(Atom) -> io_lib:format("~tw", [Atom]).
+format_pattern('_') -> "_";
+format_pattern(Atom) -> io_lib:format("~tw", [Atom]).
 
 -doc "Adds a verdict.".
 -spec add(witness:verdict(), verdicts()) -> verdicts().
-add(#{verdict := Verdict} = V, #{count := Count, found := Found} = Verdicts) when Count < ?MOST ->
+add(#{verdict := Verdict} = V, #{count := Count, found := Found} = Verdicts) when Count < ?MAX_VERDICTS ->
     Verdicts#{count := Count + 1, found := [{key(V), Verdict} | Found]};
 add(_, #{count := Count} = Verdicts) -> Verdicts#{count := Count + 1}.
 
@@ -62,72 +62,72 @@ key(#{process := Process, spec := Spec, name := Name, slice := Slice}) ->
      case Name of undefined -> ~""; _ -> Name end,
      case Slice of
          undefined -> ~"";
-         _ -> text(lists:join(~", ", [[Of, ~" = ", witness_event:format_term(Value, ?TERM)] || {Of, Value} <- Slice]))
+         _ -> text(lists:join(~", ", [[Of, ~" = ", witness_event:format_term(Value, ?TERM_CHARS)] || {Of, Value} <- Slice]))
      end}.
 
 text(Chars) ->
     case unicode:characters_to_binary(Chars) of
         Text when is_binary(Text) -> Text;
-        _ -> witness_event:format_term(Chars, ?TERM)
+        _ -> witness_event:format_term(Chars, ?TERM_CHARS)
     end.
 
 -doc "Writes the file of a recording.".
 -spec write(file:filename_all(), verdicts()) -> ok | {error, file:posix() | badarg | terminated | system_limit}.
 write(Dir, #{specs := Specs, monitors := Monitors, count := Count, found := Found}) ->
     Text = [json:encode(#{
-        witness_verdicts => 1, specs => Specs, monitors => Monitors, whole => Count =< ?MOST,
+        witness_verdicts => 1, specs => Specs, monitors => Monitors, whole => Count =< ?MAX_VERDICTS,
         verdicts => [#{process => Process, spec => Spec, name => Name, slice => Slice, verdict => Verdict}
                      || {{Process, Spec, Name, Slice}, Verdict} <- lists:reverse(Found)]}), $\n],
     %% Values of slices are contents of messages.
     maybe
-        ok ?= file:write_file(name(Dir), ~""),
-        ok ?= file:change_mode(name(Dir), 8#600),
-        ok ?= file:write_file(name(Dir), Text)
+        ok ?= file:write_file(file_name(Dir), ~""),
+        ok ?= file:change_mode(file_name(Dir), 8#600),
+        ok ?= file:write_file(file_name(Dir), Text)
     else
         %% A partial file would have other verdicts.
         {error, _} = Error ->
-            _ = file:delete(name(Dir)),
+            _ = file:delete(file_name(Dir)),
             Error
     end.
 
-name(Dir) -> filename:join(Dir, "verdicts").
+file_name(Dir) -> filename:join(Dir, "verdicts").
 
 -doc "Reads the file; `none` if there is none. An error is text for people.".
 -spec read(file:filename_all()) -> {ok, stored()} | none | {error, unicode:chardata()}.
 read(Dir) ->
     maybe
-        {ok, #file_info{type = Type, size = Size}} ?= file:read_file_info(name(Dir), [raw]),
+        {ok, #file_info{type = Type, size = Size}} ?= file:read_file_info(file_name(Dir), [raw]),
         %% A device or a pipe would have no end.
         true ?= Type =:= regular orelse {error, ~"it is no regular file"},
-        true ?= Size =< ?BYTES orelse {error, ~"it is too large"},
-        {ok, Text} ?= file:read_file(name(Dir)),
-        {ok, Decoded} ?= decoded(Text),
-        {ok, Stored} ?= stored(Decoded),
+        true ?= Size =< ?MAX_BYTES orelse {error, ~"it is too large"},
+        {ok, Text} ?= file:read_file(file_name(Dir)),
+        {ok, Decoded} ?= decode(Text),
+        {ok, Stored} ?= parse(Decoded),
         {ok, Stored}
     else
         {error, enoent} -> none;
-        {error, Reason} when is_atom(Reason) -> {error, [text(name(Dir)), ~": ", file:format_error(Reason)]};
-        {error, What} -> {error, [text(name(Dir)), ~": ", What]}
+        {error, Reason} when is_atom(Reason) -> {error, [text(file_name(Dir)), ~": ", file:format_error(Reason)]};
+        {error, What} -> {error, [text(file_name(Dir)), ~": ", What]}
     end.
 
-decoded(Text) ->
+decode(Text) ->
     try {ok, json:decode(Text)} catch error:_ -> {error, ~"it is no JSON"} end.
 
-stored(#{~"witness_verdicts" := 1, ~"whole" := true, ~"specs" := Specs, ~"monitors" := Monitors, ~"verdicts" := Verdicts})
+parse(#{~"witness_verdicts" := 1, ~"whole" := true, ~"specs" := Specs, ~"monitors" := Monitors, ~"verdicts" := Verdicts})
   when is_list(Specs), is_list(Monitors), is_list(Verdicts) ->
-    Found = [one(Verdict) || Verdict <- Verdicts],
+    Found = [parse_verdict(Verdict) || Verdict <- Verdicts],
     case lists:all(fun is_binary/1, Specs ++ Monitors) andalso not lists:member(wrong, Found) of
         true -> {ok, #{specs => Specs, monitors => Monitors,
                        verdicts => #{specs => Specs, monitors => Monitors, count => length(Found), found => lists:reverse(Found)}}};
         false -> {error, ~"it does not hold verdicts"}
     end;
-stored(#{~"witness_verdicts" := 1, ~"whole" := false}) ->
-    {error, [~"there were more than ", integer_to_binary(?MOST), ~" verdicts, not all of which are there"]};
-stored(#{~"witness_verdicts" := Version}) when is_integer(Version) ->
+parse(#{~"witness_verdicts" := 1, ~"whole" := false}) ->
+    {error, [~"there were more than ", integer_to_binary(?MAX_VERDICTS), ~" verdicts, not all of which are there"]};
+parse(#{~"witness_verdicts" := Version}) when is_integer(Version) ->
     {error, [~"it has the version ", integer_to_binary(Version), ~", and 1 is expected"]};
-stored(_) -> {error, ~"it does not hold verdicts"}.
+parse(_) -> {error, ~"it does not hold verdicts"}.
 
-one(#{~"process" := Process, ~"spec" := Spec, ~"name" := Name, ~"slice" := Slice, ~"verdict" := Verdict})
+parse_verdict(#{~"process" := Process, ~"spec" := Spec, ~"name" := Name, ~"slice" := Slice, ~"verdict" := Verdict})
   when is_binary(Process), is_binary(Spec), is_binary(Name), is_binary(Slice) ->
     case Verdict of
         ~"no" -> {{Process, Spec, Name, Slice}, no};
@@ -135,7 +135,7 @@ one(#{~"process" := Process, ~"spec" := Spec, ~"name" := Name, ~"slice" := Slice
         ~"inconclusive" -> {{Process, Spec, Name, Slice}, inconclusive};
         _ -> wrong
     end;
-one(_) -> wrong.
+parse_verdict(_) -> wrong.
 
 -doc "The verdicts that differ in a replay.".
 -spec differences(Recorded :: verdicts(), Replayed :: verdicts()) -> [difference()].

@@ -82,7 +82,10 @@ monitor done. `{system, Reason}`: the system has crashed; this is needed only if
 -doc "Returns the progress. Called periodically, in another process; it may take its time.".
 -callback probe(State :: term()) -> probed().
 
--doc "Ends the tool. Called after `await/1`.".
+-doc """
+Ends the tool. Called after `await/1`, and when the system or the tool has failed. It is not called if the process that called
+`start/2` is killed: what has to end then is linked to that process.
+""".
 -callback stop(State :: term()) -> term().
 
 -optional_callbacks([probe/1]).

@@ -16,10 +16,10 @@ members, first find the time to a tenth; then the benchmark itself must confirm 
 -type probe() :: #{shape := binary(), n := pos_integer(), t := pos_integer(), fits := boolean(),
                    lag_max_ns => number(), utilisation => number()}.
 
--define(UTILISATION, 70).
+-define(MAX_UTILISATION_PERCENT, 70).
 -define(PROBE_S, 10).
--define(LEAST, 100).
--define(MOST, 20_000).
+-define(MIN_T_S, 100).
+-define(MAX_T_S, 20_000).
 
 -doc "The loading time. `Measure` runs an untraced benchmark; `Tell` is called with each probe.".
 -spec find(witness_bench_experiment:experiment(), Measure, Tell) ->
@@ -31,19 +31,19 @@ find(#{steps := Steps} = Experiment, Measure, Tell) ->
     N = lists:last(Steps),
     Ask = fun(T, Length, Probes) -> ask(T, Length, N, Experiment, Measure, Tell, Probes) end,
     try
-        {T, Probes} = search(?LEAST, none, none, Ask, []),
-        confirmed(T, Ask, Probes)
+        {T, Probes} = search(?MIN_T_S, none, none, Ask, []),
+        confirm(T, Ask, Probes)
     catch
         throw:interrupted -> interrupted;
         throw:{failed, Why} ->
             {error, [~"no loading time was found: an untraced benchmark could not be measured: ", Why]};
         throw:too_long ->
-            {error, io_lib:format("no loading time was found: in ~b s this machine cannot do ~b members", [?MOST, N])}
+            {error, io_lib:format("no loading time was found: in ~b s this machine cannot do ~b members", [?MAX_T_S, N])}
     end.
 
 %% `Bad' is too short, `Good' long enough.
 search(_, Bad, Good, _, Probes) when is_number(Bad), is_number(Good), Good =< Bad * 1.1 -> {Good, Probes};
-search(T, _, _, _, _) when T > ?MOST -> throw(too_long);
+search(T, _, _, _, _) when T > ?MAX_T_S -> throw(too_long);
 search(T, Bad, Good, Ask, Probes) ->
     case Ask(T, ?PROBE_S, Probes) of
         {true, More} when Bad =:= none -> {T, More};
@@ -54,11 +54,11 @@ search(T, Bad, Good, Ask, Probes) ->
 
 halve(Bad, Good, Ask, Probes) -> search(max(Bad + 1, min(Good - 1, (Bad + Good) div 2)), Bad, Good, Ask, Probes).
 
-confirmed(T, _, _) when T > ?MOST -> throw(too_long);
-confirmed(T, Ask, Probes) ->
+confirm(T, _, _) when T > ?MAX_T_S -> throw(too_long);
+confirm(T, Ask, Probes) ->
     case Ask(T, T, Probes) of
         {true, More} -> {ok, T, lists:reverse(More)};
-        {false, More} -> confirmed(ceil(T * 1.15), Ask, More)
+        {false, More} -> confirm(ceil(T * 1.15), Ask, More)
     end.
 
 %% Whether the time is long enough for all shapes, with the members of so many seconds.
@@ -70,7 +70,7 @@ shapes([], _, _, _, _, _, Probes) -> {true, Probes};
 shapes([{Label, _} = Shape | Shapes], N, T, Experiment, Measure, Tell, Probes) ->
     case Measure(witness_bench_experiment:probe(Experiment, Shape, N, T)) of
         {ok, #{lag := #{max := Lag}, windows := #{system := #{utilisation := Utilisation}}}} ->
-            Fits = Lag < period(Experiment) * 1_000_000 andalso Utilisation < ?UTILISATION,
+            Fits = Lag < period(Experiment) * 1_000_000 andalso Utilisation < ?MAX_UTILISATION_PERCENT,
             Probe = #{shape => Label, n => N, t => T, fits => Fits, lag_max_ns => Lag, utilisation => Utilisation},
             Tell(Probe),
             case Fits of

@@ -31,7 +31,7 @@ not count.
 The two *windows* both begin with the system. One lasts to its end, the other until every monitor is done.
 """.
 
--export([start_link/1, begun/1, probe/2, told/2, mark/2, stop/1]).
+-export([start_link/1, start_windows/1, probe/2, set_final/2, mark/2, stop/1]).
 
 -export_type([collector/0, window/0, probed/0]).
 
@@ -59,8 +59,8 @@ length of the run queues; most members and tracers that were alive in a sample; 
             window = system, memory, peak, run_queue, members = 0, tracers = 0, windows = #{}}).
 
 -doc """
-A collector that takes samples from the start of the system (`begun/1`). `interval` in milliseconds; `file`: where rows are
-written, in an existing folder.
+A collector that takes samples from the start of the system (`start_windows/1`). `interval` in milliseconds; `file`: where rows
+are written, in an existing folder.
 """.
 -spec start_link(#{measures := witness_bench_response:measures(), interval := pos_integer(),
                    file := none | file:name_all()}) -> {ok, collector()} | {error, {samples, file:posix() | badarg}}.
@@ -74,8 +74,8 @@ start_link(Options) ->
     end.
 
 -doc "The system has started: the first sample is taken now, and both windows begin.".
--spec begun(collector()) -> ok.
-begun(Collector) -> call(begun, Collector).
+-spec start_windows(collector()) -> ok.
+start_windows(Collector) -> call(begun, Collector).
 
 -doc "From now on this function is called for the progress of the run. It may take its time.".
 -spec probe(fun(() -> probed()), collector()) -> ok.
@@ -84,8 +84,8 @@ probe(Ask, Collector) ->
     ok.
 
 -doc "The final values: the progress function is not called any more.".
--spec told(#{events := non_neg_integer(), gaps := non_neg_integer(), _ => _}, collector()) -> ok.
-told(#{events := Events, gaps := Gaps}, Collector) ->
+-spec set_final(#{events := non_neg_integer(), gaps := non_neg_integer(), _ => _}, collector()) -> ok.
+set_final(#{events := Events, gaps := Gaps}, Collector) ->
     Collector ! {told, Events, Gaps},
     ok.
 
@@ -126,12 +126,12 @@ begin_collecting(Owner, Ref, #{measures := Measures, interval := Interval, file 
 collect(C = #c{timer = Timer, asker = Asker, windows = Windows, told = Told}) ->
     receive
         {timeout, Timer, sample} ->
-            C1 = taken(C),
+            C1 = take_sample(C),
             %% After the sample, because the asker and the tool compete for a scheduler then.
             ok = ask(C1),
             collect(next(C1));
         {probe, Ask} ->
-            collect(C#c{asker = spawn_opt(fun() -> asked(Ask, Told) end, [link, {priority, normal}])});
+            collect(C#c{asker = spawn_opt(fun() -> asker_loop(Ask, Told) end, [link, {priority, normal}])});
         {told, Events, Gaps} ->
             collect(C#c{known = {Events, Gaps}});
         {begun, From, Ref} ->
@@ -141,7 +141,7 @@ collect(C = #c{timer = Timer, asker = Asker, windows = Windows, told = Told}) ->
             ok = witness_bench_rows:row(row(First, C1), C#c.rows),
             collect(next(C1));
         {{mark, What}, From, Ref} ->
-            C1 = taken(C),
+            C1 = take_sample(C),
             From ! {Ref, ok},
             collect(C1#c{windows = Windows#{What => window(C1)}, window = monitors});
         {stop, From, Ref} ->
@@ -172,7 +172,7 @@ ask(#c{asker = Asker, told = Told}) ->
         1 -> ok
     end.
 
-asked(Ask, Told) ->
+asker_loop(Ask, Told) ->
     receive
         ask ->
             %% The run may have ended; its last values remain.
@@ -185,7 +185,7 @@ asked(Ask, Told) ->
                 _:_ -> ok
             end,
             atomics:put(Told, ?ASKING, 0),
-            asked(Ask, Told)
+            asker_loop(Ask, Told)
     end.
 
 %% --- samples ---------------------------------------------------------------------
@@ -200,16 +200,16 @@ schedulers() ->
     Online = erlang:system_info(schedulers_online),
     lists:sort([S || S = {Id, _, _} <- erlang:statistics(scheduler_wall_time), Id =< Online]).
 
-taken(C = #c{last = #sample{time = Before}}) ->
+take_sample(C = #c{last = #sample{time = Before}}) ->
     case sample(C) of
         #sample{time = Now} = Sample when Now > Before ->
             ok = witness_bench_rows:row(row(Sample, C), C#c.rows),
-            seen(Sample, C);
+            add_sample(Sample, C);
         _ -> C
     end.
 
 %% The value between two samples is taken as their mean, weighted by the time between them.
-seen(S = #sample{time = Now, memory = Memory, run_queue = Queue}, C = #c{last = Last}) ->
+add_sample(S = #sample{time = Now, memory = Memory, run_queue = Queue}, C = #c{last = Last}) ->
     #sample{time = Before, memory = MemoryBefore, run_queue = QueueBefore} = Last,
     C#c{last = S,
         memory = witness_bench_welford:add((Memory + MemoryBefore) / 2, Now - Before, C#c.memory),
@@ -241,11 +241,11 @@ columns(Schedulers) ->
      "messages_per_s" | [["scheduler_", integer_to_list(Id)] || {Id, _, _} <- Schedulers]].
 
 row(S = #sample{time = Now, messages = Messages}, #c{first = First, last = Last, window = Window} = C) ->
-    {Events, Gaps} = known(C),
+    {Events, Gaps} = progress(C),
     Utilisations = utilisations(Last, S),
     PerSecond = (Messages - Last#sample.messages) / max(1.0e-9, seconds(Now - Last#sample.time)),
     [seconds(Now - First#sample.time) * 1000, atom_to_binary(Window), S#sample.memory, mean(Utilisations),
      S#sample.run_queue, S#sample.members, S#sample.tracers, Events, Gaps, Messages, PerSecond | Utilisations].
 
-known(#c{known = none, told = Told}) -> {atomics:get(Told, ?EVENTS), atomics:get(Told, ?GAPS)};
-known(#c{known = Known}) -> Known.
+progress(#c{known = none, told = Told}) -> {atomics:get(Told, ?EVENTS), atomics:get(Told, ?GAPS)};
+progress(#c{known = Known}) -> Known.

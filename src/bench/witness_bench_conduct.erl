@@ -17,7 +17,7 @@ interrupted, or killed, continues where it was.
 - `interrupt`: the message that aborts the current benchmark and then ends the experiment;
 - `again`: measure again what could not be measured before.
 """.
--type options() :: #{run := fun((map(), map()) -> {ok, map()} | {error, term()}), tell := fun((news()) -> term()),
+-type options() :: #{run := fun((map(), map()) -> {ok, map()} | {error, witness:error()}), tell := fun((news()) -> term()),
                      interrupt := term(), again := boolean()}.
 
 -doc "The news. `tick` comes every second while a benchmark runs, with the seconds that it has run.".
@@ -35,7 +35,7 @@ interrupted, or killed, continues where it was.
 -spec run(witness_bench_experiment:experiment(), witness_bench_store:store(), options()) ->
     {done | interrupted, witness_bench_store:store()} | {error, unicode:chardata()}.
 run(Experiment, Store, Options) ->
-    case fitted(Experiment, Store, Options) of
+    case fit_load(Experiment, Store, Options) of
         {ok, #{warmup := Warmup} = Fitted} ->
             Rows = witness_bench_store:rows(Store),
             Again = case Options of
@@ -107,7 +107,7 @@ await(Pid, Ref, Limit, Start, Ticks, Tick, Interrupt) ->
         {measured, Pid, Result} ->
             receive {'DOWN', Ref, process, Pid, _} -> ok end,
             result(Result);
-        {'DOWN', Ref, process, Pid, Reason} -> {failed, text({failed, Reason})};
+        {'DOWN', Ref, process, Pid, Reason} -> result({error, {witness_bench_run, {failed, Reason}}});
         Interrupt ->
             ok = kill(Pid, Ref),
             interrupted
@@ -130,13 +130,11 @@ kill(Pid, Ref) ->
     witness_bench_fresh:settle().
 
 result({ok, _} = Ok) -> Ok;
-result({error, {unsound, _} = Reason}) -> {unsound, text(Reason)};
-result({error, Reason}) -> {failed, text(Reason)}.
-
-text(Reason) -> witness_bench_run:format_error(Reason).
+result({error, {_, {unsound, _}} = Error}) -> {unsound, witness:format_error(Error)};
+result({error, Error}) -> {failed, witness:format_error(Error)}.
 
 %% The loading time, if it must be found.
-fitted(#{model := #{~"t" := ~"fit"} = Model} = Experiment, Store, #{tell := Tell} = Options) ->
+fit_load(#{model := #{~"t" := ~"fit"} = Model} = Experiment, Store, #{tell := Tell} = Options) ->
     case witness_bench_capacity:saved(Store) of
         {ok, T} -> {ok, Experiment#{model := Model#{~"t" := T}}};
         none ->
@@ -153,4 +151,4 @@ fitted(#{model := #{~"t" := ~"fit"} = Model} = Experiment, Store, #{tell := Tell
                 {error, _} = Error -> Error
             end
     end;
-fitted(Experiment, _, _) -> {ok, Experiment}.
+fit_load(Experiment, _, _) -> {ok, Experiment}.

@@ -45,7 +45,7 @@ part of the model.
                        w := pos_integer(), t := pos_integer(), seconds := float(), seed := integer(),
                        repetition := pos_integer(), model := model()}.
 
--define(MOST, 100_000). % benchmarks of an experiment
+-define(MAX_BENCHMARKS, 100_000). % benchmarks of an experiment
 -define(SEED, 1).
 
 -doc "The names of the tables that an experiment may ask for.".
@@ -105,8 +105,8 @@ experiment(Source, Folder) ->
     ok = different(Variants, ~"variants"),
     ok = different(Shapes, ~"shapes"),
     Single = length(Steps) * length(Modes) * length(Analyses) * length(Variants) * length(Shapes),
-    Single =< ?MOST
-        orelse witness_bench_json:wrong([], io_lib:format("~b benchmarks are more than ~b", [Single, ?MOST])),
+    Single =< ?MAX_BENCHMARKS
+        orelse witness_bench_json:wrong([], io_lib:format("~b benchmarks are more than ~b", [Single, ?MAX_BENCHMARKS])),
     Plain = #{Key => maps:get(atom_to_binary(Key), Fields)
               || Key <- [name, about, model, modes, analyses, shapes, variants, repetitions, warmup, schedulers,
                          interval_ms, sample, memory_mb, limit_s, tables, papers]},

@@ -13,8 +13,8 @@ it hangs in native code, say, is killed.
 -export([work/7]).
 
 %% Milliseconds that a VM may take to boot, and to end after its input.
--define(BOOT, 60_000).
--define(END, 2_000).
+-define(BOOT_MS, 60_000).
+-define(END_MS, 2_000).
 
 -doc """
 Calls a function there, which must return `{ok, _}` or `{error, _}`. Further errors are `{timeout, Milliseconds}`, and
@@ -38,7 +38,7 @@ call(Module, Function, Args, Options = #{timeout := Timeout}) ->
 -doc false.
 -spec work(pid(), reference(), module(), atom(), [term()], map(), integer() | infinity) -> term().
 work(Caller, Tag, Module, Function, Args, Options, Deadline) ->
-    Caller ! {Tag, started(Caller, Module, Function, Args, Options, Deadline)}.
+    Caller ! {Tag, start(Caller, Module, Function, Args, Options, Deadline)}.
 
 -doc "Waits until no VM of a call is left, including those of callers that were killed.".
 -spec settle() -> ok.
@@ -50,23 +50,23 @@ settle() ->
 deadline(infinity) -> infinity;
 deadline(Timeout) -> erlang:monotonic_time(millisecond) + Timeout.
 
-left(infinity) -> infinity;
-left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
+time_left(infinity) -> infinity;
+time_left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
-started(Caller, Module, Function, Args, Options = #{timeout := Timeout}, Deadline) ->
+start(Caller, Module, Function, Args, Options = #{timeout := Timeout}, Deadline) ->
     process_flag(trap_exit, true),
     Wanted = monitor(process, Caller),
-    case peer:start_link(#{connection => standard_io, shutdown => close, wait_boot => min(?BOOT, left(Deadline)),
+    case peer:start_link(#{connection => standard_io, shutdown => close, wait_boot => min(?BOOT_MS, time_left(Deadline)),
                            args => args(Options),
                            %% The caller reports its end; a dump of a large node takes long.
                            env => [{"ERL_CRASH_DUMP_SECONDS", "0"}]}) of
         {ok, Peer, _} ->
-            ok = told_of_end(Peer),
-            Pid = peer:call(Peer, os, getpid, [], left(Deadline)),
+            ok = report_exit_status(Peer),
+            Pid = peer:call(Peer, os, getpid, [], time_left(Deadline)),
             try
-                awaited(asked(Peer, Module, Function, Args), Peer, Wanted, Timeout, Deadline)
+                wait_for_answer(request(Peer, Module, Function, Args), Peer, Wanted, Timeout, Deadline)
             after
-                ok = stopped(Peer, Pid)
+                ok = stop(Peer, Pid)
             end;
         {error, timeout} -> {error, {timeout, Timeout}};
         {error, Reason} -> {error, {vm, Reason}}
@@ -80,13 +80,13 @@ args(Options) ->
         ++ ["-pa" | lists:reverse([filename:absname(Dir) || Dir <- code:get_path(), Dir =/= "."])].
 
 %% When the VM has ended, its peer process ends normally, without the exit status; so the status is taken before.
-told_of_end(Peer) ->
+report_exit_status(Peer) ->
     Self = self(),
     sys:install(Peer, {fun(none, {in, {_, {exit_status, Status}}}, _) -> Self ! {ended, Peer, Status}, done;
                           (none, _, _) -> none
                        end, none}, infinity).
 
-asked(Peer, Module, Function, Args) ->
+request(Peer, Module, Function, Args) ->
     Self = self(),
     Ref = make_ref(),
     _ = spawn_link(fun() ->
@@ -96,13 +96,13 @@ asked(Peer, Module, Function, Args) ->
     end),
     Ref.
 
-awaited(Ref, Peer, Wanted, Timeout, Deadline) ->
+wait_for_answer(Ref, Peer, Wanted, Timeout, Deadline) ->
     receive
         {Ref, {raised, _, Reason}} -> {error, {vm, status(Peer, Reason)}};
         {Ref, Result} -> Result;
         {'EXIT', Peer, Reason} -> {error, {vm, status(Peer, Reason)}};
         {'DOWN', Wanted, process, _, _} -> {error, {vm, unwanted}}
-    after left(Deadline) ->
+    after time_left(Deadline) ->
         {error, {timeout, Timeout}}
     end.
 
@@ -110,19 +110,19 @@ status(Peer, Otherwise) ->
     receive {ended, Peer, Status} -> {exit_status, Status} after 0 -> Otherwise end.
 
 %% The end of its input ends the VM. Only the operating system knows whether it has ended.
-stopped(Peer, Pid) ->
+stop(Peer, Pid) ->
     try peer:stop(Peer) catch exit:_ -> ok end,
-    gone(Pid) orelse begin
+    has_exited(Pid) orelse begin
         _ = os:cmd("kill -KILL " ++ Pid ++ " 2>&1"),
-        gone(Pid)
+        has_exited(Pid)
     end,
     ok.
 
-gone(Pid) -> gone(Pid, deadline(?END)).
+has_exited(Pid) -> has_exited(Pid, deadline(?END_MS)).
 
-gone(Pid, Deadline) ->
-    case {os:cmd("kill -0 " ++ Pid ++ " 2>&1"), left(Deadline)} of
+has_exited(Pid, Deadline) ->
+    case {os:cmd("kill -0 " ++ Pid ++ " 2>&1"), time_left(Deadline)} of
         {[_ | _], _} -> true;
         {"", 0} -> false;
-        {"", _} -> receive after 20 -> gone(Pid, Deadline) end
+        {"", _} -> receive after 20 -> has_exited(Pid, Deadline) end
     end.

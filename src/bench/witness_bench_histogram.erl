@@ -19,7 +19,7 @@ longest, which are kept exactly.
 -define(WIDTH, (1 bsl ?BITS)).
 -define(DOUBLINGS, 36).
 -define(SIZE, ((?DOUBLINGS + 2) * ?WIDTH)).
--define(MOST, ((1 bsl (?DOUBLINGS + ?BITS + 1)) - 1)).
+-define(MAX_NS, ((1 bsl (?DOUBLINGS + ?BITS + 1)) - 1)).
 %% The shortest time and the longest one.
 -define(SHORTEST, 1).
 -define(LONGEST, 2).
@@ -42,7 +42,7 @@ add(Given, {Counters, Extremes}) ->
     %% First, so that a time that is counted is between them.
     ok = extreme(?LONGEST, Time, Extremes),
     ok = extreme(?SHORTEST, Time, Extremes),
-    counters:add(Counters, 1 + index(min(?MOST, Time)), 1).
+    counters:add(Counters, 1 + index(min(?MAX_NS, Time)), 1).
 
 %% Retries if another process has changed the value meanwhile.
 extreme(Index, Time, Extremes) ->

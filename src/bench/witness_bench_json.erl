@@ -18,11 +18,11 @@ as expected, or a key occurs twice in an object, it has the path: `model.n`, `st
 -doc "Thrown by the checks below.".
 -type wrong() :: {wrong, path(), Expected :: unicode:chardata()}.
 
--define(BYTES, 1_000_000).
+-define(MAX_BYTES, 1_000_000).
 
 -doc "The value of a text.".
 -spec decode(binary()) -> {ok, json:decode_value()} | {error, unicode:chardata()}.
-decode(Text) when byte_size(Text) > ?BYTES -> {error, io_lib:format("more than ~b bytes", [?BYTES])};
+decode(Text) when byte_size(Text) > ?MAX_BYTES -> {error, io_lib:format("more than ~b bytes", [?MAX_BYTES])};
 decode(<<16#FEFF/utf8, Text/binary>>) -> decode(Text);
 decode(Text) ->
     Finish = fun(Fields, Outer) -> {{object, Fields}, Outer} end,

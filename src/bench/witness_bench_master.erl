@@ -52,9 +52,9 @@ start(Model, Setup, Measures) ->
 
 rounds(S) ->
     Now = clock(),
-    case created(Now, scheduled(Now, S), []) of
+    case create_members(Now, scheduled(Now, S), []) of
         #s{plan = done, ready = [], members = 0, local = Local} -> witness_bench_response:close(Local);
-        Next -> rounds(taken(sent(Next)))
+        Next -> rounds(take_messages(sent(Next)))
     end.
 
 clock() -> erlang:monotonic_time(nanosecond).
@@ -73,17 +73,17 @@ scheduled(Now, S = #s{ready = [], plan = Plan, unit = Unit, origin = Origin, per
     end;
 scheduled(_, S) -> S.
 
-created(Now, S = #s{ready = [{At, Requests} | Ready], base = Base, scale = Scale}, Created)
+create_members(Now, S = #s{ready = [{At, Requests} | Ready], base = Base, scale = Scale}, Created)
   when Base + At * Scale =< Now ->
     #s{module = Module, setup = Setup, measures = Measures, planned = Planned, id = Id, members = Members,
        size = Size} = S,
     ok = witness_bench_response:lag(Measures, clock() - Planned - At),
-    ok = times(Size, fun witness_bench_response:born/1, Measures),
+    ok = times(Size, fun witness_bench_response:count_created/1, Measures),
     {To, Count, Ends} = Module:create(Id, Requests, Setup, Measures),
     Next = S#s{ready = Ready, id = Id + 1, members = Members + Ends, ending = Size div Ends},
-    created(Now, Next, [{To, Id, 1, Count} || Count > 0] ++ Created);
-created(_, S, []) -> S;
-created(_, S = #s{await = Await}, Created) -> S#s{await = Await ++ lists:reverse(Created)}.
+    create_members(Now, Next, [{To, Id, 1, Count} || Count > 0] ++ Created);
+create_members(_, S, []) -> S;
+create_members(_, S = #s{await = Await}, Created) -> S#s{await = Await ++ lists:reverse(Created)}.
 
 times(0, _, _) -> ok;
 times(N, Count, Measures) -> ok = Count(Measures), times(N - 1, Count, Measures).
@@ -118,12 +118,12 @@ request(To, Triple, Stamp, #s{setup = #{failures := Failures, payload := Payload
 
 %% --- responses -------------------------------------------------------------------
 
-taken(S = #s{await = [], ready = Ready, plan = Plan}) ->
+take_messages(S = #s{await = [], ready = Ready, plan = Plan}) ->
     receive
         Message -> dequeue(S#s.members, message(Message, S))
     after wait(Ready, Plan, S) -> S
     end;
-taken(S = #s{members = Members}) -> dequeue(Members, S).
+take_messages(S = #s{members = Members}) -> dequeue(Members, S).
 
 wait([{At, _} | _], _, #s{base = Base, scale = Scale}) -> max(0, ceil((Base + At * Scale - clock()) / 1_000_000));
 wait([], done, #s{members = Members}) when Members > 0 -> infinity;
@@ -158,11 +158,11 @@ message({From, {'end', {Id, Requests, Requests}, Stamp, _}}, S = #s{local = Loca
     end,
     case S#s.crashing of
         true -> Stopped;
-        false -> ended(Stopped)
+        false -> count_end(Stopped)
     end;
-message({'DOWN', _, process, _, normal}, S) -> ended(S);
-message({'DOWN', _, process, Pid, crash}, S = #s{dead = Dead}) -> ended(S#s{dead = Dead#{Pid => crash}}).
+message({'DOWN', _, process, _, normal}, S) -> count_end(S);
+message({'DOWN', _, process, Pid, crash}, S = #s{dead = Dead}) -> count_end(S#s{dead = Dead#{Pid => crash}}).
 
-ended(S = #s{members = Members, ending = Ending, measures = Measures}) ->
-    ok = times(Ending, fun witness_bench_response:died/1, Measures),
+count_end(S = #s{members = Members, ending = Ending, measures = Measures}) ->
+    ok = times(Ending, fun witness_bench_response:count_ended/1, Measures),
     S#s{members = Members - 1}.

@@ -49,7 +49,7 @@ others; and their number, if known.
 -type result() :: map().
 
 %% Violations that are reported.
--define(TOLD, 3).
+-define(MAX_REPORTED, 3).
 
 -doc "Measures a subject. The calling process must have nothing else to do, and must not trap exits.".
 -spec run(subject(), config()) -> {ok, result()} | {error, witness_bench_run:reason()}.
@@ -62,7 +62,7 @@ run(Subject = #{system := System, modules := Modules}, Config = #{mode := Mode, 
                              || #{signature := Signature, role := Role} <- maps:get(signatures, Subject),
                                 witness_bench_witness:watches(Role, Mode)],
                 timestamps => maps:get(analysis, Config) =:= idle_time,
-                verdict => fun(Verdict, Info) -> told(Verdict, Info, Verdicts) end,
+                verdict => fun(Verdict, Info) -> forward_verdict(Verdict, Info, Verdicts) end,
                 options => maps:get(options, Config)},
     ok = witness_bench_model:load(Modules),
     lists:foreach(fun erlang:garbage_collect/1, processes()),
@@ -70,25 +70,32 @@ run(Subject = #{system := System, modules := Modules}, Config = #{mode := Mode, 
         {ok, Collector} ?= collector(Measures, Config),
         {Adapter, Name} = adapter(Mode),
         {ok, State, First} ?= witness_bench_adapter:started(Adapter, Adapter:start(Name, Setting)),
-        Started = erlang:monotonic_time(),
-        {Cpu, _} = erlang:statistics(runtime),
+        {ok, Times, Facts, Windows} ?= try observe(Adapter, State, First, Collector) after Adapter:stop(State) end,
+        {Idle, Violations} = collect_verdicts(Verdicts),
+        #{started := Started, ended := Ended, done := Done, cpu := Cpu} = Times,
+        %% A system without measures of its own has started by then.
+        Begun = min(Started, witness_bench_response:first_opened(Measures)),
+        Result = (witness_bench_response:summary(Measures))#{
+            duration_ms => milliseconds(Ended - Begun), done_ms => milliseconds(Done - Begun), cpu_ms => Cpu,
+            windows => Windows, events => maps:get(events, Facts), analysed => counters:get(Counter, 1),
+            tracers => maps:get(tracers, Facts, 0), trouble => maps:get(trouble, Facts, [])},
+        judge(Facts, Violations, Subject, Config, idle(Idle, Config, histogram(Measures, Result)))
+    end.
+
+%% Waits for the system and the tool; returns when what happened, and what was found.
+observe(Adapter, State, First, Collector) ->
+    Started = erlang:monotonic_time(),
+    {Cpu, _} = erlang:statistics(runtime),
+    maybe
         ok = probe(Adapter, State, Collector),
-        {ok, Ended} ?= ended(First, Collector),
+        {ok, Ended} ?= wait_for_end(First, Collector),
         {ok, Facts} ?= witness_bench_adapter:found(Adapter, Adapter:await(State)),
         Done = erlang:monotonic_time(),
         {CpuDone, _} = erlang:statistics(runtime),
-        ok = found_in_all(Facts, Collector),
+        ok = report_facts(Facts, Collector),
         ok = mark(monitors, Collector),
         {ok, Windows} ?= windows(Collector),
-        _ = Adapter:stop(State),
-        {Idle, Violations} = found(Verdicts),
-        %% A system without measures of its own has started by then.
-        Begun = min(Started, witness_bench_response:begun(Measures)),
-        Result = (witness_bench_response:summary(Measures))#{
-            duration_ms => milliseconds(Ended - Begun), done_ms => milliseconds(Done - Begun), cpu_ms => CpuDone - Cpu,
-            windows => Windows, events => maps:get(events, Facts), analysed => counters:get(Counter, 1),
-            tracers => maps:get(tracers, Facts, 0), trouble => maps:get(trouble, Facts, [])},
-        judged(Facts, Violations, Subject, Config, idle(Idle, Config, histogram(Measures, Result)))
+        {ok, #{started => Started, ended => Ended, done => Done, cpu => CpuDone - Cpu}, Facts, Windows}
     end.
 
 idle(Idle, #{analysis := idle_time}, Result) -> Result#{idle => witness_bench_idle:summary(Idle)};
@@ -120,14 +127,14 @@ collector(_, #{collector := false}) -> {ok, none}.
 probe(_, _, none) -> ok;
 probe(Adapter, State, Collector) ->
     %% From here on the system exists.
-    ok = witness_bench_collector:begun(Collector),
+    ok = witness_bench_collector:start_windows(Collector),
     case erlang:function_exported(Adapter, probe, 1) of
         true -> witness_bench_collector:probe(fun() -> Adapter:probe(State) end, Collector);
         false -> ok
     end.
 
-found_in_all(_, none) -> ok;
-found_in_all(Facts, Collector) -> witness_bench_collector:told(Facts, Collector).
+report_facts(_, none) -> ok;
+report_facts(Facts, Collector) -> witness_bench_collector:set_final(Facts, Collector).
 
 mark(_, none) -> ok;
 mark(Window, Collector) -> witness_bench_collector:mark(Window, Collector).
@@ -136,7 +143,7 @@ windows(none) -> {ok, #{}};
 windows(Collector) -> witness_bench_collector:stop(Collector).
 
 %% At high priority, so that the time is right on a busy node.
-ended(First, Collector) ->
+wait_for_end(First, Collector) ->
     Self = self(),
     Ref = make_ref(),
     _ = spawn_opt(fun() ->
@@ -156,9 +163,9 @@ ended(First, Collector) ->
 
 %% --- verdicts --------------------------------------------------------------------
 
-told(yes, {idle, _, _, _} = Found, Verdicts) -> Verdicts ! Found, ok;
-told(Verdict, Info, Verdicts) when Verdict =:= no; Verdict =:= crashed -> Verdicts ! {Verdict, Info}, ok;
-told(_, _, _) -> ok.
+forward_verdict(yes, {idle, _, _, _} = Found, Verdicts) -> Verdicts ! Found, ok;
+forward_verdict(Verdict, Info, Verdicts) when Verdict =:= no; Verdict =:= crashed -> Verdicts ! {Verdict, Info}, ok;
+forward_verdict(_, _, _) -> ok.
 
 verdicts(Idle, Violations) ->
     receive
@@ -167,15 +174,15 @@ verdicts(Idle, Violations) ->
         {found, From, Ref} -> From ! {Ref, {Idle, lists:reverse(Violations)}}
     end.
 
-found(Verdicts) ->
+collect_verdicts(Verdicts) ->
     Ref = make_ref(),
     Verdicts ! {found, self(), Ref},
     receive {Ref, Found} -> Found end.
 
-judged(Facts = #{gaps := Gaps}, Violations, Subject, Config, Result) ->
+judge(Facts = #{gaps := Gaps}, Violations, Subject, Config, Result) ->
     Incomplete = maps:get(incomplete, Facts, false) orelse Gaps > 0,
     case {Facts, expected(Subject, Config)} of
-        {_, _} when Violations =/= [] -> {error, {unsound, [violation(V) || V <- lists:sublist(Violations, ?TOLD)]}};
+        {_, _} when Violations =/= [] -> {error, {unsound, [violation(V) || V <- lists:sublist(Violations, ?MAX_REPORTED)]}};
         {#{verdicts := #{no := No}}, _} when No > 0 ->
             {error, {unsound, [[counted(No, "monitor has", "monitors have"), " found a fault"]]}};
         {#{verdicts := Verdicts}, Expected} when is_integer(Expected) ->

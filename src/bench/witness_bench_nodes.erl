@@ -8,7 +8,10 @@ loopback interface only, with a random cookie, and a name service (epmd) is star
 as `erl -name` does.
 """.
 
--export([start/0, distribute/1]).
+-export([start/0, distribute/1, name_service/0]).
+
+-define(NAME_SERVICE_TRIES, 500).
+-define(NAME_SERVICE_PAUSE_MS, 10).
 
 -doc "Starts a node, which ends with the calling process, and connects it.".
 -spec start() -> {ok, node()} | {error, term()}.
@@ -33,16 +36,16 @@ distribute(Cookie) ->
         false ->
             ok = application:set_env(kernel, inet_dist_use_interface, {127, 0, 0, 1}),
             Name = "witness_bench_" ++ os:getpid() ++ "@127.0.0.1",
-            ok = name_service(),
-            case net_kernel:start(list_to_atom(Name), #{name_domain => longnames}) of
-                {ok, _} ->
-                    true = erlang:set_cookie(Cookie),
-                    {ok, node()};
-                {error, Reason} -> {error, Reason}
+            maybe
+                ok ?= name_service(),
+                {ok, _} ?= net_kernel:start(list_to_atom(Name), #{name_domain => longnames}),
+                true = erlang:set_cookie(Cookie),
+                {ok, node()}
             end
     end.
 
-%% It does nothing if one is running already.
+-doc "Starts the name service of this machine if none is running, and returns when it answers.".
+-spec name_service() -> ok | {error, no_name_service}.
 name_service() ->
     case os:find_executable("epmd", filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin"])) of
         false -> ok;
@@ -50,4 +53,15 @@ name_service() ->
             Port = open_port({spawn_executable, Epmd},
                              [{args, ["-daemon"]}, {env, [{"ERL_EPMD_ADDRESS", "127.0.0.1"}]}, exit_status]),
             receive {Port, {exit_status, _}} -> ok end
+    end,
+    answers(?NAME_SERVICE_TRIES).
+
+%% The command has ended, and the daemon that it leaves may not listen yet.
+answers(0) -> {error, no_name_service};
+answers(Tries) ->
+    case erl_epmd:names({127, 0, 0, 1}) of
+        {ok, _} -> ok;
+        {error, _} ->
+            timer:sleep(?NAME_SERVICE_PAUSE_MS),
+            answers(Tries - 1)
     end.

@@ -25,8 +25,8 @@ The measures belong to the process that made them, and to its node: processes of
 nothing with them.
 """.
 
--export([new/1, open/1, start/1, stop/2, close/1, lag/2, born/1, died/1, messages/2]).
--export([begun/1, live/1, sent/1, members/1, histogram/1, summary/1]).
+-export([new/1, open/1, start/1, stop/2, close/1, lag/2, count_created/1, count_ended/1, messages/2]).
+-export([first_opened/1, live/1, sent/1, members/1, histogram/1, summary/1]).
 
 -export_type([measures/0, local/0, stamp/0, summary/0]).
 
@@ -40,7 +40,7 @@ nothing with them.
 -define(OPENED, 1).
 -define(BEGUN, 2).
 %% A process adds its messages to the total when it has so many.
--define(SOME, 128).
+-define(BATCH_MESSAGES, 128).
 
 -record(measures, {node :: node(),
                    share :: 0..16#ffffffff | all,       % of 2^32 requests
@@ -97,25 +97,25 @@ open(M) ->
 
 -doc "A request is about to be sent. The stamp goes with it.".
 -spec start(local()) -> {stamp(), local()}.
-start(L = #local{share = all}) -> {erlang:monotonic_time(), told(L)};
+start(L = #local{share = all}) -> {erlang:monotonic_time(), count_message(L)};
 start(L = #local{share = Share, random = Random}) ->
     Next = rand:mwc59(Random),
     case rand:mwc59_value32(Next) < Share of
-        true -> {erlang:monotonic_time(), told(L#local{random = Next})};
-        false -> {undefined, told(L#local{random = Next})}
+        true -> {erlang:monotonic_time(), count_message(L#local{random = Next})};
+        false -> {undefined, count_message(L#local{random = Next})}
     end.
 
 -doc "A response was taken, with the stamp of its request.".
 -spec stop(stamp(), local()) -> local().
-stop(undefined, L) -> told(L);
+stop(undefined, L) -> count_message(L);
 stop(Stamp, L = #local{measures = #measures{responses = Responses}, found = Found}) ->
     Time = erlang:convert_time_unit(erlang:monotonic_time() - Stamp, native, nanosecond),
     ok = witness_bench_histogram:add(Time, Responses),
-    told(L#local{found = witness_bench_welford:add(Time, Found)}).
+    count_message(L#local{found = witness_bench_welford:add(Time, Found)}).
 
 %% A request, or a response.
-told(L = #local{untold = Untold}) when Untold < ?SOME -> L#local{untold = Untold + 1};
-told(L = #local{untold = Untold, measures = M}) ->
+count_message(L = #local{untold = Untold}) when Untold < ?BATCH_MESSAGES -> L#local{untold = Untold + 1};
+count_message(L = #local{untold = Untold, measures = M}) ->
     ok = messages(M, Untold + 1),
     L#local{untold = 0}.
 
@@ -146,12 +146,12 @@ lag(#measures{node = Node, lags = Lags, totals = Totals}, Nanoseconds) when Node
 lag(_, _) -> ok.
 
 -doc "A member was created.".
--spec born(measures()) -> ok.
-born(M) -> count(?BORN, 1, M).
+-spec count_created(measures()) -> ok.
+count_created(M) -> count(?BORN, 1, M).
 
 -doc "A member has ended.".
--spec died(measures()) -> ok.
-died(M) -> count(?DIED, 1, M).
+-spec count_ended(measures()) -> ok.
+count_ended(M) -> count(?DIED, 1, M).
 
 -doc """
 Adds messages that are neither requests nor responses: `start/1` and `stop/2` count those.
@@ -164,8 +164,8 @@ count(Index, N, #measures{node = Node, totals = Totals}) when Node =:= node() ->
 count(_, _, _) -> ok.
 
 -doc "When the first process has opened, in native units: the system had just started.".
--spec begun(measures()) -> integer() | undefined.
-begun(#measures{marks = Marks}) ->
+-spec first_opened(measures()) -> integer() | undefined.
+first_opened(#measures{marks = Marks}) ->
     case atomics:get(Marks, ?OPENED) of
         0 -> undefined;
         _ -> atomics:get(Marks, ?BEGUN)

@@ -46,7 +46,7 @@ A map with numbers, `true` or `false`, texts, and lists and maps of these as val
 
 ## Errors
 
-Everything else is `{error, Reason}`, and `format_error/1` makes it text for people: a wrong configuration;
+Everything else is `{error, {witness_bench_run, Reason}}`, and `format_error/1` makes text of the reason: a wrong configuration;
 `{unsound, Texts}`, if a trace was wrong or incomplete and the tool has not reported it; a system that crashed, a mode that could
 not be started, a file that could not be written, a VM that ended, a time limit.
 """.
@@ -54,7 +54,7 @@ not be started, a file that could not be written, a VM that ended, a time limit.
 -export([run/1, fresh/2, check/1, format_error/1]).
 -export([alone/3]).
 
--export_type([mode/0, analysis/0, reason/0]).
+-export_type([mode/0, analysis/0, reason/0, error/0]).
 
 -doc "The tool that observes the system.".
 -type mode() :: witness_bench_witness:mode() | {adapter, module()}.
@@ -70,6 +70,8 @@ not be started, a file that could not be written, a VM that ended, a time limit.
                 | {no_second_node, term()} | {system, term()} | {samples, term()} | {timeout, pos_integer()} | {vm, term()}
                 | {failed, term()}.
 
+-type error() :: {?MODULE, reason()}.
+
 defaults() ->
     #{model => #{}, mode => untraced, analysis => sequence, samples => none, interval => 500, sample => 0.1, collector => true,
       options => #{}, timeout => infinity}.
@@ -79,13 +81,20 @@ Runs a benchmark in this VM. It is measured in a process of its own, which ends 
 
 After an error, processes of the system may go on; `fresh/2` leaves nothing behind.
 """.
--spec run(map()) -> {ok, witness_bench_measure:result()} | {error, reason()}.
+-spec run(map()) -> {ok, witness_bench_measure:result()} | {error, error()}.
 run(Given) ->
     maybe
         {ok, Config = #{model := Text, timeout := Timeout}} ?= check(Given),
-        {ok, Model} ?= parsed(Text),
-        alone(fun() -> measured(Model, Config) end, Timeout)
+        add_module(maybe
+            {ok, Model} ?= parsed(Text),
+            alone(fun() -> measure(Model, Config) end, Timeout)
+        end)
     end.
+
+%% Within this layer errors have no module. Those of `run/1` in another VM have one.
+add_module({error, {?MODULE, _}} = Error) -> Error;
+add_module({error, Reason}) -> {error, {?MODULE, Reason}};
+add_module({ok, _} = Result) -> Result.
 
 -doc """
 The same in a fresh VM with so many schedulers, which always ends afterwards, also if the caller ends
@@ -94,26 +103,26 @@ meanwhile. `schedulers`: those of this VM by default; `args`: more arguments of 
 A time limit (`timeout`) includes the start of the VM.
 """.
 -spec fresh(map(), #{schedulers => pos_integer(), args => [string()]}) ->
-    {ok, witness_bench_measure:result()} | {error, reason()}.
+    {ok, witness_bench_measure:result()} | {error, error()}.
 fresh(Given, Options) ->
     maybe
         {ok, #{timeout := Timeout}} ?= check(Given),
-        [] ?= [{error, {config, Key, "no such key"}} || Key <- maps:keys(Options), Key =/= schedulers, Key =/= args],
-        witness_bench_fresh:call(?MODULE, run, [Given#{timeout => infinity}], Options#{timeout => Timeout})
+        [] ?= [{error, {?MODULE, {config, Key, "no such key"}}} || Key <- maps:keys(Options), Key =/= schedulers, Key =/= args],
+        add_module(witness_bench_fresh:call(?MODULE, run, [Given#{timeout => infinity}], Options#{timeout => Timeout}))
     else
         [Wrong | _] -> Wrong;
         {error, _} = Error -> Error
     end.
 
 -doc "Completes and checks a configuration, except its model.".
--spec check(map()) -> {ok, map()} | {error, reason()}.
+-spec check(map()) -> {ok, map()} | {error, error()}.
 check(Given) when is_map(Given) ->
     Config = maps:merge(defaults(), Given),
     case [Wrong || {Key, Value} <- lists:sort(maps:to_list(Config)), Wrong <- [wrong(Key, Value)], Wrong =/= ok] of
         [] -> {ok, Config};
-        [Wrong | _] -> {error, Wrong}
+        [Wrong | _] -> {error, {?MODULE, Wrong}}
     end;
-check(_) -> {error, {config, config, "a map"}}.
+check(_) -> {error, {?MODULE, {config, config, "a map"}}}.
 
 wrong(model, Model) -> expected(is_map(Model), model, "a map");
 wrong(mode, {adapter, Module}) when is_atom(Module) ->
@@ -147,7 +156,7 @@ parsed(Text) ->
         {error, Path, Expected} -> {error, {model, Path, Expected}}
     end.
 
-measured(Parsed, Config) ->
+measure(Parsed, Config) ->
     maybe
         {ok, Model = #{seed := Seed}} ?= witness_bench_model:prepare(Parsed),
         {ok, Result} ?= witness_bench_measure:run(subject(Model), Config),

@@ -9,7 +9,7 @@ step. The experiment ends when all have moved by less than a number of points, o
 reached.
 """.
 
--export([next/4, latest/1, remaining/3, wanted/2, movement/3, seconds/2]).
+-export([next/4, latest/1, wanted/2, movement/3, seconds/2]).
 
 -export_type([progress/0]).
 

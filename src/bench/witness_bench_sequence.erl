@@ -79,19 +79,19 @@ step(E, S = #s{phase = new}) -> fault(before_init, E, S);
 step(E, S = #s{self = P}) when element(2, E) =/= P -> fault(foreign, E, S);
 %% The last stage of a pipeline answers. The others pass on: that is a request to the next one and an answer to the previous one.
 step({send, P, _, {P, {chunk, {_, N, Requests}, _, _}}, _} = E, S = #s{role = stage}) ->
-    answered(in, N, Requests, E, S);
-step({send, P, To, {P, {chunk, {Id, N, Requests}, _, _}}, _} = E, S) -> asked(out(To, Id, S), N, Requests, E, S);
+    handle_answer(in, N, Requests, E, S);
+step({send, P, To, {P, {chunk, {Id, N, Requests}, _, _}}, _} = E, S) -> handle_request(out(To, Id, S), N, Requests, E, S);
 step({send, P, To, {P, {join, {Id, N, Requests}, _}}, _} = E, S = #s{role = master}) ->
-    asked(out(To, Id, S), N, Requests, E, S);
-step({recv, _, _, {From, {chunk, {_, N, Requests}, _, _}}, _} = E, S) -> asked(in(From, S), N, Requests, E, S);
+    handle_request(out(To, Id, S), N, Requests, E, S);
+step({recv, _, _, {From, {chunk, {_, N, Requests}, _, _}}, _} = E, S) -> handle_request(in(From, S), N, Requests, E, S);
 step({recv, _, _, {From, {join, {_, N, Requests}, _}}, _} = E, S = #s{role = peer}) ->
-    asked(in(From, S), N, Requests, E, S);
+    handle_request(in(From, S), N, Requests, E, S);
 step({recv, _, _, {From, {ack, {Id, N, Requests}, _, _}}, _} = E, S) when N < Requests ->
-    answered(out(From, Id, S), N, Requests, E, S);
-step({recv, _, _, {From, {'end', {Id, N, N}, _, _}}, _} = E, S) -> answered(out(From, Id, S), N, N, E, S);
+    handle_answer(out(From, Id, S), N, Requests, E, S);
+step({recv, _, _, {From, {'end', {Id, N, N}, _, _}}, _} = E, S) -> handle_answer(out(From, Id, S), N, N, E, S);
 step({send, P, To, {P, {ack, {_, N, Requests}, _, _}}, _} = E, S) when N < Requests ->
-    answered(in(To, S), N, Requests, E, S);
-step({send, P, To, {P, {'end', {_, N, N}, _, _}}, _} = E, S) -> answered(in(To, S), N, N, E, S);
+    handle_answer(in(To, S), N, Requests, E, S);
+step({send, P, To, {P, {'end', {_, N, N}, _, _}}, _} = E, S) -> handle_answer(in(To, S), N, N, E, S);
 step({recv, _, _, {_, {term, {_, N, N}}}, _} = E, S = #s{role = worker, open = Open, done = Done}) ->
     case Open of
         #{in := {N, N, N}} -> {ok, S#s{open = #{}, done = Done + 1}};
@@ -103,7 +103,7 @@ step({send, P, _, {P, {term, {Id, N, N}}}, _} = E, S = #s{role = master, terms =
         #{Id := {N, N, N}} -> {ok, S#s{open = maps:remove(Id, Open), done = S#s.done + 1}};
         #{} -> fault(term, E, S)
     end;
-step({fork, _, C, {_, _, Args}, _} = E, S) -> forked(C, Args, E, S);
+step({fork, _, C, {_, _, Args}, _} = E, S) -> handle_fork(C, Args, E, S);
 %% The VM sends this to a process that spawns on another node. Inline this is a fork.
 step({recv, _, _, {spawn_reply, _, ok, _}, _}, S = #s{remote = true, forks = Forks}) -> {ok, S#s{forks = Forks + 1}};
 step({recv, _, _, {'DOWN', _, process, C, Reason}, _} = E, S = #s{role = master, monitors = true}) ->
@@ -125,7 +125,7 @@ out(Process, _, _) -> Process.
 
 %% --- requests and responses ------------------------------------------------------
 
-asked(Key, N, Requests, E, S = #s{open = Open, lossy = Lossy}) ->
+handle_request(Key, N, Requests, E, S = #s{open = Open, lossy = Lossy}) ->
     case Open of
         #{Key := {Asked, Answered, Requests}} when N =:= Asked + 1; Lossy, N > Asked ->
             ask(N =< Requests, Open#{Key := {N, Answered, Requests}}, E, S);
@@ -143,33 +143,33 @@ asked(Key, N, Requests, E, S = #s{open = Open, lossy = Lossy}) ->
 ask(true, Open, _, S) -> {ok, S#s{open = Open}};
 ask(false, _, E, S) -> fault(request, E, S).
 
-answered(Key, N, Requests, E, S = #s{open = Open, lossy = Lossy}) ->
+handle_answer(Key, N, Requests, E, S = #s{open = Open, lossy = Lossy}) ->
     case Open of
         #{Key := {Asked, Answered, Requests}} when N =< Asked, N =:= Answered + 1 orelse Lossy andalso N > Answered ->
-            answered(N =:= Requests, Key, {Asked, N, Requests}, S);
+            handle_answer(N =:= Requests, Key, {Asked, N, Requests}, S);
         #{} -> fault(response, E, S)
     end.
 
-answered(Last, Key, Channel, S = #s{open = Open, terms = Terms}) when not Last; Terms ->
+handle_answer(Last, Key, Channel, S = #s{open = Open, terms = Terms}) when not Last; Terms ->
     {ok, S#s{open = Open#{Key := Channel}}};
-answered(true, Key, _, S = #s{open = Open, done = Done}) ->
+handle_answer(true, Key, _, S = #s{open = Open, done = Done}) ->
     {ok, S#s{open = maps:remove(Key, Open), done = Done + 1}}.
 
 %% --- members ---------------------------------------------------------------------
 
-forked(C, [_, _, Requests | _], _, S = #s{role = tree, open = Open, forks = Forks}) when not is_map_key(C, Open) ->
+handle_fork(C, [_, _, Requests | _], _, S = #s{role = tree, open = Open, forks = Forks}) when not is_map_key(C, Open) ->
     {ok, S#s{forks = Forks + 1, open = Open#{C => {0, 0, Requests}}}};
-forked(C, _, _, S = #s{role = master, key = process, open = Open, forks = Forks}) when not is_map_key(C, Open) ->
+handle_fork(C, _, _, S = #s{role = master, key = process, open = Open, forks = Forks}) when not is_map_key(C, Open) ->
     {ok, S#s{forks = Forks + 1, open = Open#{C => {0, 0, 1}}}};
-forked(C, [_, Id, Requests | _], _, S = #s{role = master, key = id, open = Open, forks = Forks, monitors = Monitors})
+handle_fork(C, [_, Id, Requests | _], _, S = #s{role = master, key = id, open = Open, forks = Forks, monitors = Monitors})
   when not is_map_key(Id, Open) ->
     Opened = Open#{Id => {0, 0, case S#s.single of true -> 1; false -> Requests end}},
     {ok, S#s{forks = Forks + 1, open = case Monitors of true -> Opened#{C => Id}; false -> Opened end}};
 %% Another stage of the same pipeline.
-forked(_, [_, Id | _], _, S = #s{role = master, key = id, open = Open, forks = Forks, pipeline = true})
+handle_fork(_, [_, Id | _], _, S = #s{role = master, key = id, open = Open, forks = Forks, pipeline = true})
   when is_map_key(Id, Open) ->
     {ok, S#s{forks = Forks + 1}};
-forked(C, _, E, S) -> fault(fork, {C, E}, S).
+handle_fork(C, _, E, S) -> fault(fork, {C, E}, S).
 
 %% The master may not have taken the message yet, and goes on to send to the dead worker.
 down(C, Reason, E, S = #s{open = Open, done = Done}) ->

@@ -36,7 +36,7 @@ An existing folder must be empty, or have the same experiment, with the same fil
 open([], _, _, _) -> {error, ~"-o: the name of a folder is expected, not ''"};
 open(Folder, Text, #{source := Source, shapes := Shapes}, Platform) ->
     maybe
-        ok ?= ready(Folder),
+        ok ?= check_empty(Folder),
         ok ?= same(Folder, "experiment.json", Source,
                    ~"is of another experiment, or this one has changed: name another folder with -o, or remove it"),
         ok ?= same_platform(Folder, Platform),
@@ -106,7 +106,7 @@ arrivals(Folder, [{Label, File} | More], Files) ->
         {{error, Reason}, _} -> {error, [File, ~": ", file:format_error(Reason)]}
     end.
 
-ready(Folder) ->
+check_empty(Folder) ->
     case file:list_dir(Folder) of
         {ok, []} -> ok;
         {error, enoent} -> ok;
@@ -148,7 +148,7 @@ a tool that was killed. If the system has no abstract socket names (all but Linu
 -spec claim(store()) -> {ok, store()} | {error, unicode:chardata()}.
 claim(#{folder := Folder} = Store) ->
     maybe
-        {ok, Claim} ?= taken(Folder, os:type()),
+        {ok, Claim} ?= claim_name(Folder, os:type()),
         {Files, Left} = case Store of #{files := Given} -> {Given, maps:remove(files, Store)}; #{} -> {[], Store} end,
         ok ?= prepared(Folder, ["samples", "responses" | ["arrivals" || [_, _ | _] <- [filename:split(N) || {N, _} <- Files]]]),
         lists:foreach(fun({Name, Text}) -> ok = write(Folder, Name, Text) end, Files),
@@ -169,7 +169,7 @@ prepared(Folder, [Name | Names]) ->
     end.
 
 %% The name ends with the VM, however that ends.
-taken(Folder, {unix, linux}) ->
+claim_name(Folder, {unix, linux}) ->
     Path = unicode:characters_to_binary(filename:absname(Folder)),
     Name = <<0, "witness-bench-", (binary:encode_hex(erlang:md5(Path)))/binary>>,
     case gen_udp:open(0, [{ifaddr, {local, Name}}]) of
@@ -177,7 +177,7 @@ taken(Folder, {unix, linux}) ->
         {error, eaddrinuse} -> {error, ~"another run of this experiment uses it now"};
         {error, _} = Error -> Error
     end;
-taken(_, _) -> {ok, none}.
+claim_name(_, _) -> {ok, none}.
 
 -doc "Releases the folder.".
 -spec release(store()) -> store().

@@ -6,7 +6,7 @@ with the figures of the papers beside them.
 An overhead is in per cent of the untraced system.
 """.
 
--export([tables/4, format_rows/1]).
+-export([tables/4]).
 
 -type line() :: unicode:chardata().
 

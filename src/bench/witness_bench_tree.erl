@@ -64,7 +64,7 @@ loop(S = #s{parent = Parent, id = Id, requests = Requests, depth = Depth, rounds
             answer(Number, Stamp, Payload, S);
         {Parent, {chunk, {Id, Number, Requests}, Stamp, Payload}} ->
             ok = witness_bench_work:spin(Rounds),
-            Grown = #s{children = Children} = grown(S),
+            Grown = #s{children = Children} = add_children(S),
             [Child ! {self(), {chunk, {Of, Number, Requests}, undefined, Payload}} || {Child, Of} <- Children],
             loop(Grown#s{waiting = Waiting#{Number => {length(Children), Stamp}}});
         {_, {_, {_, Number, Requests}, _, Payload}} ->
@@ -74,12 +74,12 @@ loop(S = #s{parent = Parent, id = Id, requests = Requests, depth = Depth, rounds
             end
     end.
 
-grown(S = #s{children = [], id = Id, requests = Requests, depth = Depth, branch = Branch, rounds = Rounds,
+add_children(S = #s{children = [], id = Id, requests = Requests, depth = Depth, branch = Branch, rounds = Rounds,
              setup = Given}) ->
     S#s{children = [{spawn(?MODULE, witness_bench_member:begin_at({{Id, I}, Given}),
                            [self(), {Id, I}, Requests, Depth - 1, Branch, Rounds, Given]), {Id, I}}
                     || I <- lists:seq(1, Branch)]};
-grown(S) -> S.
+add_children(S) -> S.
 
 answer(Requests, Stamp, Payload, #s{parent = Parent, id = Id, requests = Requests}) ->
     Parent ! {self(), {'end', {Id, Requests, Requests}, Stamp, Payload}},

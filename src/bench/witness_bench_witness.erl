@@ -52,7 +52,7 @@ start(Mode, #{system := System, modules := Modules, monitors := Monitors, timest
                               end},
     case witness:start(maps:merge(maps:merge(Options, Given), instrument(Mode, Modules))) of
         {ok, Run} -> first(Mode, Run);
-        {error, Reason} -> {error, witness:format_error(Reason)}
+        {error, Error} -> {error, witness:format_error(Error)}
     end.
 
 instrument(inline, Modules) -> #{instrument => inline, weave => Modules};
@@ -87,7 +87,7 @@ await({Mode, Run}) ->
             {ok, #{events => Events, gaps => Undecided, verdicts => Verdicts, incomplete => Outcome =:= untrusted,
                    tracers => case is_inline(Mode) of true -> 0; false -> Tracers end,
                    trouble => [Text || #{text := Text} <- Warnings]}};
-        {error, Reason} -> {error, witness:format_error(Reason)}
+        {error, Error} -> {error, witness:format_error(Error)}
     end.
 
 -doc false.

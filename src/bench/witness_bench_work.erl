@@ -4,7 +4,7 @@ Computation that takes a given time: the work of a request, and the cost of an a
 measured once. From then on the work is a number of rounds, or of bytes, which is the same in every mode.
 """.
 
--export([rounds/1, spin/1, cost/1, pay/1]).
+-export([rounds/1, spin/1, cost/1]).
 
 -doc "The number of rounds of `spin/1` that take so many microseconds on this machine.".
 -spec rounds(Microseconds :: number()) -> non_neg_integer().

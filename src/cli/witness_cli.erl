@@ -20,7 +20,7 @@ An error of the user is printed as one message that names the mistake and what w
 as a report with its place, and the exit code is 3.
 """.
 
--export([main/0, run/1, status/1]).
+-export([main/0, run/1]).
 
 -doc "Runs the command that the VM was started with, and ends the VM.".
 -spec main() -> pid().
@@ -34,17 +34,17 @@ command() ->
     case try perform(init:get_plain_arguments()) catch _:_ -> 3 end of
         {stop, Code, Freezer} ->
             %% The running system may leave no time to report the status later.
-            ok = told(status(Code)),
-            ok = witness_trace_freeze:thaw(Freezer, status(Code)),
-            ok = init:stop(status(Code)),
+            ok = report_status(witness_cli_io:status(Code)),
+            ok = witness_trace_freeze:thaw(Freezer, witness_cli_io:status(Code)),
+            ok = init:stop(witness_cli_io:status(Code)),
             exit(normal);
         Code ->
-            ok = told(status(Code)),
-            halt(status(Code), [{flush, true}])
+            ok = report_status(witness_cli_io:status(Code)),
+            halt(witness_cli_io:status(Code), [{flush, true}])
     end.
 
 %% Reports the status to `bin/witness', which takes a status that was not reported for that of the system.
-told(Status) ->
+report_status(Status) ->
     case init:get_argument(witness_shell) of
         {ok, [[_, Number]]} ->
             Descriptor = list_to_integer(Number),
@@ -53,14 +53,6 @@ told(Status) ->
             true = port_command(Port, [integer_to_list(Status), $\n]),
             ok;
         _ -> ok
-    end.
-
--doc "The exit status of the VM for an exit code.".
--spec status(0..3) -> non_neg_integer().
-status(Code) ->
-    case init:get_argument(witness_status) of
-        {ok, [[Base]]} -> list_to_integer(Base) + Code;
-        _ -> Code
     end.
 
 -doc "Runs a command and returns the exit code.".
@@ -95,8 +87,8 @@ perform(Arguments) ->
             {attach, Options} -> attach(Options)
         end
     of
-        {stop, Code, Freezer} -> {stop, settled(Code), Freezer};
-        Code -> settled(Code)
+        {stop, Code, Freezer} -> {stop, wait_for_output(Code), Freezer};
+        Code -> wait_for_output(Code)
     catch
         throw:{refused, Problem} -> refuse(Problem);
         Class:Reason:Stack ->
@@ -116,18 +108,18 @@ as_text([]) -> ok;
 as_text([Argument | Arguments]) ->
     case is_list(Argument) of
         true -> as_text(Arguments);
-        false -> throw({refused, [~"witness: an argument is not UTF-8: '", shown(Argument),
+        false -> throw({refused, [~"witness: an argument is not UTF-8: '", show_bytes(Argument),
                               ~"'; rename the file, or name it by a link to it"]})
     end.
 
 %% Each invalid byte is shown as \xFF.
-shown(Text) when is_list(Text) -> witness_text:clean(Text);
-shown({_, Text, <<Byte, After/binary>>}) ->
-    [witness_text:clean(Text), io_lib:format("\\x~2.16.0B", [Byte]), shown(unicode:characters_to_list(After))].
+show_bytes(Text) when is_list(Text) -> witness_text:clean(Text);
+show_bytes({_, Text, <<Byte, After/binary>>}) ->
+    [witness_text:clean(Text), io_lib:format("\\x~2.16.0B", [Byte]), show_bytes(unicode:characters_to_list(After))].
 
 %% A result that was not written completely is not a success.
-settled(Code) ->
-    case witness_cli_io:settled() of
+wait_for_output(Code) ->
+    case witness_cli_io:wait_for_delivery() of
         delivered -> Code;
         {lost, Reason} ->
             Reason =:= closed orelse
@@ -193,26 +185,26 @@ check_log(#{log := Given, replay := Replay, trust := Trust} = Options) ->
     case {Given, Replay} of
         {{file, Name}, _} -> check(file(Name, Options), Options);
         {standard_input, false} -> check(standard_input, Options);
-        {standard_input, true} -> not_replayed(~"standard input")
+        {standard_input, true} -> refuse_replay(~"standard input")
     end.
 
 %% A recording is data. Its code runs only if the command says so.
 file(Name, #{replay := Replay, trust := Trust}) ->
     case {filelib:is_dir(Name), Replay} of
         {false, false} -> {file, Name};
-        {false, true} -> not_replayed(witness_text:clean(Name));
+        {false, true} -> refuse_replay(witness_text:clean(Name));
         {true, false} -> {recording, Name};
         {true, true} ->
             case witness_run_replay:has_contents(Name) of
                 true -> {recording, Name};
                 false ->
-                    ok = accept(~"check", witness_cli_replay:usable(Name, Trust)),
+                    ok = accept(~"check", witness_cli_replay:check_usable(Name, Trust)),
                     {replay, #{dir => Name, trust => Trust, on_progress => witness_cli_progress:new()}}
             end
     end.
 
--spec not_replayed(unicode:chardata()) -> no_return().
-not_replayed(Log) -> refused(~"check", [Log, ~": --replay is for the folder of a recording, and this is none"]).
+-spec refuse_replay(unicode:chardata()) -> no_return().
+refuse_replay(Log) -> refused(~"check", [Log, ~": --replay is for the folder of a recording, and this is none"]).
 
 check(Log, Options) ->
     {_, Properties} = properties(~"check", Options),
@@ -237,11 +229,10 @@ monitored(Command, Options, Run) ->
         refused(Command, ~"--report: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"),
     case Run(maps:merge(Options, report(Command, Options)), Properties) of
         {ok, Code} -> Code;
-        {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
-        {error, {run, Reason}} -> refused(Command, as_given(witness:format_error(Reason)));
         {error, {unwritten, Text}} ->
             witness_cli_io:note([~"witness ", Command, ~": ", Text, $\n]),
             3;
+        {error, {_, _} = Error} -> refuse(Command, Error);
         {error, Text} -> refused(Command, Text)
     end.
 
@@ -250,8 +241,7 @@ attach(Options) ->
     Attachment = accept(~"attach", witness_cli_attach:prepare(Options)),
     case witness_cli_attach:run(Attachment, Properties, maps:merge(Options, report(~"attach", Options))) of
         {ok, Code} -> Code;
-        {error, {specification, _} = Reason} -> refuse(witness_remote:format_error(Reason));
-        {error, Reason} -> refused(~"attach", witness_remote:format_error(Reason))
+        {error, Error} -> refuse(~"attach", Error)
     end.
 
 root(Name) ->
@@ -285,22 +275,12 @@ watch(Command, Properties, System, #{json := Json} = Options) ->
                                      for => maps:get(for, Options, infinity),
                                      timeout => maps:get(timeout, Options, infinity)}) of
         {ok, Code} -> Code;
-        %% Diagnostics have a format of their own, which editors understand.
-        {error, {specification, _} = Reason} -> refuse(witness:format_error(Reason));
-        {error, Reason} -> refused(Command, as_given(witness:format_error(Reason)))
+        {error, Error} -> refuse(Command, Error)
     end.
 
-%% An option gets its name on the command line.
-as_given(Text) ->
-    case re:run(Text, "^option ([a-z_]+)(.*)$", [{capture, all_but_first, binary}, dotall, unicode]) of
-        {match, [Option, Rest]} -> [~"option --", flag(Option), Rest];
-        nomatch -> Text
-    end.
-
-flag(~"log_file") -> ~"log";
-flag(~"specs") -> ~"spec";
-flag(~"monitors") -> ~"monitor";
-flag(Option) -> string:replace(Option, ~"_", ~"-", all).
+%% Diagnostics have a format of their own, which editors understand.
+refuse(_, {witness_spec, _} = Error) -> refuse(witness:format_error(Error));
+refuse(Command, Error) -> refused(Command, witness_cli_options:name_option(witness:format_error(Error))).
 
 accept(Command, Result) -> accept(Command, ~"", Result).
 

@@ -28,36 +28,30 @@ command() ->
                "  witness bench --list\n"
                "  witness bench laptop\n"
                "  witness bench --show laptop > mine.json && witness bench mine.json -o mine\n"],
-      arguments => [
-        #{name => list, long => "-list", type => boolean, default => false,
-          help => {"[--list]", ["list the ready-made experiments"]}},
-        #{name => show, long => "-show", type => boolean, default => false,
-          help => {"[--show]", ["print the experiment instead of running it, to make one of your own of it"]}},
-        #{name => output, short => $o, long => "-output", type => string,
-          help => {"[-o DIR | --output DIR]", ["the folder for results and raw data (NAME.bench); what is there "
-                                               "already is not measured again"]}},
-        #{name => tables, long => "-tables", type => boolean, default => false,
-          help => {"[--tables]", ["print the tables of what has been measured so far, and measure nothing"]}},
-        #{name => again, long => "-again", type => boolean, default => false,
-          help => {"[--again]", ["measure again what was unsound or could not be measured"]}},
-        #{name => pa, long => "-pa", action => append, type => string,
-          help => {"[--pa DIR]...", ["a folder with compiled adapters of other tools; may be repeated"]}},
-        #{name => experiment, type => string, required => false,
-          help => {"[NAME | FILE.json]", ["a ready-made experiment, or a file (docs/benchmarks.md)"]}}
-      ]}.
+      arguments => witness_cli_options:arguments(bench, [
+        #{name => list, flag => "--list", text => ~"list the ready-made experiments"},
+        #{name => show, flag => "--show", text => ~"print the experiment instead of running it, to make one of your own of it"},
+        #{name => output, flag => "--output", short => $o, argument => "DIR",
+          text => ~"the folder for results and raw data (NAME.bench); what is there already is not measured again"},
+        #{name => tables, flag => "--tables", text => ~"print the tables of what has been measured so far, and measure nothing"},
+        #{name => again, flag => "--again", text => ~"measure again what was unsound or could not be measured"},
+        #{name => pa, flag => "--pa", argument => "DIR", repeated => true,
+          text => ~"a folder with compiled adapters of other tools; may be repeated"},
+        #{name => experiment, argument => "NAME | FILE.json", required => false,
+          text => ~"a ready-made experiment, or a file (docs/benchmarks.md)"}])}.
 
 -doc "Runs the experiment and returns the exit code.".
 -spec run(options()) -> 0..3.
 run(Options) ->
     Out = witness_cli_io:open(text),
     try perform(Options, Out) of
-        {error, Problem} -> told(Problem, 2);
+        {error, Problem} -> report_error(Problem, 2);
         Code -> Code
     catch
-        throw:{unwritten, Problem} -> told(Problem, 3)
+        throw:{unwritten, Problem} -> report_error(Problem, 3)
     end.
 
-told(Problem, Code) ->
+report_error(Problem, Code) ->
     clear(),
     note([~"witness bench: ", witness_text:clean(Problem), $\n]),
     Code.
@@ -93,7 +87,7 @@ performed(#{experiment := Given, tables := Look} = Options, Out) ->
         {ok, #{name := Name} = Experiment, Text} ?= witness_bench_experiment:read(File),
         Folder = maps:get(output, Options, binary_to_list(Name) ++ ".bench"),
         case Look of
-            true -> look(Experiment, Text, Folder, Out);
+            true -> analyse(Experiment, Text, Folder, Out);
             false -> conduct(Experiment, Text, Folder, Options, Out)
         end
     end;
@@ -130,7 +124,7 @@ read(File) ->
     end.
 
 %% The results may come from another machine. Nothing is written.
-look(Experiment, Text, Folder, Out) ->
+analyse(Experiment, Text, Folder, Out) ->
     maybe
         {ok, Store} ?= witness_bench_store:open(Folder, Text, Experiment, any),
         [_ | _] = Rows ?= witness_bench_store:rows(Store),
@@ -149,13 +143,13 @@ conduct(Experiment, Text, Folder, Options, Out) ->
     maybe
         {ok, Store} ?= witness_bench_store:open(Folder, Text, Experiment, Platform),
         {ok, Claimed} ?= witness_bench_store:claim(Store),
-        claimed(Experiment, Claimed, Platform, Folder, Options, Out)
+        conduct_claimed(Experiment, Claimed, Platform, Folder, Options, Out)
     end.
 
-claimed(Experiment, Store, Platform, Folder, #{again := Again}, Out) ->
+conduct_claimed(Experiment, Store, Platform, Folder, #{again := Again}, Out) ->
     ok = witness_cli_signal:catch_interrupts(),
     note([witness_bench_platform:line(Platform), $\n]),
-    Conducted = witness_bench_conduct:run(Experiment, Store, #{run => fun witness_bench_run:fresh/2, tell => teller(),
+    Conducted = witness_bench_conduct:run(Experiment, Store, #{run => fun witness_bench_run:fresh/2, tell => progress_fun(),
                                                                interrupt => interrupt, again => Again}),
     clear(),
     case Conducted of
@@ -191,7 +185,7 @@ note(Text) -> witness_cli_io:note(Text).
 %% --- progress --------------------------------------------------------------------
 
 %% A killed shell passes no interrupt on. So if the parent process has changed, this process interrupts itself.
-teller() ->
+progress_fun() ->
     Tell = case witness_cli_io:terminal(stderr) of
         true -> fun on_terminal/1;
         false -> fun line/1
@@ -202,21 +196,21 @@ teller() ->
         Tell(News)
     end.
 
-on_terminal({begins, Benchmark, Progress}) -> over(state(Benchmark, 0, Progress));
-on_terminal({tick, Benchmark, Seconds, Progress}) -> over(state(Benchmark, Seconds, Progress));
+on_terminal({begins, Benchmark, Progress}) -> overwrite_line(state(Benchmark, 0, Progress));
+on_terminal({tick, Benchmark, Seconds, Progress}) -> overwrite_line(state(Benchmark, Seconds, Progress));
 on_terminal({ends, #{status := ok}, _}) -> ok;
 on_terminal({ends, Row, _}) -> clear(), note([ended(Row), $\n]);
-on_terminal({warmup, _, _} = News) -> over(text(News));
-on_terminal({probe, Probe}) -> over(text({probe, Probe}));
+on_terminal({warmup, _, _} = News) -> overwrite_line(text(News));
+on_terminal({probe, Probe}) -> overwrite_line(text({probe, Probe}));
 on_terminal(News) -> clear(), note([text(News), $\n]).
 
-line({begins, _, #{done := 0} = Progress}) -> note([counted(Progress), ~", ", left(Progress, 0), $\n]);
+line({begins, _, #{done := 0} = Progress}) -> note([count_text(Progress), ~", ", time_left(Progress, 0), $\n]);
 line({begins, _, _}) -> ok;
 line({tick, _, _, _}) -> ok;
 line({warmup, _, _}) -> ok;
 line({probe, _}) -> ok;
 line({ends, Row, #{done := Done, total := Total} = Progress}) ->
-    note([io_lib:format("~b/~b ", [Done, Total]), ended(Row), ~"; ", left(Progress, 0), $\n]);
+    note([io_lib:format("~b/~b ", [Done, Total]), ended(Row), ~"; ", time_left(Progress, 0), $\n]);
 line(News) -> note([text(News), $\n]).
 
 text({warmup, I, Of}) -> io_lib:format("warming up (~b of ~b)", [I, Of]);
@@ -228,13 +222,13 @@ text({probed, #{shape := Shape, n := N, t := T, fits := Fits, lag_max_ns := Lag,
 text({fitted, T}) -> io_lib:format("the loading time is ~b units", [T]).
 
 state(#{id := Id}, Seconds, #{done := Done, total := Total} = Progress) ->
-    io_lib:format("[~b/~b] ~ts, ~b s; ~ts", [Done + 1, Total, Id, Seconds, left(Progress, Seconds)]).
+    io_lib:format("[~b/~b] ~ts, ~b s; ~ts", [Done + 1, Total, Id, Seconds, time_left(Progress, Seconds)]).
 
-counted(#{total := Total, sure := true}) -> io_lib:format("~b benchmarks", [Total]);
-counted(#{total := Total}) -> io_lib:format("~b benchmarks or more", [Total]).
+count_text(#{total := Total, sure := true}) -> io_lib:format("~b benchmarks", [Total]);
+count_text(#{total := Total}) -> io_lib:format("~b benchmarks or more", [Total]).
 
-left(#{done := Total, total := Total, sure := true}, _) -> ~"done";
-left(#{left_s := Left, sure := Sure}, Seconds) ->
+time_left(#{done := Total, total := Total, sure := true}, _) -> ~"done";
+time_left(#{left_s := Left, sure := Sure}, Seconds) ->
     [case Sure of true -> ~"about "; false -> ~"at least " end, time(max(0, Left - Seconds)), ~" left"].
 
 time(Seconds) when Seconds < 90 -> io_lib:format("~b s", [round(Seconds)]);
@@ -249,7 +243,7 @@ ended(#{id := Id} = Row) -> [Id, ~": no result: ", reason(Row)].
 
 reason(Row) -> witness_text:clean(maps:get(reason, Row, ~"")).
 
-over(Text) -> note([~"\r\e[K", witness_text:cut(Text, max(40, columns() - 1))]).
+overwrite_line(Text) -> note([~"\r\e[K", witness_text:cut(Text, max(40, columns() - 1))]).
 
 columns() ->
     #{width := Width} = witness_cli_io:look(),

@@ -32,7 +32,7 @@ unexpected '2': arguments are separated by commas
 -doc "Signatures to monitor: `'_'` means any.".
 -type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
--define(LONGEST, 20_000).
+-define(MAX_CHARS, 20_000).
 
 -doc "The call that the text means.".
 -spec parse(string()) -> {ok, mfa_call()} | {error, unicode:chardata()}.
@@ -92,10 +92,10 @@ check({Module, Function, Args}) ->
 %% A problem is thrown with its column, and turned into text in one place.
 parsing(Text, Read) ->
     try
-        length(Text) =< ?LONGEST orelse throw({problem, 1, ~"this is too long"}),
+        length(Text) =< ?MAX_CHARS orelse throw({problem, 1, ~"this is too long"}),
         {ok, Read(tokens(Text))}
     catch
-        throw:{problem, Column, Problem} -> {error, pointed(Text, Column, Problem)}
+        throw:{problem, Column, Problem} -> {error, point_at(Text, Column, Problem)}
     end.
 
 tokens(Text) ->
@@ -209,7 +209,7 @@ unexpected(Token, Problem) ->
     {_, Column} = element(2, Token),
     throw({problem, Column, Problem}).
 
-pointed(Text, Column, Problem) ->
+point_at(Text, Column, Problem) ->
     [Problem, ~"\n  ", witness_text:clean(Text), ~"\n  ", lists:duplicate(Column - 1, $\s), ~"^"].
 
 %% Existence

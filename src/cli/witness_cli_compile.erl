@@ -56,7 +56,7 @@ file(File, Options, Given, Out, Header) ->
             diagnostics(Warnings, Options, Out, Header),
             witness_cli_io:print(Out, result(File, Entries, Forms, Options, Header)),
             0;
-        {error, Diagnostics} ->
+        {error, {witness_spec, Diagnostics}} ->
             diagnostics(Diagnostics, Options, Out, Header),
             2
     end.

@@ -45,22 +45,22 @@ show(Folder, Json, Say) ->
                 on_verdict => fun(#{verdict := Verdict, spec := Spec}) -> Self ! {Found, Verdict, Spec} end},
     case witness_cli_run:run(Options) of
         {ok, Code} ->
-            case {Code, lists:usort([file(Spec) || {no, Spec} <- found(Found)])} of
+            case {Code, lists:usort([file(Spec) || {no, Spec} <- take_verdicts(Found)])} of
                 {1, [?BUG]} -> Say(conclusion()), 0;
                 {_, Violated} ->
                     %% A run that cannot write its output is broken off.
-                    case witness_cli_io:settled() of
+                    case witness_cli_io:wait_for_delivery() of
                         delivered -> failed(unexpected(Violated));
                         {lost, _} -> 3
                     end
             end;
-        {error, Reason} -> failed(witness:format_error(Reason))
+        {error, Error} -> failed(witness:format_error(Error))
     end.
 
 %% The run has sent every verdict before it ended.
-found(Found) ->
+take_verdicts(Found) ->
     receive
-        {Found, Verdict, Spec} -> [{Verdict, Spec} | found(Found)]
+        {Found, Verdict, Spec} -> [{Verdict, Spec} | take_verdicts(Found)]
     after 0 -> []
     end.
 
@@ -100,19 +100,19 @@ conclusion() ->
 %% The example is in the checkout, above the source of this module or above its compiled file.
 example() ->
     Source = proplists:get_value(source, ?MODULE:module_info(compile), ""),
-    above([filename:dirname(Source), filename:dirname(code:which(?MODULE))]).
+    find_above([filename:dirname(Source), filename:dirname(code:which(?MODULE))]).
 
-above([]) -> error;
-above([Folder | Others]) ->
+find_above([]) -> error;
+find_above([Folder | Others]) ->
     Example = filename:join(Folder, ?EXAMPLE),
     case {filelib:is_dir(Example), filename:dirname(Folder)} of
-        {true, _} -> {ok, shorter(Example)};
-        {false, Folder} -> above(Others);
-        {false, Parent} -> above([Parent | Others])
+        {true, _} -> {ok, shorten(Example)};
+        {false, Folder} -> find_above(Others);
+        {false, Parent} -> find_above([Parent | Others])
     end.
 
 %% A relative path, if the command is run in the checkout.
-shorter(Example) ->
+shorten(Example) ->
     case file:get_cwd() of
         {ok, Current} ->
             case string:prefix(Example, Current ++ "/") of

@@ -17,7 +17,7 @@ Results go to standard output, progress to standard error. The exit code is 0 wh
                          choreography => atom(),
                      depth => pos_integer(), states => pos_integer(), for => number()}.
 
--define(EVERY, 10). % seconds between lines of progress where there is no terminal
+-define(PROGRESS_S, 10). % seconds between lines of progress where there is no terminal
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
@@ -30,43 +30,32 @@ command() ->
                "  witness explore --all\n"
                "  witness explore --scenario siblings --source vm\n"
                "  witness explore --scenario mine.scenario --depth 30\n"],
-      arguments => [
-        #{name => all, long => "-all", type => boolean, default => false,
-          help => {"[--all]", ["explore all built-in scenarios, each with all of its sources"]}},
-        #{name => deep, long => "-deep", type => boolean, default => false,
-          help => {"[--deep]", ["with --all: also those that take many minutes"]}},
-        #{name => list, long => "-list", type => boolean, default => false,
-          help => {"[--list]", ["list the built-in scenarios"]}},
-        #{name => scenarios, long => "-scenario", action => append, type => string,
-          help => {"[--scenario NAME|FILE]...", ["a built-in scenario, or one that a file tells; may be repeated"]}},
-        #{name => draw, long => "-draw", type => boolean, default => false,
-          help => {"[--draw]", ["draw the shortest run after which nothing is left to do"]}},
-        #{name => source, long => "-source", type => {atom, [ideal, vm, birth]},
-          help => {"[--source ideal|vm|birth]", ["only this source: the paper's (A1 to A4), the VM's real one, or one "
-                                                 "that gives each process its partition at birth"]}},
-        #{name => choreography, long => "-choreography", type => {atom, [witness, paper, printed]},
-          help => {"[--choreography witness|paper|printed]",
-                   ["explore Witness's choreography, the paper's with its defects "
-                                                              "mended, or the paper's as printed"]}},
-        #{name => stamps, long => "-stamps", type => {atom, [always, handover]},
-          help => {"[--stamps always|handover]", ["stamp every event, or those of a handover"]}},
-        #{name => pool, long => "-pool", type => {atom, [again, fresh]},
-          help => {"[--pool again|fresh]", ["lend tracers again, or only fresh ones"]}},
-        #{name => unreduced, long => "-unreduced", type => boolean, default => false,
-          help => {"[--unreduced]", ["take no reductions: many more states"]}},
-        #{name => depth, long => "-depth", type => {integer, [{min, 1}]},
-          help => {"[--depth N]", ["stop after so many steps"]}},
-        #{name => states, long => "-states", type => {integer, [{min, 1}]},
-          help => {"[--states N]", ["stop after so many states"]}},
-        #{name => for, long => "-for", type => {integer, [{min, 1}]},
-          help => {"[--for SECONDS]", ["stop each search after this time"]}}
-      ]}.
+      arguments => witness_cli_options:arguments(explore, [
+        #{name => all, flag => "--all", text => ~"explore all built-in scenarios, each with all of its sources"},
+        #{name => deep, flag => "--deep", text => ~"with --all: also those that take many minutes"},
+        #{name => list, flag => "--list", text => ~"list the built-in scenarios"},
+        #{name => scenarios, flag => "--scenario", argument => "NAME|FILE", repeated => true,
+          text => ~"a built-in scenario, or one that a file tells; may be repeated"},
+        #{name => draw, flag => "--draw", text => ~"draw the shortest run after which nothing is left to do"},
+        #{name => source, flag => "--source", value => {one_of, [ideal, vm, birth]},
+          text => [~"only this source: the paper's (A1 to A4), the VM's real one, or one that gives each process its partition at ",
+                   ~"birth"]},
+        #{name => choreography, flag => "--choreography", value => {one_of, [witness, paper, printed]},
+          text => ~"explore Witness's choreography, the paper's with its defects mended, or the paper's as printed"},
+        #{name => stamps, flag => "--stamps", value => {one_of, [always, handover]},
+          text => ~"stamp every event, or those of a handover"},
+        #{name => pool, flag => "--pool", value => {one_of, [again, fresh]}, text => ~"lend tracers again, or only fresh ones"},
+        #{name => unreduced, flag => "--unreduced", text => ~"take no reductions: many more states"},
+        #{name => depth, flag => "--depth", argument => "N", value => {at_least, 1}, text => ~"stop after so many steps"},
+        #{name => states, flag => "--states", argument => "N", value => {at_least, 1}, text => ~"stop after so many states"},
+        #{name => for, flag => "--for", argument => "SECONDS", value => {at_least, 1},
+          text => ~"stop each search after this time"}])}.
 
 -doc "Explores and returns the exit code.".
 -spec run(options()) -> 0..3.
 run(Options) ->
     Out = witness_cli_io:open(text),
-    case wanted(Options) of
+    case selection(Options) of
         {error, Text} ->
             witness_cli_io:note([~"witness explore: ", Text, $\n]),
             2;
@@ -78,16 +67,16 @@ run(Options) ->
 
 %% --- what to explore -------------------------------------------------------------
 
-wanted(#{list := true}) -> {list, witness_explore_scenario:all()};
-wanted(#{all := true, deep := Deep} = Options) when not is_map_key(scenarios, Options) ->
+selection(#{list := true}) -> {list, witness_explore_scenario:all()};
+selection(#{all := true, deep := Deep} = Options) when not is_map_key(scenarios, Options) ->
     searches([S || S <- witness_explore_scenario:all(), Deep orelse not maps:get(deep, S, false)], Options, []);
-wanted(#{all := true}) -> {error, ~"--all or --scenario, not both"};
-wanted(#{scenarios := Names} = Options) ->
+selection(#{all := true}) -> {error, ~"--all or --scenario, not both"};
+selection(#{scenarios := Names} = Options) ->
     case scenarios(Names, []) of
         {ok, Scenarios} -> searches(Scenarios, Options, []);
         Error -> Error
     end;
-wanted(_) -> {error, ~"--all, --scenario NAME or --list is expected (see witness explore --help)"}.
+selection(_) -> {error, ~"--all, --scenario NAME or --list is expected (see witness explore --help)"}.
 
 listed(#{name := Name, about := About} = Scenario) -> [Name, witness_explore_scenario:content(Scenario), About].
 
@@ -107,7 +96,7 @@ scenarios([Name | Names], Found) ->
 searches([], _, Searches) -> {ok, lists:append(lists:reverse(Searches))};
 searches([Scenario = #{name := Name} | Scenarios], Options, Searches) ->
     Sources = case Options of #{source := Source} -> [Source]; #{} -> witness_explore_scenario:sources(Scenario) end,
-    case [witness_explore_scenario:world(Scenario, (given(Options))#{source => Source}) || Source <- Sources] of
+    case [witness_explore_scenario:world(Scenario, (search_options(Options))#{source => Source}) || Source <- Sources] of
         [{error, Text} | _] -> {error, [witness_text:clean(Name), ~": ", witness_text:clean(Text)]};
         Worlds ->
             Expected = case is_map_key(choreography, Options) of
@@ -117,7 +106,7 @@ searches([Scenario = #{name := Name} | Scenarios], Options, Searches) ->
             searches(Scenarios, Options, [[{Expected, World} || {ok, World} <- Worlds] | Searches])
     end.
 
-given(Options) ->
+search_options(Options) ->
     Given = maps:with([stamps, pool], Options),
     Reduced = case Options of #{unreduced := true} -> Given#{reduce => []}; #{} -> Given end,
     case Options of
@@ -197,13 +186,13 @@ verdict({incomplete, {depth, Depth}, _}, _, _) -> io_lib:format("no violation up
 verdict({incomplete, _, _}, _, _) -> ~"no violation so far, incomplete".
 
 explained({violation, What, Path, _}, Names, _) ->
-    [drawn(Path, Names), ~"\n => ", witness_text:clean(witness_explore_text:violation(What, Names)), $\n];
-explained({reached, Path, _}, Names, _) -> drawn(Path, Names);
+    [draw(Path, Names), ~"\n => ", witness_text:clean(witness_explore_text:violation(What, Names)), $\n];
+explained({reached, Path, _}, Names, _) -> draw(Path, Names);
 explained({ok, _}, _, true) -> ~"there is no run after which nothing is left to do\n";
 explained({incomplete, hash_collision, _}, _, _) -> ~"two states have the same hash: nothing can be said beyond them\n";
 explained(_, _, _) -> ~"".
 
-drawn(Path, Names) ->
+draw(Path, Names) ->
     [$\n, [[witness_text:clean(Line), $\n] || Line <- witness_explore_text:sequence(Path, Names)]].
 
 summary(Codes, Done, Seconds) ->
@@ -228,7 +217,7 @@ progress(Name) ->
     Told = atomics:new(1, []),
     fun(#{states := States, depth := Depth, frontier := Frontier, rate := Rate, seconds := Seconds,
           estimate := {Sure, Estimate}}) ->
-            Interval = case Terminal of true -> 1; false -> ?EVERY end,
+            Interval = case Terminal of true -> 1; false -> ?PROGRESS_S end,
             Number = trunc(Seconds) div Interval,
             Number > atomics:get(Told, 1) andalso
                 begin

@@ -9,10 +9,10 @@ flag `-witness_out` gives its number. Without the flag JSON goes to the VM's sta
 
 If output cannot be written, it is lost: the reader of a pipe has gone (`| head`), or the disk is full. Then the owner of
 the output, which is the process that called `open/1`, gets the message `output_closed`, once or several times. Later
-output is lost, too. In the end `settled/0` says whether all was delivered; only the owner can call it.
+output is lost, too. In the end `wait_for_delivery/0` says whether all was delivered; only the owner can call it.
 """.
 
--export([prepare/0, open/1, print/2, settled/0, note/1, look/0, terminal/1]).
+-export([prepare/0, open/1, print/2, wait_for_delivery/0, note/1, look/0, terminal/1, status/1]).
 
 -export_type([out/0]).
 
@@ -38,7 +38,7 @@ prepare() ->
     _ = logger:add_primary_filter(witness_cli_io, {fun no_writer/2, none}),
     ok.
 
-%% `settled/0' reports a failure of the output in its own words.
+%% `wait_for_delivery/0' reports a failure of the output in its own words.
 no_writer(#{msg := {"Writer crashed (~p)", _}, meta := #{mfa := {user_drv, _, _}}}, _) -> stop;
 no_writer(_, _) -> ignore.
 
@@ -79,17 +79,17 @@ print(#{device := user} = Out, Text) ->
     try
         io:put_chars(user, Text)
     catch
-        error:_ -> lost(Out)
+        error:_ -> mark_lost(Out)
     end;
 print(#{device := Port} = Out, Text) ->
     try
         true = port_command(Port, unicode:characters_to_binary(Text)),
         ok
     catch
-        error:_ -> lost(Out)
+        error:_ -> mark_lost(Out)
     end.
 
-lost(#{owner := Owner, lost := Lost}) ->
+mark_lost(#{owner := Owner, lost := Lost}) ->
     ok = atomics:put(Lost, 1, 1),
     Owner ! output_closed,
     ok.
@@ -98,17 +98,17 @@ lost(#{owner := Owner, lost := Lost}) ->
 Whether all output that the caller has opened was written; waits until it was. `closed`: its reader has gone, which needs no
 error message. Otherwise the reason, if it is known.
 """.
--spec settled() -> delivered | {lost, closed | file:posix() | unknown}.
-settled() ->
-    All = [Lost || Out <- opened(), {lost, _} = Lost <- [settled(Out)]],
+-spec wait_for_delivery() -> delivered | {lost, closed | file:posix() | unknown}.
+wait_for_delivery() ->
+    All = [Lost || Out <- opened(), {lost, _} = Lost <- [wait_for_delivery(Out)]],
     case [Known || {lost, Why} = Known <- All, Why =/= unknown] ++ All of
         [] -> delivered;
         [Lost | _] -> Lost
     end.
 
-settled(#{device := Device, watch := Watch, lost := Lost}) ->
-    ok = drained(Device),
-    case ended(Watch) of
+wait_for_delivery(#{device := Device, watch := Watch, lost := Lost}) ->
+    ok = drain(Device),
+    case has_ended(Watch) of
         false ->
             case atomics:get(Lost, 1) of
                 0 -> delivered;
@@ -120,16 +120,16 @@ settled(#{device := Device, watch := Watch, lost := Lost}) ->
     end.
 
 %% Waits for data that is queued in a port. Text was written when it was printed.
-drained(user) -> ok;
-drained(Port) ->
+drain(user) -> ok;
+drain(Port) ->
     case erlang:port_info(Port, queue_size) of
-        {queue_size, Size} when Size > 0 -> receive after ?DRAIN_MS -> drained(Port) end;
+        {queue_size, Size} when Size > 0 -> receive after ?DRAIN_MS -> drain(Port) end;
         _ -> ok
     end.
 
 %% May be called more than once.
-ended(none) -> false;
-ended(Watch) ->
+has_ended(none) -> false;
+has_ended(Watch) ->
     case get({?MODULE, Watch}) of
         undefined ->
             receive
@@ -171,4 +171,12 @@ terminal(Device) ->
     case io:getopts(user) of
         Options when is_list(Options) -> proplists:get_value(Device, Options, false) =:= true;
         _ -> false
+    end.
+
+-doc "The exit status of the VM for an exit code.".
+-spec status(0..3) -> non_neg_integer().
+status(Code) ->
+    case init:get_argument(witness_status) of
+        {ok, [[Base]]} -> list_to_integer(Base) + Code;
+        _ -> Code
     end.

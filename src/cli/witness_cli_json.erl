@@ -47,7 +47,7 @@ Terms are text, cut to a limit. Fields that do not apply are `null`.
 -doc "The fields that all objects of a run start with.".
 -type header() :: #{v := 1, run := binary(), node := binary()}.
 
--define(TERM, 2000).
+-define(MAX_TERM_CHARS, 2000).
 
 -doc "The header of a new run on a node.".
 -spec header(node()) -> header().
@@ -79,14 +79,14 @@ source(#{file := File, line := Line, column := Column, text := Text}) ->
 
 event(undefined) -> null;
 event(#{index := Index, event := Event}) ->
-    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?TERM)}]}.
+    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?MAX_TERM_CHARS)}]}.
 
 explanation(#{steps := Steps, skipped := Skipped} = V) ->
     [{[{kind, skipped}, {text, iolist_to_binary(witness_text:count(Skipped, ~"earlier event", ~"earlier events"))}]}
      || Skipped > 0] ++ [step(Step) || Step <- Steps] ++ last(V).
 
 step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}) ->
-    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?TERM)},
+    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?MAX_TERM_CHARS)},
       {formula, text(Formula)}, {bindings, bindings(Bindings)}]}.
 
 last(#{verdict := inconclusive} = V) -> [{[{kind, reason}, {text, witness_text_verdict:reason(V)}]}];
@@ -210,7 +210,7 @@ line(Type, #{v := Version, run := Run, node := Node}, Fields) ->
 encode({Pairs}, Encode) -> json:encode_key_value_list(Pairs, Encode);
 encode(Value, Encode) -> json:encode_value(Value, Encode).
 
-term(Term) -> witness_event:format_term(Term, ?TERM).
+term(Term) -> witness_event:format_term(Term, ?MAX_TERM_CHARS).
 
 null(undefined) -> null;
 null(Value) -> Value.

@@ -26,12 +26,12 @@ The lines are in one order that agrees with the log of each process.
 -type options() :: #{recording := string(), json := boolean(), sequence := boolean(), processes => [string()],
                      max_atoms => pos_integer()}.
 
--define(TERM, 400).
--define(JSON_TERM, 2000).
--define(SIGNATURE, 100).
--define(LABEL, 60).
+-define(MAX_TERM_CHARS, 400).
+-define(MAX_JSON_CHARS, 2000).
+-define(MAX_SIGNATURE_CHARS, 100).
+-define(MAX_LABEL_CHARS, 60).
 %% The number of lines that are printed together.
--define(LINES, 500).
+-define(BATCH_LINES, 500).
 
 %% names: the pid and signature of each process, by its id. held: lines that were not printed yet, the last one first.
 -record(show, {recording :: witness_log_recording:recording(),
@@ -51,32 +51,28 @@ command() ->
                "  witness log shop.rec\n"
                "  witness log shop.rec --process '<0.91.0>' --json\n"
                "  witness log shop.rec --sequence\n"],
-      arguments => [
-        #{name => processes, long => "-process", action => append, type => string,
-          help => {"[--process PROCESS]...", ["only this process: its id in the recording, or its name, such as '<0.91.0>'; may be "
-                                              "repeated"]}},
-        #{name => sequence, long => "-sequence", type => boolean, default => false,
-          help => {"[--sequence]", ["show messages between processes, in the language of Mermaid; with --process those of "
-                                    "these processes"]}},
-        #{name => json, long => "-json", type => boolean, default => false,
-          help => {"[--json]", ["one JSON object a line"]}},
-        #{name => max_atoms, long => "-max-atoms", type => {integer, [{min, 1}]},
-          help => {"[--max-atoms NUMBER]", ["atoms that the recording may bring with it (100000)"]}},
-        #{name => recording, type => string, help => {"DIR", ["the folder of the recording"]}}
-      ]}.
+      arguments => witness_cli_options:arguments(log, [
+        #{name => processes, flag => "--process", argument => "PROCESS", repeated => true,
+          text => ~"only this process: its id in the recording, or its name, such as '<0.91.0>'; may be repeated"},
+        #{name => sequence, flag => "--sequence",
+          text => ~"show messages between processes, in the language of Mermaid; with --process those of these processes"},
+        witness_cli_options:json(~"one JSON object a line"),
+        max_atoms,
+        #{name => recording, argument => "DIR", text => ~"the folder of the recording"}])}.
 
 -doc "Shows it and returns the exit code. `error`: text for people.".
 -spec run(options()) -> {ok, 0} | {error, unicode:chardata()}.
 run(#{recording := Dir, json := Json, sequence := Sequence} = Options) ->
     maybe
-        {ok, R} ?= told(witness_log_recording:open(Dir, maps:with([max_atoms], Options))),
-        {ok, Processes} ?= told(witness_log_recording:processes(R)),
-        Known = known(Processes, witness_log_recording:ids(R)),
+        MaxAtoms = maps:get(max_atoms, Options, witness_cli_options:default(log, max_atoms)),
+        {ok, R} ?= format_result(witness_log_recording:open(Dir, #{max_atoms => MaxAtoms})),
+        {ok, Processes} ?= format_result(witness_log_recording:processes(R)),
+        Known = add_unborn(Processes, witness_log_recording:ids(R)),
         Names = #{Id => {name(Pid), signature(Signature)} || #{id := Id, pid := Pid, signature := Signature} <- Known},
-        {ok, Wanted} ?= wanted(maps:get(processes, Options, all), Names),
+        {ok, Wanted} ?= select(maps:get(processes, Options, all), Names),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Show = #show{recording = R, out = Out, json = Json, names = Names},
-        ok ?= told(shown(Sequence, Dir, Wanted, Known, Show)),
+        ok ?= format_result(shown(Sequence, Dir, Wanted, Known, Show)),
         {ok, 0}
     end.
 
@@ -91,11 +87,11 @@ shown(Sequence, Dir, Wanted, Known, Show) ->
         throw:output_closed -> ok
     end.
 
-told({error, Error}) -> {error, witness_log_recording:format_error(Error)};
-told(Result) -> Result.
+format_result({error, Error}) -> {error, witness:format_error(Error)};
+format_result(Result) -> Result.
 
 %% Adds processes that have entries, but no `spawn' entry, because that was cut away.
-known(Processes, Ids) ->
+add_unborn(Processes, Ids) ->
     Born = #{Id => [] || #{id := Id} <- Processes},
     Unborn = [#{id => Id, parent => 0, place => 0, pid => undefined, signature => undefined, ended => false}
               || Id <- Ids, not is_map_key(Id, Born)],
@@ -105,29 +101,29 @@ name(undefined) -> ~"?";
 name(Pid) -> witness_event:format_term(Pid, 60).
 
 signature({Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args), length(Args) >= 0 ->
-    witness_text:cut(witness_event:format_signature({Module, Function, Args}), ?SIGNATURE);
+    witness_text:cut(witness_event:format_signature({Module, Function, Args}), ?MAX_SIGNATURE_CHARS);
 signature({Module, Function, Arity}) when is_atom(Module), is_atom(Function), is_integer(Arity), Arity >= 0 ->
     witness_event:format_function({Module, Function, Arity});
 signature(undefined) -> ~"?";
-signature(Other) -> witness_event:format_term(Other, ?SIGNATURE).
+signature(Other) -> witness_event:format_term(Other, ?MAX_SIGNATURE_CHARS).
 
-wanted(all, _) -> {ok, all};
-wanted(Given, Names) -> wanted(Given, #{Pid => Id || Id := {Pid, _} <- Names}, Names, []).
+select(all, _) -> {ok, all};
+select(Given, Names) -> select(Given, #{Pid => Id || Id := {Pid, _} <- Names}, Names, []).
 
-wanted([], _, _, Ids) -> {ok, Ids};
-wanted([Text | Texts], Pids, Names, Ids) ->
+select([], _, _, Ids) -> {ok, Ids};
+select([Text | Texts], Pids, Names, Ids) ->
     Given = unicode:characters_to_binary(Text),
     Number = try binary_to_integer(Given) catch error:badarg -> none end,
     case Pids of
-        #{Given := Id} -> wanted(Texts, Pids, Names, [Id | Ids]);
-        _ when is_map_key(Number, Names) -> wanted(Texts, Pids, Names, [Number | Ids]);
+        #{Given := Id} -> select(Texts, Pids, Names, [Id | Ids]);
+        _ when is_map_key(Number, Names) -> select(Texts, Pids, Names, [Number | Ids]);
         _ -> {error, [~"--process: there is no process '", witness_text:clean(Given), ~"' in the recording"]}
     end.
 
 %% --- what each process did -------------------------------------------------------
 
 listing([], Show) ->
-    _ = flushed(Show),
+    _ = flush(Show),
     ok;
 listing([#{id := Id} = Process | Processes], #show{recording = R} = Show) ->
     maybe
@@ -153,7 +149,7 @@ entries(Cursor, Id, Index, Show) ->
             entries(Cursor1, Id, Index + times(Entry), printed(entry(Entry, Id, Index, Show), Show));
         done -> {ok, Show};
         {error, _} = Error ->
-            _ = flushed(Show),
+            _ = flush(Show),
             Error
     end.
 
@@ -182,7 +178,7 @@ heading(Dir, Processes, #show{recording = R}) ->
      case Ended of
          finished -> ~"";
          unknown -> ~"it has no end: the VM has died, or still records\n";
-         _ -> [~"it ended before the program: ", witness_event:format_term(Ended, ?TERM), $\n]
+         _ -> [~"it ended before the program: ", witness_event:format_term(Ended, ?MAX_TERM_CHARS), $\n]
      end,
      [[~"cut: ", lists:join(~", ", [atom_to_binary(Kind) || Kind <- Cut]), $\n] || Cut =/= []]].
 
@@ -200,7 +196,7 @@ process(#{id := Id, parent := Parent, ended := Ended}, Count, #show{names = Name
 entry(Entry, Id, Index, #show{json = true}) ->
     json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)} | fields(Entry)]);
 entry(Entry, _, Index, Show) ->
-    [witness_text:pad(io_lib:format("~7b", [Index]), 9), said(Entry, Show), $\n].
+    [witness_text:pad(io_lib:format("~7b", [Index]), 9), describe(Entry, Show), $\n].
 
 kind(Entry) when is_atom(Entry) -> Entry;
 kind(Entry) -> element(1, Entry).
@@ -221,23 +217,23 @@ fields({exit, Reason}) -> [{text, term(Reason)}].
 id(0) -> null;
 id(Id) -> Id.
 
-said({from, From, N}, Show) -> [~"took ", messages(N), ~" of ", who(From, Show)];
-said({content, Message}, _) -> [~"took, from outside: ", short(Message)];
-said({timeout, 1}, _) -> ~"timed out";
-said({timeout, N}, _) -> [~"timed out ", integer_to_binary(N), ~" times"];
-said({spawn, Child}, Show) -> [~"spawned ", who(Child, Show)];
-said({result, {erlang, hibernate, _}, Awake}, _) -> case Awake of true -> ~"woke up"; _ -> ~"hibernated" end;
-said({result, {erlang, Leave, _}, _}, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
-said({result, MFA, Term}, _) -> [witness_event:format_function(MFA), ~" returned ", short(Term)];
-said({raise, MFA, Class, Reason}, _) ->
+describe({from, From, N}, Show) -> [~"took ", messages(N), ~" of ", who(From, Show)];
+describe({content, Message}, _) -> [~"took, from outside: ", short(Message)];
+describe({timeout, 1}, _) -> ~"timed out";
+describe({timeout, N}, _) -> [~"timed out ", integer_to_binary(N), ~" times"];
+describe({spawn, Child}, Show) -> [~"spawned ", who(Child, Show)];
+describe({result, {erlang, hibernate, _}, Awake}, _) -> case Awake of true -> ~"woke up"; _ -> ~"hibernated" end;
+describe({result, {erlang, Leave, _}, _}, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
+describe({result, MFA, Term}, _) -> [witness_event:format_function(MFA), ~" returned ", short(Term)];
+describe({raise, MFA, Class, Reason}, _) ->
     [witness_event:format_function(MFA), ~" raised ", short(Class), ~": ", short(Reason)];
-said({named, 0}, _) -> ~"sent to a name, of a process that is not recorded";
-said({named, To}, Show) -> [~"sent to a name, of ", who(To, Show)];
-said({hash, Hash}, _) -> [~"  its hash: ", binary:encode_hex(Hash, lowercase)];
-said({contents, Message}, _) -> [~"  it was ", short(Message)];
-said({sent, To, Message}, _) -> [~"sent to ", short(To), ~": ", short(Message)];
-said(waited, _) -> ~"waited for a message, and was ended by a signal";
-said({exit, Reason}, _) -> [~"ended: ", short(Reason)].
+describe({named, 0}, _) -> ~"sent to a name, of a process that is not recorded";
+describe({named, To}, Show) -> [~"sent to a name, of ", who(To, Show)];
+describe({hash, Hash}, _) -> [~"  its hash: ", binary:encode_hex(Hash, lowercase)];
+describe({contents, Message}, _) -> [~"  it was ", short(Message)];
+describe({sent, To, Message}, _) -> [~"sent to ", short(To), ~": ", short(Message)];
+describe(waited, _) -> ~"waited for a message, and was ended by a signal";
+describe({exit, Reason}, _) -> [~"ended: ", short(Reason)].
 
 messages(N) -> witness_text:count(N, ~"message", ~"messages").
 
@@ -245,7 +241,7 @@ who(Id, #show{names = Names}) ->
     Pid = case Names of #{Id := {Name, _}} -> Name; #{} -> ~"?" end,
     [Pid, ~" (", integer_to_binary(Id), ~")"].
 
-short(Term) -> witness_event:format_term(Term, ?TERM).
+short(Term) -> witness_event:format_term(Term, ?MAX_TERM_CHARS).
 
 %% --- sequences -------------------------------------------------------------------
 
@@ -274,18 +270,18 @@ cursors([], _, Cursors) -> {ok, lists:reverse(Cursors)}.
 step(Queue, Waiting, Unborn, Wanted, Drawn, Show) ->
     case queue:out(Queue) of
         {empty, _} ->
-            _ = flushed(Show),
+            _ = flush(Show),
             ok;
         {{value, {Id, fresh, Cursor}}, Rest} ->
             case witness_log_recording_cursor:next(Cursor) of
                 {ok, Entry, Cursor1} -> step(queue:in_r({Id, Entry, Cursor1}, Rest), Waiting, Unborn, Wanted, Drawn, Show);
                 done -> step(Rest, 0, Unborn, Wanted, Drawn, Show);
                 {error, _} = Error ->
-                    _ = flushed(Show),
+                    _ = flush(Show),
                     Error
             end;
         {{value, {Id, Entry, Cursor} = Process}, Rest} ->
-            Waits = is_map_key(Id, Unborn) orelse waits(Entry, Unborn),
+            Waits = is_map_key(Id, Unborn) orelse waits_for_unborn(Entry, Unborn),
             case Waits andalso Waiting =< queue:len(Rest) of
                 true -> step(queue:in(Process, Rest), Waiting + 1, Unborn, Wanted, Drawn, Show);
                 false ->
@@ -296,8 +292,8 @@ step(Queue, Waiting, Unborn, Wanted, Drawn, Show) ->
             end
     end.
 
-waits({from, From, _}, Unborn) -> is_map_key(From, Unborn);
-waits(_, _) -> false.
+waits_for_unborn({from, From, _}, Unborn) -> is_map_key(From, Unborn);
+waits_for_unborn(_, _) -> false.
 
 %% The contents of a message are in the entry after it.
 with_contents({from, _, 1}, Cursor) ->
@@ -323,7 +319,7 @@ arrow(From, To, N, Contents, Wanted, Drawn, Show) ->
                                            {text, case Contents of {ok, Message} -> term(Message); none -> null end}]), Show)};
         true ->
             Label = case Contents of
-                {ok, Message} -> witness_event:format_term(Message, ?LABEL);
+                {ok, Message} -> witness_event:format_term(Message, ?MAX_LABEL_CHARS);
                 none -> messages(N)
             end,
             {Drawn2, Show2} = lists:foldl(fun participant/2, {Drawn, Show}, [From, To]),
@@ -334,16 +330,16 @@ arrow(From, To, N, Contents, Wanted, Drawn, Show) ->
 participant(Id, {Drawn, Show}) when is_map_key(Id, Drawn) -> {Drawn, Show};
 participant(Id, {Drawn, #show{names = Names} = Show}) ->
     {Pid, Signature} = maps:get(Id, Names, {~"?", ~"?"}),
-    Name = witness_text:cut([Pid, ~" ", Signature], ?LABEL),
+    Name = witness_text:cut([Pid, ~" ", Signature], ?MAX_LABEL_CHARS),
     {Drawn#{Id => []}, printed(witness_cli_mermaid:participant(Id, Name), Show)}.
 
 %% --- output ----------------------------------------------------------------------
 
-printed(Line, #show{held = Held, lines = Lines} = Show) when Lines < ?LINES ->
+printed(Line, #show{held = Held, lines = Lines} = Show) when Lines < ?BATCH_LINES ->
     Show#show{held = [Line | Held], lines = Lines + 1};
-printed(Line, #show{held = Held} = Show) -> flushed(Show#show{held = [Line | Held]}).
+printed(Line, #show{held = Held} = Show) -> flush(Show#show{held = [Line | Held]}).
 
-flushed(#show{out = Out, held = Held} = Show) ->
+flush(#show{out = Out, held = Held} = Show) ->
     ok = witness_cli_io:print(Out, lists:reverse(Held)),
     receive
         output_closed -> throw(output_closed)
@@ -356,7 +352,7 @@ json(Type, Fields) -> [json:encode({[{v, 1}, {type, Type} | Fields]}, fun encode
 encode({Pairs}, Encode) -> json:encode_key_value_list(Pairs, Encode);
 encode(Value, Encode) -> json:encode_value(Value, Encode).
 
-term(Term) -> witness_event:format_term(Term, ?JSON_TERM).
+term(Term) -> witness_event:format_term(Term, ?MAX_JSON_CHARS).
 
 text(null) -> null;
 text(Text) when is_binary(Text) -> witness_text:clean(Text);

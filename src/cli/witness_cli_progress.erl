@@ -18,7 +18,7 @@ takes less than five seconds prints nothing there.
 -type options() :: #{terminal := boolean(), note := fun((unicode:chardata()) -> term()), clock := fun(() -> integer())}.
 
 -define(FIRST_MS, 5_000).
--define(LONGEST_MS, 60_000).
+-define(MAX_PAUSE_MS, 60_000).
 
 -doc "For an operation that starts now.".
 -spec new() -> progress().
@@ -48,4 +48,4 @@ new(#{terminal := false, note := Note, clock := Clock}) ->
     end.
 
 %% About twice as long as the last one.
-pause(Now) -> min(Now + ?FIRST_MS, ?LONGEST_MS).
+pause(Now) -> min(Now + ?FIRST_MS, ?MAX_PAUSE_MS).

@@ -43,45 +43,15 @@ command() ->
                "  witness log calc.rec\n"
                "  witness record --contents --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
                "  witness check --spec other.hml calc.rec\n"],
-      arguments => [
-        #{name => output, short => $o, long => "-output", type => string,
-          help => {"[-o DIR | --output DIR]", ["the folder of the recording, which must be empty if it exists; "
-                                               "otherwise it is named after the time, recording-..."]}}
-        | witness_cli_args:shared([specs, monitors, pa, include, redact, max_slices, slice_idle, max_obligations])] ++ [
-        #{name => contents, long => "-contents", type => boolean, default => false,
-          help => {"[--contents]", ["record each message, too, so that witness check can monitor the recording"]}},
-        #{name => hash, long => "-hash", type => boolean, default => false,
-          help => {"[--hash]", ["record a hash of each message"]}},
-        #{name => tracing_only, long => "-tracing-only", type => boolean, default => false,
-          help => {"[--tracing-only]", ["weave nothing: record by the VM's tracing alone in which order messages came, which cannot "
-                                        "be replayed; timed receives are best effort"]}},
-        #{name => last, long => "-last", type => {custom, fun last/1},
-          help => {"[--last SIZE|TIME]", ["keep only the last part, such as 64MB or 5min, with each message; it is written when a "
-                                          "monitor sees a violation, and in the end"]}},
-        #{name => weave, long => "-weave", action => append, type => string,
-          help => {"[--weave APP]...", ["an application whose processes are recorded too, besides those that the "
-                                        ".app files of the program name; may be repeated"]}},
-        #{name => outside, long => "-outside", action => append, type => string,
-          help => {"[--outside APP]...", ["an application that is started before anything is recorded, so that its "
-                                          "processes are not; may be repeated"]}},
-        #{name => config, long => "-config", type => string,
-          help => {"[--config FILE.config]", ["the environment of applications (sys.config)"]}},
-        witness_cli_args:report(),
-        #{name => json, long => "-json", type => boolean, default => false,
-          help => {"[--json]", ["one JSON object a line on standard output; what the program prints goes to "
-                                 "standard error"]}},
-        #{name => app, long => "-app", type => string,
-          help => {"[--app APP]", ["start this application, with all that it needs, instead of calling a function"]}},
-        #{name => mix, long => "-mix", type => string,
-          help => {"[--mix DIR]", ["record the application of the Mix project in this folder, compiled and configured "
-                                   "as by mix run; --app names one of an umbrella project; mod:fun(args) is called "
-                                   "when it has started"]}},
-        #{name => system, type => string, required => false, help => {"['mod:fun(args)']", ["the function to run"]}}
-      ]}.
+      arguments => witness_cli_options:arguments(record, [output | witness_cli_options:properties()] ++ [
+        contents, hash, tracing_only, last, weave, outside, config,
+        witness_cli_options:report(),
+        witness_cli_options:json(~"one JSON object a line on standard output; what the program prints goes to standard error"),
+        app, witness_cli_options:mix(~"record"), system])}.
 
 -doc "Records, and monitors if there are properties; returns the exit code, or an error of the user.".
 -spec run(options(), Properties :: none | map()) ->
-    {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | {specification, term()} | {run, term()}}.
+    {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | witness:error()}.
 run(Given, Properties) ->
     maybe
         #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
@@ -90,7 +60,7 @@ run(Given, Properties) ->
         {ok, Named} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         Folders = Named ++ maps:get(folders, Mix, []),
         ok ?= witness_cli_setup:load_elixir(module(Program), Folders),
-        ok ?= there(Program),
+        ok ?= check_call(Program),
         {ok, Applications} ?= applications(maps:get(weave, Options, [])),
         {ok, Outside} ?= applications(maps:get(outside, Options, [])),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
@@ -98,12 +68,12 @@ run(Given, Properties) ->
         All = maps:merge(maps:with([contents, hash, tracing_only, config, last], Options),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
                            environment => maps:get(environment, Mix, []), on_progress => witness_cli_progress:new()}),
-        {ok, Found, Summary} ?= recorded(maps:merge(All, Program), Properties,
+        {ok, Found, Summary} ?= run_recording(maps:merge(All, Program), Properties,
                                     (maps:with([report], Options))#{json => Json, out => Out,
                                                                             subject => [~"recorded in ", Dir]}),
         Told = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
         Code = code(Told, Program),
-        tell(Json, Out, Told, Code),
+        print_summary(Json, Out, Told, Code),
         {ok, both(Found, Code)}
     end.
 
@@ -118,25 +88,24 @@ absolute(Options) -> Options.
 mix(#{mix := Folder}) -> witness_cli_mix:export(Folder);
 mix(#{}) -> {ok, #{}}.
 
-recorded(Options, none, _) ->
+run_recording(Options, none, _) ->
     ok = witness_cli_signal:catch_interrupts(),
     maybe
-        {ok, Recording} ?= started(witness_record:start(Options)),
-        {ok, Summary} ?= awaited(Recording),
+        {ok, Recording} ?= check_started(witness_record:start(Options)),
+        {ok, Summary} ?= wait_for_end(Recording),
         {ok, 0, Summary}
     end;
-recorded(Options, Properties, Output) ->
+run_recording(Options, Properties, Output) ->
     Self = self(),
     With = fun(Start) -> witness_recorded_run:start(Options, Start, fun(Summary) -> Self ! {recorded, Summary} end) end,
     case witness_cli_run:run(Output#{start => Properties#{system => recorded}, with => With, for => infinity,
                                      timeout => infinity}) of
         {ok, Code} ->
             receive {recorded, {ok, Summary}} -> {ok, Code, Summary};
-                    {recorded, {error, Reason}} -> refused(Reason)
+                    {recorded, {error, Error}} -> refusal(Error)
             end;
-        {error, {record, Reason}} -> refused(Reason);
-        {error, {specification, _}} = Error -> Error;
-        {error, Reason} -> {error, {run, Reason}}
+        {error, {witness_record, _} = Error} -> refusal(Error);
+        {error, _} = Error -> Error
     end.
 
 %% A violation determines the exit code, whatever the result of the recording.
@@ -164,8 +133,8 @@ program(#{}, Apps) ->
 module(#{run := {Module, _, _}}) -> Module;
 module(#{app := _}) -> erlang.
 
-there(#{run := Call}) -> witness_cli_call:check(Call);
-there(#{app := _}) -> ok.
+check_call(#{run := Call}) -> witness_cli_call:check(Call);
+check_call(#{app := _}) -> ok.
 
 applications([]) -> {ok, []};
 applications([Text | Texts]) ->
@@ -175,51 +144,40 @@ applications([Text | Texts]) ->
         {ok, [App | Apps]}
     end.
 
-%% `badarg' is an error of the user.
-last(Text) ->
-    {match, [Number, Unit]} = case re:run(Text, "^([1-9][0-9]{0,8})(MB|GB|s|min|h)$", [{capture, all_but_first, list}]) of
-        nomatch -> error(badarg);
-        Match -> Match
-    end,
-    N = list_to_integer(Number),
-    case Unit of
-        "MB" -> {bytes, N * 1_000_000};
-        "GB" -> {bytes, N * 1_000_000_000};
-        "s" -> {seconds, N};
-        "min" -> {seconds, N * 60};
-        "h" -> {seconds, N * 3600}
-    end.
-
 default_name() ->
     {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
     lists:flatten(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b", [Y, Mo, D, H, Mi, S])).
 
-started({error, Reason}) -> refused(Reason);
-started({ok, _} = Started) -> Started.
+check_started({error, Error}) -> refusal(Error);
+check_started({ok, _} = Started) -> Started.
 
 %% A full disk is not an error in the user's arguments.
-refused({file, _, _} = Reason) -> {error, {unwritten, witness_record:format_error(Reason)}};
-refused({dir, _, Full} = Reason) when Full =:= enospc; Full =:= edquot -> {error, {unwritten, witness_record:format_error(Reason)}};
-refused({weave, {_, Full}} = Reason) when Full =:= enospc; Full =:= edquot -> {error, {unwritten, witness_record:format_error(Reason)}};
-refused(Reason) -> {error, witness_record:format_error(Reason)}.
+refusal({witness_record, Reason} = Error) ->
+    Text = witness:format_error(Error),
+    {error, case is_full(Reason) of true -> {unwritten, Text}; false -> Text end}.
+
+is_full({file, _, _}) -> true;
+is_full({dir, _, Full}) -> Full =:= enospc orelse Full =:= edquot;
+is_full({weave, {_, Full}}) -> Full =:= enospc orelse Full =:= edquot;
+is_full(_) -> false.
 
 %% Another process waits for the end, so that this one receives interrupts meanwhile.
-awaited(Recording) ->
+wait_for_end(Recording) ->
     Self = self(),
     {_, Waiter} = spawn_monitor(fun() -> Self ! {awaited, witness_record:await(Recording, infinity)} end),
-    awaited(Recording, Waiter).
+    wait_for_end(Recording, Waiter).
 
-awaited(Recording, Waiter) ->
+wait_for_end(Recording, Waiter) ->
     receive
         {awaited, {ok, Summary}} -> {ok, Summary};
-        {awaited, {error, Reason}} -> refused(Reason);
+        {awaited, {error, Error}} -> refusal(Error);
         {'DOWN', Waiter, process, _, Reason} when Reason =/= normal -> error({recording_died, Reason});
         interrupt ->
             witness_cli_io:note(~"interrupted: the recording comes to its end; once more ends it at once\n"),
             ok = witness_record:stop(Recording),
-            awaited(Recording, Waiter);
-        {'DOWN', Waiter, process, _, normal} -> awaited(Recording, Waiter);
-        {'EXIT', _, _} -> awaited(Recording, Waiter)
+            wait_for_end(Recording, Waiter);
+        {'DOWN', Waiter, process, _, normal} -> wait_for_end(Recording, Waiter);
+        {'EXIT', _, _} -> wait_for_end(Recording, Waiter)
     end.
 
 code(#{outcome := {ended, _}}, _) -> 3;
@@ -231,10 +189,10 @@ code(#{refused := Refused}, _) ->
     end;
 code(#{}, _) -> 0.
 
-tell(Json, Out, #{unsealed := Reason} = Summary, Code) ->
-    witness_cli_io:note([~"the recording has no seal, so that to replay it takes --trust: ", witness_record_seal:format_error(Reason), $\n]),
-    tell(Json, Out, maps:remove(unsealed, Summary), Code);
-tell(true, Out, Summary, _) ->
+print_summary(Json, Out, #{unsealed := Error} = Summary, Code) ->
+    witness_cli_io:note([~"the recording has no seal, so that to replay it takes --trust: ", witness:format_error(Error), $\n]),
+    print_summary(Json, Out, maps:remove(unsealed, Summary), Code);
+print_summary(true, Out, Summary, _) ->
     witness_cli_io:print(Out, witness_cli_json:recording(Summary, witness_cli_json:header(node())));
-tell(false, Out, Summary, Code) ->
+print_summary(false, Out, Summary, Code) ->
     witness_cli_io:print(Out, witness_cli_render:recording(Summary, Code, witness_cli_io:look())).

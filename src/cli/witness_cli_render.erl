@@ -15,8 +15,8 @@ All that comes from the system or from files is cut, and free of control charact
 -doc "How often each reason (`witness_text_verdict:reason/1`) has left a monitor undecided.".
 -type reasons() :: #{binary() => pos_integer()}.
 
--define(TERM, 400).
--define(UNSEEN, 5).
+-define(MAX_TERM_CHARS, 400).
+-define(MAX_UNSEEN, 5).
 
 -doc "A warning. One about a specification is a diagnostic of the compiler, in its own format.".
 -spec warning(witness:warning(), witness_text:look()) -> unicode:chardata().
@@ -71,7 +71,7 @@ system(#{system := System} = Summary) ->
     {~"system", [Name | case System of
         normal -> Ended;
         {crashed, {not_started, _, _}} -> ~"did not start";
-        {crashed, Reason} -> [~"crashed: ", witness_event:format_term(Reason, ?TERM)];
+        {crashed, Reason} -> [~"crashed: ", witness_event:format_term(Reason, ?MAX_TERM_CHARS)];
         undefined -> ~"still ran";
         starting -> ~"had not started yet"
     end]}.
@@ -108,9 +108,9 @@ unseen(#{coverage := Coverage}, Look) ->
                              #{taken := false, decides := Decides, line := Line, column := Column, text := Text} <- Actions,
                              Decides =/= no]),
     Shown = case length(Unseen) of
-        Number when Number > ?UNSEEN ->
-            [action(A, Look) || A <- lists:sublist(Unseen, ?UNSEEN - 1)]
-                ++ [[~"and ", integer_to_binary(Number - ?UNSEEN + 1), ~" more; --json lists all"]];
+        Number when Number > ?MAX_UNSEEN ->
+            [action(A, Look) || A <- lists:sublist(Unseen, ?MAX_UNSEEN - 1)]
+                ++ [[~"and ", integer_to_binary(Number - ?MAX_UNSEEN + 1), ~" more; --json lists all"]];
         _ -> [action(A, Look) || A <- Unseen]
     end,
     [[case Row of 1 -> ~"unseen"; _ -> ~"" end, Text] || {Row, Text} <- lists:enumerate(Shown)].
@@ -163,7 +163,7 @@ refused(Summary) ->
 missing_reason({vm, Status}) -> [~"the VM has ended with status ", integer_to_binary(Status), ~" in the middle of it"];
 missing_reason(budget) -> ~"the disk was slower than the program for too long";
 missing_reason({file, File, Reason}) -> [witness_text:clean(File), ~": ", file:format_error(Reason)];
-missing_reason(Reason) -> [~"the recorder has ended: ", witness_event:format_term(Reason, ?TERM)].
+missing_reason(Reason) -> [~"the recorder has ended: ", witness_event:format_term(Reason, ?MAX_TERM_CHARS)].
 
 seconds(Milliseconds) when Milliseconds < 1000 -> [integer_to_binary(Milliseconds), ~" ms"];
 seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]), ~" s"].

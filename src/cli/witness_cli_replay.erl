@@ -15,7 +15,7 @@ With `--spec` or `--monitor` the verdicts and the summary of the monitors come b
 With `--check` the verdicts are compared with those in the recording instead: 0 if they are the same, 1 if not.
 """.
 
--export([run/2, with_stored/1, usable/2, command/0]).
+-export([run/2, with_stored/1, check_usable/2, command/0]).
 
 -export_type([options/0]).
 
@@ -41,36 +41,21 @@ command() ->
                "  witness replay --spec other.hml --until verdict calc.rec\n"
                "  witness replay --check calc.rec\n"
                "  witness replay --step calc.rec\n"],
-      arguments => witness_cli_args:shared([specs, monitors]) ++ [
-        #{name => pa, long => "-pa", action => append, type => string,
-          help => {"[--pa DIR]...", ["a folder with compiled modules, in the place of those that were recorded, or of monitors; may be "
-                                     "repeated"]}}
-        | witness_cli_args:shared([include, redact, max_slices, slice_idle, max_obligations])] ++ [
-        #{name => until, long => "-until", type => {atom, [verdict]},
-          help => {"[--until verdict]", ["stop at the first violation"]}},
-        #{name => check, long => "-check", type => boolean, default => false,
-          help => {"[--check]", ["compare with the verdicts that the recording has, of its specifications and monitors, or of those that are "
-                                 "named"]}},
-        #{name => step, long => "-step", type => boolean, default => false,
-          help => {"[--step]", ["go through the run by commands, forward and back; help shows them"]}},
-        #{name => commands, long => "-command", action => append, type => string,
-          help => {"[--command COMMAND]...", ["with --step: do this, and then end; may be repeated"]}},
-        #{name => events, long => "-events", type => string,
-          help => {"[--events FILE]", ["write all that processes do to a file, for witness check: as JSON Lines if its name "
-                                       "ends in .jsonl, .ndjson or .json"]}},
-        #{name => allow_changed, long => "-allow-changed", type => boolean, default => false,
-          help => {"[--allow-changed]", ["replay although modules have changed since, to see where that makes a "
-                                         "difference"]}},
-        #{name => trust, long => "-trust", type => boolean, default => false,
-          help => {"[--trust]", ["replay although this account has not recorded it on this machine, or it was changed since: the code that it "
-                                 "names may run"]}},
-        #{name => mirror, long => "-mirror-output", type => boolean, default => false,
-          help => {"[--mirror-output]", ["show what the program prints, on standard error"]}},
-        witness_cli_args:report(),
-        #{name => json, long => "-json", type => boolean, default => false,
-          help => {"[--json]", ["one JSON object a line on standard output"]}},
-        #{name => recording, type => string, help => {"DIR", ["the folder of the recording"]}}
-      ]}.
+      arguments => witness_cli_options:arguments(replay, witness_cli_options:properties() ++ [
+        #{name => until, flag => "--until", value => {one_of, [verdict]}, text => ~"stop at the first violation"},
+        #{name => check, flag => "--check",
+          text => [~"compare with the verdicts that the recording has, of its specifications and monitors, or of those that are ",
+                   ~"named"]},
+        #{name => step, flag => "--step", text => ~"go through the run by commands, forward and back; help shows them"},
+        #{name => commands, flag => "--command", argument => "COMMAND", repeated => true,
+          text => ~"with --step: do this, and then end; may be repeated"},
+        #{name => events, flag => "--events", argument => "FILE",
+          text => [~"write all that processes do to a file, for witness check: as JSON Lines if its name ends in .jsonl, ",
+                   ~".ndjson or .json"]},
+        allow_changed, trust, mirror,
+        witness_cli_options:report(),
+        witness_cli_options:json(~"one JSON object a line on standard output"),
+        #{name => recording, argument => "DIR", text => ~"the folder of the recording"}])}.
 
 -doc """
 With `--check`, adds the verdicts of the recording to the options, and its specifications and monitors unless the options name others.
@@ -80,7 +65,7 @@ with_stored(#{until := _, check := true}) -> {error, ~"--until and --check exclu
 with_stored(#{check := true, recording := Dir, trust := Trust} = Options) ->
     maybe
         %% The modules that it names are compiled and run.
-        ok ?= trusted(#{dir => Dir, trust => Trust}),
+        ok ?= check_trust(#{dir => Dir, trust => Trust}),
         {ok, #{specs := Specs, monitors := Monitors, verdicts := Verdicts}} ?= witness_verdicts:read(Dir),
         Named = [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
         Checked = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
@@ -98,44 +83,44 @@ names(Texts) -> [unicode:characters_to_list(Text) || Text <- Texts].
 
 -doc "Replays, and monitors if there are properties; returns the exit code, or an error of the user.".
 -spec run(options(), Properties :: none | map()) ->
-    {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | {specification, term()} | {run, term()}}.
+    {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | witness:error()}.
 run(#{until := _}, none) -> {error, ~"--until verdict: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"};
-run(#{step := true} = Options, Properties) -> stepped(Options, Properties);
+run(#{step := true} = Options, Properties) -> check_step(Options, Properties);
 run(#{commands := _}, _) -> {error, ~"--command is for --step"};
 run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options, Properties) ->
     Begin = erlang:monotonic_time(millisecond),
     Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => witness_cli_progress:new()},
     maybe
-        ok ?= trusted(Given),
+        ok ?= check_trust(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= elixir(Dir, Folders),
         Output = case Mirror of true -> #{mirror => fun witness_cli_io:note/1}; false -> #{} end,
         Events = maps:with([events], Options),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         All = maps:merge(maps:merge(maps:merge(Given, Output), Events), paths(Folders, Properties, Dir)),
-        {ok, Found, Report} ?= replayed(All, Properties, Out, Options),
+        {ok, Found, Report} ?= run_replay(All, Properties, Out, Options),
         Told = Report#{dir => Dir, monitored => Properties =/= none, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
-        tell(Json, Out, Told),
-        {ok, written(code(Told, Found), Told)}
+        print_report(Json, Out, Told),
+        {ok, note_unwritten(code(Told, Found), Told)}
     end.
 
-stepped(Options, Properties) ->
+check_step(Options, Properties) ->
     case [Name || Name <- [json, check, mirror], maps:get(Name, Options)] ++ [Name || Name <- [until, events], is_map_key(Name, Options)] of
         [mirror | _] -> {error, ~"--step and --mirror-output exclude each other"};
         [Name | _] -> {error, [~"--step and --", atom_to_binary(Name), ~" exclude each other"]};
-        [] -> stepped_through(Options, Properties)
+        [] -> run_step(Options, Properties)
     end.
 
-stepped_through(#{recording := Dir, allow_changed := Allowed, trust := Trust} = Options, Properties) ->
+run_step(#{recording := Dir, allow_changed := Allowed, trust := Trust} = Options, Properties) ->
     Given = #{dir => Dir, allow_changed => Allowed, trust => Trust},
     maybe
-        ok ?= trusted(Given),
+        ok ?= check_trust(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= elixir(Dir, Folders),
         All = maps:merge(Given, paths(Folders, Properties, Dir)),
-        {error, Reason} ?= witness_cli_step:run(All, witness_cli_io:open(text),
+        {error, Error} ?= witness_cli_step:run(All, witness_cli_io:open(text),
                                                (maps:with([commands], Options))#{properties => Properties}),
-        told(All, {error, Reason})
+        check_result(All, {error, Error})
     end.
 
 %% The folders for monitors need not contain the modules of the program.
@@ -152,15 +137,16 @@ recorded_folders(Dir) ->
         _ -> []
     end.
 
-replayed(#{events := File} = All, none, _, _) ->
+run_replay(#{events := File} = All, none, _, _) ->
     Self = self(),
     Ref = make_ref(),
     maybe
-        {ok, 0, Report} ?= told(All, witness_run_replay:write(File, (maps:remove(events, All))#{on_unwritten => fun(Text) -> Self ! {Ref, unwritten, Text} end})),
+        {ok, 0, Report} ?= check_result(All, witness_run_replay:write(File, (maps:remove(events, All))#{
+            on_unwritten => fun(Text) -> Self ! {Ref, unwritten, Text} end})),
         {ok, 0, maps:merge(Report, unwritten(Ref))}
     end;
-replayed(All, none, _, _) -> told(All, witness_replay:replay(All));
-replayed(All, Properties, Out, #{json := Json} = Options) ->
+run_replay(All, none, _, _) -> check_result(All, witness_replay:replay(All));
+run_replay(All, Properties, Out, #{json := Json} = Options) ->
     Self = self(),
     Ref = make_ref(),
     Replay = All#{on_report => fun(Result) -> Self ! {Ref, report, Result} end,
@@ -170,60 +156,61 @@ replayed(All, Properties, Out, #{json := Json} = Options) ->
         on_verdict => fun(Verdict) -> Self ! {Ref, verdict, Verdict} end},
     case witness_cli_run:run(Run#{subject => [~"replay of ", maps:get(recording, Options)]}) of
         {ok, Code} ->
-            {ok, Found, Report} = reported(Code, verdicts(Ref, []), Ref, Properties, Options),
+            {ok, Found, Report} = report_verdicts(Code, verdicts(Ref, []), Ref, Properties, Options),
             {ok, Found, maps:merge(Report, unwritten(Ref))};
-        {error, {specification, _}} = Error -> Error;
-        {error, Reason} -> {error, {run, Reason}}
+        {error, _} = Error -> Error
     end.
 
-trusted(#{dir := Dir} = Given) ->
-    case witness_replay:trusted(Given) of
+check_trust(#{dir := Dir} = Given) ->
+    case witness_replay:check_trust(Given) of
         ok -> ok;
-        {error, Reason} -> {error, [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)]}
+        {error, Error} -> {error, [witness_text:clean(Dir), ~": ", witness:format_error(Error)]}
     end.
 
-told(_, {ok, Report}) -> {ok, 0, Report};
-told(_, {error, {log, Text}}) -> {error, Text};
-told(#{dir := Dir}, {error, Reason}) ->
-    Text = [witness_text:clean(Dir), ~": ", witness_replay:format_error(Reason)],
-    {error, case is_full(Reason) of true -> {unwritten, Text}; false -> Text end}.
+check_result(_, {ok, Report}) -> {ok, 0, Report};
+check_result(_, {error, {witness_run_replay, {log, _}} = Error}) -> {error, witness:format_error(Error)};
+check_result(#{dir := Dir}, {error, Error}) ->
+    Text = [witness_text:clean(Dir), ~": ", witness:format_error(Error)],
+    {error, case is_full(Error) of true -> {unwritten, Text}; false -> Text end}.
 
 %% A full disk is not an error in the user's arguments.
-is_full({weave, {_, Full}}) -> is_full({file, Full});
-is_full({file, Full}) -> Full =:= enospc orelse Full =:= edquot;
+is_full({witness_record, {weave, {_, Full}}}) -> is_full_disk(Full);
+is_full({witness_replay, {file, Full}}) -> is_full_disk(Full);
 is_full(_) -> false.
+
+is_full_disk(Reason) -> Reason =:= enospc orelse Reason =:= edquot.
 
 unwritten(Ref) -> receive {Ref, unwritten, Text} -> #{unwritten => Text} after 0 -> #{} end.
 
 %% If the requested events could not be written, the other results remain valid.
-written(Code, #{unwritten := Text}) ->
+note_unwritten(Code, #{unwritten := Text}) ->
     witness_cli_io:note([~"witness replay: ", witness_text:clean(Text), $\n]),
     case Code of 0 -> 3; _ -> Code end;
-written(Code, #{}) -> Code.
+note_unwritten(Code, #{}) -> Code.
 
 %% The run has sent all verdicts before it ended.
 verdicts(Ref, Verdicts) ->
     receive {Ref, verdict, Verdict} -> verdicts(Ref, [Verdict | Verdicts]) after 0 -> lists:reverse(Verdicts) end.
 
 %% The run has printed its errors.
-reported(Code, Verdicts, Ref, Properties, Options) ->
+report_verdicts(Code, Verdicts, Ref, Properties, Options) ->
     Report = receive {Ref, report, Told} -> Told after 0 -> stopped end,
     case Report of
         %% A short replay ends before it can be stopped.
-        {ok, #{outcome := identical}} when Code =:= 1, is_map_key(until, Options) -> {ok, Code, stopped(Verdicts)};
-        {ok, #{outcome := identical} = Replayed} -> {ok, Code, compared(Replayed, Verdicts, Properties, Options)};
+        {ok, #{outcome := identical}} when Code =:= 1, is_map_key(until, Options) -> {ok, Code, stopped_report(Verdicts)};
+        {ok, #{outcome := identical} = Replayed} -> {ok, Code, add_differences(Replayed, Verdicts, Properties, Options)};
         {ok, Replayed} -> {ok, Code, Replayed};
-        {error, Reason} -> {ok, case is_full(Reason) of true -> 3; false -> Code end, #{outcome => refused}};
-        stopped -> {ok, Code, stopped(Verdicts)}
+        {error, Error} -> {ok, case is_full(Error) of true -> 3; false -> Code end, #{outcome => refused}};
+        stopped -> {ok, Code, stopped_report(Verdicts)}
     end.
 
-compared(Report, Verdicts, Properties, #{stored := Stored}) ->
+add_differences(Report, Verdicts, Properties, #{stored := Stored}) ->
     Replayed = lists:foldl(fun witness_verdicts:add/2, witness_verdicts:new(Properties), Verdicts),
     Report#{differing => witness_verdicts:differences(Stored, Replayed)};
-compared(Report, _, _, _) -> Report.
+add_differences(Report, _, _, _) -> Report.
 
 %% The replay was stopped before its end.
-stopped(Verdicts) ->
+stopped_report(Verdicts) ->
     Report = #{outcome => stopped, processes => null, entries => null, killed => null, cut => null, stopped => null, complete => null, changed => []},
     case [Place || #{verdict := no, log := Place} <- Verdicts] of
         [First | _] -> Report#{at => First};
@@ -238,10 +225,10 @@ code(#{differing := [_ | _]}, _) -> 1;
 code(_, Found) -> Found.
 
 -doc "Whether the recording in a folder may be replayed, and whether its code is trusted; loads the libraries that it may need.".
--spec usable(file:filename(), Trust :: boolean()) -> ok | {error, unicode:chardata()}.
-usable(Dir, Trust) ->
+-spec check_usable(file:filename(), Trust :: boolean()) -> ok | {error, unicode:chardata()}.
+check_usable(Dir, Trust) ->
     maybe
-        ok ?= trusted(#{dir => Dir, trust => Trust}),
+        ok ?= check_trust(#{dir => Dir, trust => Trust}),
         elixir(Dir, [])
     end.
 
@@ -253,11 +240,10 @@ elixir(Dir, Folders) ->
         Module = case Header of #{run := {Called, _, _}} -> Called; #{} -> none end,
         witness_cli_setup:load_elixir(Module, case Folders of [] -> Recorded; _ -> Folders end)
     else
-        {error, Text} when not is_map(Text) -> {error, Text};
         _ -> ok
     end.
 
 %% The refusal was printed before.
-tell(_, _, #{outcome := refused}) -> ok;
-tell(true, Out, Report) -> witness_cli_io:print(Out, witness_cli_json:replay(Report, witness_cli_json:header(node())));
-tell(false, Out, Report) -> witness_cli_io:print(Out, witness_cli_replay_text:report(Report, witness_cli_io:look())).
+print_report(_, _, #{outcome := refused}) -> ok;
+print_report(true, Out, Report) -> witness_cli_io:print(Out, witness_cli_json:replay(Report, witness_cli_json:header(node())));
+print_report(false, Out, Report) -> witness_cli_io:print(Out, witness_cli_replay_text:report(Report, witness_cli_io:look())).

@@ -21,14 +21,12 @@ command() ->
                "a benchmark was unsound or has no result.\n\n"
                "  witness report laptop.bench\n"
                "  witness report after.bench --against before.bench -o comparison\n"],
-      arguments => [
-        #{name => against, long => "-against", type => string,
-          help => {"[--against DIR]", ["the folder of another benchmark, of before a change, say: each figure "
-                                      "has both"]}},
-        #{name => output, short => $o, long => "-output", type => string,
-          help => {"[-o DIR | --output DIR]", ["where report.html is written (into the folder of the benchmark)"]}},
-        #{name => folder, type => string, help => {"DIR", ["the folder that witness bench has written"]}}
-      ]}.
+      arguments => witness_cli_options:arguments(report, [
+        #{name => against, flag => "--against", argument => "DIR",
+          text => ~"the folder of another benchmark, of before a change, say: each figure has both"},
+        #{name => output, flag => "--output", short => $o, argument => "DIR",
+          text => ~"where report.html is written (into the folder of the benchmark)"},
+        #{name => folder, argument => "DIR", text => ~"the folder that witness bench has written"}])}.
 
 -doc "Writes the report and returns the exit code. An error is text for people.".
 -spec run(options()) -> {ok, 0 | 3} | {error, unicode:chardata()}.
@@ -38,7 +36,7 @@ run(#{folder := Folder} = Options) ->
         {ok, Measured} ?= read(Folders, []),
         {ok, File} ?= witness_web_bench:write(maps:get(output, Options, Folder), Measured),
         witness_cli_io:note([~"the report is ", witness_text:clean(File), $\n]),
-        case lists:all(fun witness_web_bench:sound/1, Measured) of
+        case lists:all(fun witness_web_bench:is_sound/1, Measured) of
             true -> {ok, 0};
             false ->
                 witness_cli_io:note(~"a benchmark was unsound, or has no result: the report has which\n"),

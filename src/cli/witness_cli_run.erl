@@ -53,19 +53,18 @@ first violation. `report`: an open report, which is written when the run has end
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
                 started = erlang:monotonic_time(millisecond) :: integer()}).
 
--define(CHARTS, 10).             % violations of a property that are shown in full
--define(REASONS, 20).            % different reasons that are counted separately
--define(PLACES, 64).             % additional processes that the end of a run may need
--define(FIRST_HINT, 5_000).
--define(PROGRESS, 1_000).        % milliseconds
--define(LONGEST_PAUSE, 60_000).
--define(PATIENCE, 30_000).       % that of witness_options
+-define(MAX_CHARTS, 10).         % violations of a property that are shown in full
+-define(MAX_REASONS, 20).        % different reasons that are counted separately
+-define(SPARE_PLACES, 64).       % additional processes that the end of a run may need
+-define(FIRST_HINT_MS, 5_000).
+-define(PROGRESS_MS, 1_000).
+-define(MAX_PAUSE_MS, 60_000).
 
 -doc "The exit code. For an application, which may be suspended, also the process that resumes it, so that it is stopped in good order.".
 -type code() :: 0..3 | {stop, 0..3, witness_trace_freeze:freezer()}.
 
--doc "Runs the system, or reads the log; returns the exit code, or an error of the user (`witness:format_error/1`).".
--spec run(options()) -> {ok, code()} | {error, term()}.
+-doc "Runs the system, or reads the log; returns the exit code, or an error of the user.".
+-spec run(options()) -> {ok, code()} | {error, witness:error()}.
 run(#{json := Json} = Options) ->
     Waiter = waiter(),
     Freezer = freezer(Options),
@@ -80,7 +79,7 @@ run(#{json := Json} = Options) ->
     Start = maps:get(with, Options, fun witness:start/1),
     case Start(start_options(State)) of
         {ok, Run} -> {ok, left(watch(Run, Waiter, early_warnings(Run, State)), State)};
-        {error, {not_started, _} = Reason} -> {ok, left(failed(Reason), State)};
+        {error, {witness_run, {not_started, _}} = Error} -> {ok, left(failed(Error), State)};
         {error, _} = Error -> Error
     end.
 
@@ -92,7 +91,7 @@ freezer(_) ->
     _ = process_flag(priority, high),
     %% Witness's own processes do not belong to the system.
     _ = application:ensure_all_started(witness),
-    witness_trace_freeze:start(?PLACES, witness_run_maps:own(#{unobserved => []})).
+    witness_trace_freeze:start(?SPARE_PLACES, witness_run_attach:own_predicate(#{unobserved => []})).
 
 freeze(none) -> ok;
 freeze(Freezer) -> witness_trace_freeze:freeze(Freezer).
@@ -116,7 +115,7 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
     OnVerdict = until(Options, maps:get(on_verdict, Options, fun(_) -> ok end)),
     Told = (patience(Options, Start))#{log => false, max_verdicts => 0, history => is_map_key(report, Options),
                                        satisfied => satisfied(State), on_verdict => fun(Verdict) ->
-        tell(Verdict, State),
+        print_verdict(Verdict, State),
         _ = [witness_web:add(Verdict, Report) || #{report := Report} <- [Options]],
         OnVerdict(Verdict)
     end},
@@ -129,7 +128,9 @@ start_options(#state{options = #{start := Start} = Options} = State) ->
     end.
 
 %% Monitors with a backlog at the end get as much time again as the run had, but at most the usual time.
-patience(#{timeout := Timeout}, Start) when is_integer(Timeout), Timeout < ?PATIENCE -> maps:merge(#{drain => Timeout}, Start);
+patience(#{timeout := Timeout}, Start) when is_integer(Timeout) ->
+    #{drain := Patience} = witness_option:defaults(witness_option_schema:run()),
+    maps:merge(#{drain => min(Timeout, Patience)}, Start);
 patience(_, Start) -> Start.
 
 %% Text output shows only the number of satisfied monitors. Output to a file may be kept, so there each one is reported.
@@ -181,8 +182,8 @@ first_hint(State) ->
                              [[~"when the application ", name(App), ~" stops, or "] || App <- application(State)],
                              ~"at an interrupt (Ctrl-C).\n"]),
     case is_log(State) of
-        true -> after_time(?PROGRESS, progress);
-        false -> after_time(?FIRST_HINT, {hint, ?FIRST_HINT})
+        true -> after_time(?PROGRESS_MS, progress);
+        false -> after_time(?FIRST_HINT_MS, {hint, ?FIRST_HINT_MS})
     end.
 
 ends_at_interrupt(#state{options = #{start := Start}} = State) ->
@@ -205,9 +206,9 @@ wait(Run, Waiter, State) ->
             System = system_left(Run, Summary, State),
             _ = witness:stop(Run),
             goes_on(System),
-            ended(Summary, overtime(State), State);
-        {awaited, {error, Reason}} -> failed(Reason);
-        {'DOWN', Waiter, process, _, Reason} -> failed({run_died, Reason});
+            finish(Summary, overtime(State), State);
+        {awaited, {error, Error}} -> failed(Error);
+        {'DOWN', Waiter, process, _, Reason} -> failed({witness_run, {run_died, Reason}});
         {time, planned} -> stop(Run, none, State);
         {time, timeout} -> stop(Run, timeout, State);
         interrupt ->
@@ -217,12 +218,12 @@ wait(Run, Waiter, State) ->
         {'EXIT', Port, _} when is_port(Port) -> stop(Run, output_closed, State);
         {time, {hint, Pause}} ->
             hint(Run, State),
-            Next = min(2 * Pause, ?LONGEST_PAUSE),
+            Next = min(2 * Pause, ?MAX_PAUSE_MS),
             after_time(Next, {hint, Next}),
             wait(Run, Waiter, State);
         {time, progress} ->
             witness_cli_io:note([witness_cli_render:progress(witness:info(Run), elapsed(State)), $\r]),
-            after_time(?PROGRESS, progress),
+            after_time(?PROGRESS_MS, progress),
             wait(Run, Waiter, State);
         {'EXIT', _, _} -> wait(Run, Waiter, State)
     end.
@@ -262,15 +263,15 @@ elapsed(#state{started = Started}) -> erlang:monotonic_time(millisecond) - Start
 stop(Run, Break, #state{freezer = Freezer} = State) ->
     ok = freeze(Freezer),
     case witness:stop(Run) of
-        {ok, Summary} -> ended(Summary, Break, State);
-        {error, Reason} -> failed(Reason)
+        {ok, Summary} -> finish(Summary, Break, State);
+        {error, Error} -> failed(Error)
     end.
 
-failed(Reason) ->
+failed(Error) ->
         %% The run has ended with its application: `m:witness_cli` handles that.
     {Status, _} = init:get_status(),
     Status =/= stopping orelse error(stopping),
-    witness_cli_io:note([~"witness run: ", witness:format_error(Reason), $\n]),
+    witness_cli_io:note([~"witness run: ", witness:format_error(Error), $\n]),
     3.
 
 hint(Run, State) ->
@@ -297,20 +298,20 @@ system(_, [App]) -> [~"the application ", name(App), ~" has stopped"].
 
 %% Verdicts: these functions are called in a process of the run, one at a time
 
-tell(#{verdict := Verdict} = V, #state{options = #{json := true}, out = Out, header = Header} = State) ->
+print_verdict(#{verdict := Verdict} = V, #state{options = #{json := true}, out = Out, header = Header} = State) ->
     count_reason(Verdict, V, State),
     witness_cli_io:print(Out, witness_cli_json:verdict(V, Header));
-tell(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out, look = Look, shown = Table}) ->
+print_verdict(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out, look = Look, shown = Table}) ->
     Shown = case ets:update_counter(Table, {Spec, Name}, 1, {{Spec, Name}, 0}) of
-        Count when Count =< ?CHARTS -> V;
+        Count when Count =< ?MAX_CHARTS -> V;
         _ -> V#{steps := [], info := undefined, source := undefined}
     end,
     witness_cli_io:print(Out, witness_text_verdict:verdict(Shown, Look));
-tell(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
+print_verdict(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
 
 count_reason(inconclusive, V, #state{reasons = Reasons}) ->
     Reason = witness_text_verdict:reason(V),
-    Key = case ets:member(Reasons, Reason) orelse ets:info(Reasons, size) < ?REASONS of
+    Key = case ets:member(Reasons, Reason) orelse ets:info(Reasons, size) < ?MAX_REASONS of
         true -> Reason;
         false -> ~"other reasons"
     end,
@@ -320,10 +321,10 @@ count_reason(_, _, _) -> ok.
 
 %% The end
 
-ended(Summary, Break, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
+finish(Summary, Break, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
     Code = code(Summary, Break),
     is_log(State) andalso witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\e[K"),
-    All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ broken(Break, State) end,
+    All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ break_warnings(Break, State) end,
                            maps:merge(Summary#{attached => is_attached(State), recording => is_recording(State)},
                                       #{application => App || App <- application(State)})),
     Warnings = maps:get(warnings, All) -- State#state.told,
@@ -365,15 +366,16 @@ report(_, Code, _) -> Code.
 
 %% The system that was run, or the log that was read.
 subject(#{subject := Subject}) -> Subject;
-subject(#{start := Start}) -> started(Start).
+subject(#{start := Start}) -> system_text(Start).
 
-started(#{system := {application, App}}) -> [~"application ", atom_to_binary(App)];
-started(#{system := {log, standard_input}}) -> ~"standard input";
-started(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
-started(#{system := {log, {replay, #{dir := Folder}}}}) -> [~"replay of ", Folder];
-started(#{system := {log, {file, File}}}) -> [~"log ", File];
-started(#{system := {Module, Function, Args}, redact := true}) -> witness_event:format_function({Module, Function, length(Args)});
-started(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
+system_text(#{system := {application, App}}) -> [~"application ", atom_to_binary(App)];
+system_text(#{system := {log, standard_input}}) -> ~"standard input";
+system_text(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
+system_text(#{system := {log, {replay, #{dir := Folder}}}}) -> [~"replay of ", Folder];
+system_text(#{system := {log, {file, File}}}) -> [~"log ", File];
+system_text(#{system := {Module, Function, Args}, redact := true}) ->
+    witness_event:format_function({Module, Function, length(Args)});
+system_text(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
 
 %% A violation takes precedence, however the run has ended, but bad input takes precedence over it.
 code(#{outcome := refused}, _) -> 2;
@@ -390,12 +392,12 @@ refused(#{refused := Text}, State) ->
     end,
     witness_cli_io:note([~"witness ", Command, ~": ", witness_text:clean(Text), $\n]).
 
--spec broken(none | break(), #state{}) -> [witness:warning()].
-broken(none, _) -> [];
-broken(timeout, #state{options = #{timeout := Timeout}}) ->
+-spec break_warnings(none | break(), #state{}) -> [witness:warning()].
+break_warnings(none, _) -> [];
+break_warnings(timeout, #state{options = #{timeout := Timeout}}) ->
     [#{code => timeout, text => unicode:characters_to_binary(
         [~"the run had not ended after ", seconds(Timeout), ~" (--timeout) and was broken off"])}];
-broken(interrupted, _) -> [#{code => interrupted, text => ~"the run was interrupted"}];
-broken(output_closed, _) -> [#{code => output_closed, text => ~"standard output has no reader any more"}].
+break_warnings(interrupted, _) -> [#{code => interrupted, text => ~"the run was interrupted"}];
+break_warnings(output_closed, _) -> [#{code => output_closed, text => ~"standard output has no reader any more"}].
 
 seconds(Milliseconds) -> [io_lib:format("~w", [Milliseconds / 1000]), ~" s"].

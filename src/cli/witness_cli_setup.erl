@@ -113,7 +113,7 @@ find_elixir() ->
         false -> {error, ~"this needs the libraries of Elixir, and there is no elixir on PATH: name them with --pa"};
         Script ->
             %% The script is in Elixir's own folder bin, next to lib.
-            Root = filename:dirname(filename:dirname(followed(Script, 20))),
+            Root = filename:dirname(filename:dirname(follow_links(Script, 20))),
             case filelib:wildcard(filename:join([Root, "lib", "*", "ebin"])) of
                 [] -> {error, [~"there are no libraries of Elixir beside ", Script, ~": name them with --pa"]};
                 Libraries ->
@@ -122,12 +122,12 @@ find_elixir() ->
             end
     end.
 
-followed(File, Links) when Links > 0 ->
+follow_links(File, Links) when Links > 0 ->
     case file:read_link_all(File) of
-        {ok, Target} -> followed(filename:absname(Target, filename:dirname(File)), Links - 1);
+        {ok, Target} -> follow_links(filename:absname(Target, filename:dirname(File)), Links - 1);
         {error, _} -> File
     end;
-followed(File, 0) -> File.
+follow_links(File, 0) -> File.
 
 start_elixir() ->
     case application:ensure_all_started(elixir) of

@@ -58,9 +58,9 @@ shell(Descriptor) ->
     proc_lib:set_label(witness_shell),
     Port = open_port({fd, Descriptor, Descriptor}, [in, eof]),
     receive {Port, eof} -> ok end,
-    lists:member(?MODULE, gen_event:which_handlers(erl_signal_server)) orelse halt(witness_cli:status(3), [{flush, false}]),
+    lists:member(?MODULE, gen_event:which_handlers(erl_signal_server)) orelse halt(witness_cli_io:status(3), [{flush, false}]),
     ok = gen_event:notify(erl_signal_server, sigusr2),
-    receive after ?ORPHAN_MS -> halt(witness_cli:status(3), [{flush, false}]) end.
+    receive after ?ORPHAN_MS -> halt(witness_cli_io:status(3), [{flush, false}]) end.
 
 -doc """
 The parent process of this VM in the operating system: `bin/witness`, as long as that runs. If the shell was killed by a signal that it
@@ -90,7 +90,7 @@ handle_event(Signal, {Receiver, Before, first}) when Signal =:= sigterm; Signal 
     ok = Before(),
     Receiver ! interrupt,
     {ok, {Receiver, Before, later}};
-handle_event(Signal, {_, _, later}) when Signal =:= sigterm; Signal =:= sigusr2 -> halt(witness_cli:status(3), [{flush, false}]);
+handle_event(Signal, {_, _, later}) when Signal =:= sigterm; Signal =:= sigusr2 -> halt(witness_cli_io:status(3), [{flush, false}]);
 handle_event(Signal, State) ->
     %% All other signals keep their meaning.
     _ = erl_signal_handler:handle_event(Signal, []),

@@ -21,7 +21,7 @@ standard output, errors to standard error.
 -type options() :: #{commands => [string()], properties := none | map()}.
 
 %% The most processes that can complete a line by name.
--define(COMPLETED, 500).
+-define(MAX_COMPLETIONS, 500).
 
 -record(s, {session :: witness_step:session(),
             replay :: witness_replay:options(),
@@ -34,67 +34,69 @@ standard output, errors to standard error.
             code = 0 :: 0..3}).
 
 -doc "Replays, and executes the commands; returns the exit code.".
--spec run(witness_replay:options(), witness_cli_io:out(), options()) -> {ok, 0..3} | {error, witness_replay:reason()}.
+-spec run(witness_replay:options(), witness_cli_io:out(), options()) -> {ok, 0..3} | {error, witness_replay:error()}.
 run(Replay, Out, Options) ->
-    case witness_cli_step_watch:run(fun() -> opened(Replay#{on_progress => witness_cli_step_watch:progress()}, Out, Options) end) of
+    case witness_cli_step_watch:run(fun() ->
+        open_session(Replay#{on_progress => witness_cli_step_watch:progress()}, Out, Options)
+    end) of
         {ok, Result} -> Result;
         interrupted -> {ok, 3}
     end.
 
-opened(Replay, Out, #{properties := Properties} = Options) ->
+open_session(Replay, Out, #{properties := Properties} = Options) ->
     ok = witness_cli_step_watch:busy(~"replays the recording"),
     Opened = witness_step:open(Replay),
     ok = witness_cli_step_watch:idle(),
     case Opened of
         {ok, Session} ->
             S = #s{session = Session, replay = Replay, properties = Properties, out = Out, look = witness_cli_io:look()},
-            Begun = greeted(witness_step:report(Session), S),
-            #s{code = Code} = Ended = done(Options, Begun),
+            Begun = print_greeting(witness_step:report(Session), S),
+            #s{code = Code} = Ended = run_commands(Options, Begun),
             ok = witness_step:close(Ended#s.session),
             {ok, Code};
         {error, _} = Error -> Error
     end.
 
-greeted(#{outcome := Outcome, processes := Processes}, #s{session = Session} = S) ->
+print_greeting(#{outcome := Outcome, processes := Processes}, #s{session = Session} = S) ->
     print([[witness_text:count(witness_step:size(Session), ~"event", ~"events"), ~" of ",
             witness_text:count(Processes, ~"process", ~"processes"),
             [~"; the replay has diverged behind the last one" || Outcome =:= diverged]]], S),
     case Outcome of
-        diverged -> failed(1, S);
+        diverged -> set_code(1, S);
         identical -> S
     end.
 
 %% If several codes apply, the first of 2, 1, 3 wins.
-failed(Code, #s{code = Before} = S) -> S#s{code = hd([Worst || Worst <- [2, 1, 3], Worst =:= Code orelse Worst =:= Before])}.
+set_code(Code, #s{code = Before} = S) -> S#s{code = hd([Worst || Worst <- [2, 1, 3], Worst =:= Code orelse Worst =:= Before])}.
 
-done(#{commands := Commands}, S) -> given(Commands, S);
-done(_, #s{session = Session} = S) ->
+run_commands(#{commands := Commands}, S) -> run_all(Commands, S);
+run_commands(_, #s{session = Session} = S) ->
     {ok, Last} = witness_step:goto(last, Session),
     Names = lists:append([[witness_cli_step_text:name(Id, Session), integer_to_binary(Id)]
-                          || #{id := Id} <- lists:sublist(witness_step:processes(Last), ?COMPLETED)]),
+                          || #{id := Id} <- lists:sublist(witness_step:processes(Last), ?MAX_COMPLETIONS)]),
     case witness_cli_step_terminal:open(fun(Before) -> witness_cli_step_parse:complete(Before, Names) end) of
         %% The user has seen the errors, so they do not change the exit code.
-        {ok, Reader} -> (typed(fun(Prompt) -> witness_cli_step_terminal:read(Reader, Prompt) end, "", S))#s{code = S#s.code};
+        {ok, Reader} -> (read_line(fun(Prompt) -> witness_cli_step_terminal:read(Reader, Prompt) end, "", S))#s{code = S#s.code};
         %% On standard input an empty line is ignored.
-        none -> typed(fun(_) -> read() end, "", S)
+        none -> read_line(fun(_) -> read() end, "", S)
     end.
 
-given([], S) -> S;
-given([Command | Commands], S) ->
+run_all([], S) -> S;
+run_all([Command | Commands], S) ->
     case line(Command, S) of
         {stop, S1} -> S1;
-        S1 -> given(Commands, S1)
+        S1 -> run_all(Commands, S1)
     end.
 
 %% On a terminal, which has a prompt, an empty line repeats the previous command.
-typed(Read, Before, #s{session = Session} = S) ->
+read_line(Read, Before, #s{session = Session} = S) ->
     Prompt = [~"(", integer_to_binary(witness_step:at(Session)), ~"/", integer_to_binary(witness_step:size(Session)), ~") "],
     case Read(Prompt) of
         Line when is_binary(Line); is_list(Line) ->
             Typed = case string:trim(Line) of Empty when Empty =:= ~""; Empty =:= "" -> Before; _ -> Line end,
             case line(Typed, S) of
                 {stop, S1} -> S1;
-                S1 -> typed(Read, Typed, S1)
+                S1 -> read_line(Read, Typed, S1)
             end;
         _ -> S
     end.
@@ -110,93 +112,95 @@ line(Line, S) ->
         {ok, quit} -> {stop, S};
         {ok, Command} ->
             ok = witness_cli_step_watch:busy([witness_text:clean(string:trim(Line)), ~" goes through the run"]),
-            Done = does(Command, S),
+            Done = run_command(Command, S),
             ok = witness_cli_step_watch:idle(),
-            answered(Done, S);
+            print_answer(Done, S);
         {error, Text} -> wrong(2, Text, S)
     end.
 
-answered({ok, Lines, S}, _) ->
+print_answer({ok, Lines, S}, _) ->
     print(Lines, S),
     S;
-answered({none, Text}, S) -> wrong(3, Text, S);
-answered({error, Text}, S) -> wrong(2, Text, S).
+print_answer({none, Text}, S) -> wrong(3, Text, S);
+print_answer({error, Text}, S) -> wrong(2, Text, S).
 
 wrong(Code, Text, S) ->
     witness_cli_io:note([Text, $\n]),
-    failed(Code, S).
+    set_code(Code, S).
 
 print(Lines, #s{out = Out}) -> witness_cli_io:print(Out, [[Line, $\n] || Line <- Lines]).
 
 %% --- commands --------------------------------------------------------------------
 
-does(nothing, S) -> {ok, [], S};
-does({help, What}, S) ->
+run_command(nothing, S) -> {ok, [], S};
+run_command({help, What}, S) ->
     case witness_cli_step_parse:help(What) of
         {ok, Lines} -> {ok, Lines, S};
         {error, _} = Error -> Error
     end;
-does(where, S) -> {ok, where(S), S};
-does({list, N}, #s{session = Session, look = Look} = S) ->
+run_command(where, S) -> {ok, where(S), S};
+run_command({list, N}, #s{session = Session, look = Look} = S) ->
     {ok, witness_cli_step_text:list(witness_step:at(Session), N, Session, Look), S};
-does({go, Direction, N, Kind, Of}, S) ->
-    with(Of, S, fun(Id) -> gone(Direction, N, witness_step_place:kind(Kind, Id), S) end);
-does({goto, Where}, S) -> went(Where, S);
-does({verdict, _}, #s{properties = none}) -> {error, ~"nothing is monitored: name a specification with --spec FILE.hml"};
-does({verdict, Direction}, #s{verdicts = unknown, properties = Properties, replay = Replay, session = Session} = S) ->
+run_command({go, Direction, N, Kind, Of}, S) ->
+    with_process(Of, S, fun(Id) -> move(Direction, N, witness_step_place:kind(Kind, Id), S) end);
+run_command({goto, Where}, S) -> run_goto(Where, S);
+run_command({verdict, _}, #s{properties = none}) -> {error, ~"nothing is monitored: name a specification with --spec FILE.hml"};
+run_command({verdict, Direction}, #s{verdicts = unknown, properties = Properties, replay = Replay, session = Session} = S) ->
     case witness_cli_step_verdicts:find(Properties, Replay, Session) of
-        {ok, Verdicts} -> does({verdict, Direction}, S#s{verdicts = Verdicts});
+        {ok, Verdicts} -> run_command({verdict, Direction}, S#s{verdicts = Verdicts});
         {error, _} = Error -> Error
     end;
-does({verdict, Direction}, #s{verdicts = Verdicts, session = Session} = S) ->
+run_command({verdict, Direction}, #s{verdicts = Verdicts, session = Session} = S) ->
     At = witness_step:at(Session),
     Sought = case Direction of forward -> [V || {N, _} = V <- Verdicts, N > At]; back -> lists:reverse([V || {N, _} = V <- Verdicts, N < At]) end,
     case Sought of
         [{N, _} | _] ->
-            {ok, Lines, S1} = reached(N, S),
+            {ok, Lines, S1} = go_to(N, S),
             {ok, [Text || {Own, Text} <- Verdicts, Own =:= N] ++ Lines, S1};
         [] -> {none, [~"there is no verdict ", case Direction of forward -> ~"behind"; back -> ~"before" end, ~" this event"]}
     end;
-does({continue, _}, #s{breaks = []}) -> {error, ~"there is no breakpoint: break makes one"};
-does({continue, Direction}, #s{breaks = Breaks} = S) ->
-    gone(Direction, 1, fun(Step) -> lists:any(fun({_, _, Test}) -> Test(Step) end, Breaks) end, S);
-does({processes, Which}, #s{session = Session, look = Look} = S) -> {ok, witness_cli_step_text:processes(Which, Session, Look), S};
-does({mailbox, Process}, #s{session = Session, look = Look} = S) ->
-    with(Process, S, fun(Id) -> {ok, witness_cli_step_text:mailbox(Id, Session, Look), S} end);
-does({state, Process}, #s{session = Session} = S) ->
-    with(Process, S, fun(Id) ->
+run_command({continue, _}, #s{breaks = []}) -> {error, ~"there is no breakpoint: break makes one"};
+run_command({continue, Direction}, #s{breaks = Breaks} = S) ->
+    move(Direction, 1, fun(Step) -> lists:any(fun({_, _, Test}) -> Test(Step) end, Breaks) end, S);
+run_command({processes, Which}, #s{session = Session, look = Look} = S) ->
+    {ok, witness_cli_step_text:processes(Which, Session, Look), S};
+run_command({mailbox, Process}, #s{session = Session, look = Look} = S) ->
+    with_process(Process, S, fun(Id) -> {ok, witness_cli_step_text:mailbox(Id, Session, Look), S} end);
+run_command({state, Process}, #s{session = Session} = S) ->
+    with_process(Process, S, fun(Id) ->
         case witness_step:process_state(Id, Session) of
             {{ok, Answer}, Asked} -> {ok, witness_cli_step_text:state(Answer), S#s{session = Asked}};
             {{error, none}, _} -> {none, [witness_cli_step_text:name(Id, Session), ~" does not live here"]};
             {{error, Text}, _} -> {none, [~"its state is not known: ", Text]}
         end
     end);
-does({links, Process}, #s{session = Session, look = Look} = S) ->
-    with(Process, S, fun(Id) -> {ok, witness_cli_step_text:links(Id, Session, Look), S} end);
-does({stack, Process}, #s{session = Session, look = Look} = S) ->
-    with(Process, S, fun(Id) ->
+run_command({links, Process}, #s{session = Session, look = Look} = S) ->
+    with_process(Process, S, fun(Id) -> {ok, witness_cli_step_text:links(Id, Session, Look), S} end);
+run_command({stack, Process}, #s{session = Session, look = Look} = S) ->
+    with_process(Process, S, fun(Id) ->
         case witness_step:latest(witness_step_place:kind(any, Id), Session) of
             {ok, There} -> {ok, witness_cli_step_text:where(There, Look), S};
             {error, none} -> {none, [witness_cli_step_text:name(Id, Session), ~" has done nothing so far"]}
         end
     end);
-does({sequence, N, As}, #s{session = Session, look = Look} = S) ->
+run_command({sequence, N, As}, #s{session = Session, look = Look} = S) ->
     {ok, witness_cli_step_text:sequence(As, witness_step:messages(N, all, Session), Session, Look), S};
-does({why, Of, N}, #s{session = Session, look = Look} = S) ->
+run_command({why, Of, N}, #s{session = Session, look = Look} = S) ->
     case case Of of here -> {ok, Session}; _ -> witness_step:goto(Of, Session) end of
         {ok, There} -> {ok, witness_cli_step_text:chain(witness_step:why(N, There), There, Look), S};
         {error, none} -> {none, no_event(S)}
     end;
-does({calls, Function, N}, #s{session = Session} = S) ->
+run_command({calls, Function, N}, #s{session = Session} = S) ->
     {Answer, Asked} = witness_step:calls(Function, Session),
     case Answer of
-        {ok, Calls, Complete} -> called(Function, N, Calls, Complete, S#s{session = Asked});
+        {ok, Calls, Complete} -> print_calls(Function, N, Calls, Complete, S#s{session = Asked});
         {error, Text} -> {error, witness_text:clean(Text)}
     end;
-does({break, Where}, S) -> broken(Where, S);
-does(breaks, #s{breaks = []} = S) -> {ok, [~"there is no breakpoint"], S};
-does(breaks, #s{breaks = Breaks} = S) -> {ok, [[integer_to_binary(N), ~"  ", Text] || {N, Text, _} <- lists:reverse(Breaks)], S};
-does({delete, N}, #s{breaks = Breaks} = S) ->
+run_command({break, Where}, S) -> add_break(Where, S);
+run_command(breaks, #s{breaks = []} = S) -> {ok, [~"there is no breakpoint"], S};
+run_command(breaks, #s{breaks = Breaks} = S) ->
+    {ok, [[integer_to_binary(N), ~"  ", Text] || {N, Text, _} <- lists:reverse(Breaks)], S};
+run_command({delete, N}, #s{breaks = Breaks} = S) ->
     case lists:keytake(N, 1, Breaks) of
         {value, _, Left} -> {ok, [], S#s{breaks = Left}};
         false -> {error, [~"there is no breakpoint ", integer_to_binary(N)]}
@@ -204,8 +208,8 @@ does({delete, N}, #s{breaks = Breaks} = S) ->
 
 where(#s{session = Session, look = Look}) -> witness_cli_step_text:where(Session, Look).
 
-with(any, _, Fun) -> Fun(any);
-with(Process, #s{session = Session}, Fun) ->
+with_process(any, _, Fun) -> Fun(any);
+with_process(Process, #s{session = Session}, Fun) ->
     %% The process may not have started yet at this step.
     {ok, Last} = witness_step:goto(last, Session),
     case {witness_step:find_process(Process, Session), witness_step:find_process(Process, Last)} of
@@ -214,8 +218,8 @@ with(Process, #s{session = Session}, Fun) ->
         _ -> {error, [~"there is no process '", witness_text:cut(witness_text:clean(Process), 60), ~"': processes shows those there are"]}
     end.
 
-called(Function, _, [], _, _) -> {none, [witness_cli_step_text:function(Function), ~" is not called in this run"]};
-called(Function, N, Calls, Complete, #s{session = Session, look = Look} = S) ->
+print_calls(Function, _, [], _, _) -> {none, [witness_cli_step_text:function(Function), ~" is not called in this run"]};
+print_calls(Function, N, Calls, Complete, #s{session = Session, look = Look} = S) ->
     At = witness_step:at(Session),
     case [Call || #{number := Number} = Call <- Calls, N =:= infinity orelse Number >= At] of
         [] -> {none, [witness_cli_step_text:function(Function), ~" is not called from here on: calls ", witness_cli_step_text:function(Function),
@@ -223,24 +227,24 @@ called(Function, N, Calls, Complete, #s{session = Session, look = Look} = S) ->
         Next -> {ok, witness_cli_step_text:calls(Function, Next, N, Complete, Session, Look), S}
     end.
 
-gone(_, 0, _, S) -> {ok, where(S), S};
-gone(Direction, N, Test, #s{session = Session} = S) ->
+move(_, 0, _, S) -> {ok, where(S), S};
+move(Direction, N, Test, #s{session = Session} = S) ->
     Reached = case Direction of forward -> witness_step:next(Test, Session); back -> witness_step:back(Test, Session) end,
     case Reached of
-        {ok, There} -> gone(Direction, N - 1, Test, S#s{session = There});
+        {ok, There} -> move(Direction, N - 1, Test, S#s{session = There});
         {error, none} -> {none, [~"there is no such event ", case Direction of forward -> ~"behind"; back -> ~"before" end, ~" this one"]}
     end.
 
-went({place, Process, Entry}, S) -> with(Process, S, fun(Id) -> reached({Id, Entry}, S) end);
-went({step, N}, S) -> reached(N, S);
-went(last, S) -> reached(last, S);
-went(Where, S) ->
+run_goto({place, Process, Entry}, S) -> with_process(Process, S, fun(Id) -> go_to({Id, Entry}, S) end);
+run_goto({step, N}, S) -> go_to(N, S);
+run_goto(last, S) -> go_to(last, S);
+run_goto(Where, S) ->
     case test(Where) of
-        {ok, Test} -> gone(forward, 1, Test, S);
+        {ok, Test} -> move(forward, 1, Test, S);
         {error, _} = Error -> Error
     end.
 
-reached(Where, #s{session = Session} = S) ->
+go_to(Where, #s{session = Session} = S) ->
     case witness_step:goto(Where, Session) of
         {ok, There} -> {ok, where(S#s{session = There}), S#s{session = There}};
         {error, none} -> {none, no_event(S)}
@@ -255,29 +259,29 @@ test({function, Text}) ->
     end;
 test({line, File, Line}) -> {ok, witness_step_place:line(File, Line)}.
 
-broken(Where, #s{breaks = Breaks, number = N} = S) ->
-    case tested(Where, S) of
+add_break(Where, #s{breaks = Breaks, number = N} = S) ->
+    case parse_test(Where, S) of
         {ok, Test} ->
-            Text = [integer_to_binary(N), ~"  ", shown(Where)],
-            {ok, [Text], S#s{breaks = [{N, shown(Where), Test} | Breaks], number = N + 1}};
+            Text = [integer_to_binary(N), ~"  ", break_text(Where)],
+            {ok, [Text], S#s{breaks = [{N, break_text(Where), Test} | Breaks], number = N + 1}};
         {error, _} = Error -> Error
     end.
 
-tested({message, Text}, _) ->
+parse_test({message, Text}, _) ->
     case witness_step_place:message(Text) of
         {ok, _} = Ok -> Ok;
         {error, Why} -> {error, [~"a pattern of Erlang is expected, such as {add, _, 2}: ", Why]}
     end;
-tested({formula, File}, #s{replay = Replay, session = Session}) ->
+parse_test({formula, File}, #s{replay = Replay, session = Session}) ->
     case witness_cli_step_verdicts:find(#{specs => [unicode:characters_to_list(File)], monitors => []}, Replay, Session) of
         {ok, Verdicts} ->
             Steps = #{N => [] || {N, _} <- Verdicts},
             {ok, fun(#{number := N}) -> is_map_key(N, Steps) end};
         {error, _} = Error -> Error
     end;
-tested(Where, _) -> test(Where).
+parse_test(Where, _) -> test(Where).
 
-shown({message, Text}) -> [~"message ", witness_text:clean(Text)];
-shown({formula, File}) -> [~"formula ", witness_text:clean(File)];
-shown({function, Text}) -> witness_text:clean(Text);
-shown({line, File, Line}) -> [witness_text:clean(File), $:, integer_to_binary(Line)].
+break_text({message, Text}) -> [~"message ", witness_text:clean(Text)];
+break_text({formula, File}) -> [~"formula ", witness_text:clean(File)];
+break_text({function, Text}) -> witness_text:clean(Text);
+break_text({line, File, Line}) -> [witness_text:clean(File), $:, integer_to_binary(Line)].

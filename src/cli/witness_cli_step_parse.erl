@@ -25,10 +25,10 @@ The commands of `witness replay --step`: their syntax, their meaning, completion
                  | {calls, {binary(), binary(), arity() | any}, pos_integer() | infinity}
                  | {break, where() | {message, binary()} | {formula, binary()}} | {delete, pos_integer()}.
 
--define(LIST, 5).
--define(SEQUENCE, 20).
--define(WHY, 20).
--define(CALLS, 20).
+-define(DEFAULT_LIST, 5).
+-define(DEFAULT_SEQUENCE, 20).
+-define(DEFAULT_WHY, 20).
+-define(DEFAULT_CALLS, 20).
 
 -doc "The names of commands, their usage, and their purpose.".
 -spec commands() -> [{Name :: binary(), Usage :: binary(), Help :: binary()}].
@@ -87,7 +87,7 @@ refused() ->
              ~"and hear from calls would not come from the recording. Use break M:F/A or break FILE:LINE"]}.
 
 command(Name, Args, Text) ->
-    case meant(Name, Args, Text) of
+    case parse_command(Name, Args, Text) of
         error ->
             {_, Usage, _} = lists:keyfind(Name, 1, commands()),
             {error, [~"expected: ", Usage]};
@@ -95,38 +95,38 @@ command(Name, Args, Text) ->
         Command -> {ok, Command}
     end.
 
-meant(~"help", [], _) -> {help, all};
-meant(~"help", [Name], _) -> {help, Name};
-meant(~"where", [], _) -> where;
-meant(~"list", [], _) -> {list, ?LIST};
-meant(~"list", [N], _) -> counted(N, fun(Count) -> {list, Count} end);
-meant(~"next", Args, _) -> going(forward, Args);
-meant(~"back", Args, _) -> going(back, Args);
-meant(~"goto", [Where], _) ->
+parse_command(~"help", [], _) -> {help, all};
+parse_command(~"help", [Name], _) -> {help, Name};
+parse_command(~"where", [], _) -> where;
+parse_command(~"list", [], _) -> {list, ?DEFAULT_LIST};
+parse_command(~"list", [N], _) -> counted(N, fun(Count) -> {list, Count} end);
+parse_command(~"next", Args, _) -> going(forward, Args);
+parse_command(~"back", Args, _) -> going(back, Args);
+parse_command(~"goto", [Where], _) ->
     case place(Where) of error -> error; Place -> {goto, Place} end;
-meant(Name, [], _) when Name =:= ~"verdict"; Name =:= ~"continue" -> {binary_to_existing_atom(Name), forward};
-meant(Name, [~"back"], _) when Name =:= ~"verdict"; Name =:= ~"continue" -> {binary_to_existing_atom(Name), back};
-meant(~"processes", [], _) -> {processes, living};
-meant(~"processes", [~"all"], _) -> {processes, all};
-meant(Name, [Process], _) when Name =:= ~"mailbox"; Name =:= ~"state"; Name =:= ~"stack"; Name =:= ~"links" ->
+parse_command(Name, [], _) when Name =:= ~"verdict"; Name =:= ~"continue" -> {binary_to_existing_atom(Name), forward};
+parse_command(Name, [~"back"], _) when Name =:= ~"verdict"; Name =:= ~"continue" -> {binary_to_existing_atom(Name), back};
+parse_command(~"processes", [], _) -> {processes, living};
+parse_command(~"processes", [~"all"], _) -> {processes, all};
+parse_command(Name, [Process], _) when Name =:= ~"mailbox"; Name =:= ~"state"; Name =:= ~"stack"; Name =:= ~"links" ->
     {binary_to_existing_atom(Name), Process};
-meant(~"sequence", Args, _) -> sequence(Args, ?SEQUENCE, text);
-meant(~"why", Args, _) -> why(Args, here, ?WHY);
-meant(~"calls", [Function], _) -> calls(Function, ?CALLS);
-meant(~"calls", [Function, ~"all"], _) -> calls(Function, infinity);
-meant(~"calls", [Function, N], _) -> counted(N, fun(Count) -> calls(Function, Count) end);
-meant(~"break", [~"message", _ | _], Text) -> {break, {message, rest(~"message", Text)}};
-meant(~"break", [~"formula", File], _) -> {break, {formula, File}};
-meant(~"break", [Where], _) ->
+parse_command(~"sequence", Args, _) -> sequence(Args, ?DEFAULT_SEQUENCE, text);
+parse_command(~"why", Args, _) -> why(Args, here, ?DEFAULT_WHY);
+parse_command(~"calls", [Function], _) -> calls(Function, ?DEFAULT_CALLS);
+parse_command(~"calls", [Function, ~"all"], _) -> calls(Function, infinity);
+parse_command(~"calls", [Function, N], _) -> counted(N, fun(Count) -> calls(Function, Count) end);
+parse_command(~"break", [~"message", _ | _], Text) -> {break, {message, rest(~"message", Text)}};
+parse_command(~"break", [~"formula", File], _) -> {break, {formula, File}};
+parse_command(~"break", [Where], _) ->
     case place(Where) of
         {Kind, _} = Place when Kind =:= function -> {break, Place};
         {line, _, _} = Place -> {break, Place};
         _ -> error
     end;
-meant(~"breaks", [], _) -> breaks;
-meant(~"delete", [N], _) -> counted(N, fun(Number) -> {delete, Number} end);
-meant(~"quit", [], _) -> quit;
-meant(_, _, _) -> error.
+parse_command(~"breaks", [], _) -> breaks;
+parse_command(~"delete", [N], _) -> counted(N, fun(Number) -> {delete, Number} end);
+parse_command(~"quit", [], _) -> quit;
+parse_command(_, _, _) -> error.
 
 %% The text after the first of these words.
 rest(Word, Text) ->

@@ -3,9 +3,9 @@
 
 -export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2, state/1, function/1, calls/6]).
 
--define(TERM, 200).
--define(LABEL, 60).
--define(STATE, 4000).
+-define(MAX_TERM_CHARS, 200).
+-define(MAX_LABEL_CHARS, 60).
+-define(MAX_STATE_CHARS, 4000).
 
 -doc "A step, on one line.".
 -spec step(witness_step:step(), witness_step:session(), witness_text:look()) -> unicode:chardata().
@@ -42,7 +42,7 @@ said(lost, _) -> ~"sends more, perhaps, which is not kept: it was killed, and it
 
 call({Module, Function, _}, Args) -> witness_event:format_signature({Module, Function, Args}).
 
-term(Term) -> witness_event:format_term(Term, ?TERM).
+term(Term) -> witness_event:format_term(Term, ?MAX_TERM_CHARS).
 
 -doc "The current step.".
 -spec where(witness_step:session(), witness_text:look()) -> [unicode:chardata()].
@@ -125,13 +125,13 @@ sequence(mermaid, Messages, S, _) ->
     Parties = lists:uniq(lists:append([[From, To] || #{from := From, to := To} <- Messages])),
     [string:trim(Line, trailing, "\n")
      || Line <- [witness_cli_mermaid:heading()] ++ [witness_cli_mermaid:participant(Id, party(Id, S)) || Id <- Parties]
-                ++ [witness_cli_mermaid:arrow(From, To, witness_event:format_term(Message, ?LABEL))
+                ++ [witness_cli_mermaid:arrow(From, To, witness_event:format_term(Message, ?MAX_LABEL_CHARS))
                     || #{from := From, to := To, message := Message} <- Messages]].
 
 party(0, _) -> ~"";
 party(Id, S) ->
     #{called := MFA} = witness_step:process(Id, S),
-    witness_text:cut([name(Id, S), ~" ", witness_event:format_function(MFA)], ?LABEL).
+    witness_text:cut([name(Id, S), ~" ", witness_event:format_function(MFA)], ?MAX_LABEL_CHARS).
 
 -doc "A function in the form of the request.".
 -spec function({binary(), binary(), arity() | any}) -> unicode:chardata().
@@ -157,11 +157,11 @@ called(#{function := MFA, args := Args, result := Result}) ->
          none -> ~" does not return"
      end].
 
-shortened(Text) -> witness_text:cut(Text, ?TERM).
+shortened(Text) -> witness_text:cut(Text, ?MAX_TERM_CHARS).
 
 -doc "The answer of a process.".
 -spec state(witness_step_live:answer()) -> [unicode:chardata()].
-state({ok, State}) -> [witness_event:format_term(State, ?STATE)];
+state({ok, State}) -> [witness_event:format_term(State, ?MAX_STATE_CHARS)];
 state({in_receive, Stack, Backtrace}) -> [~"it waits for a message, with these values" | values(Stack, Backtrace)];
 state({elsewhere, Stack, Backtrace}) ->
     [~"it is in the midst of something, so that it cannot be asked for its state; its values are" | values(Stack, Backtrace)];
@@ -169,7 +169,8 @@ state({running, Stack, Backtrace}) -> [~"it runs, and has not come to a point wh
 
 %% The VM's text for each frame: its function, and its values on the stack. The first frames are those of Witness.
 values(Stack, Backtrace) ->
-    frames(Stack) ++ [[~"      ", witness_text:cut(witness_text:clean(Line), ?TERM)] || Line <- shown(binary:split(Backtrace, ~"\n", [global]), own)].
+    frames(Stack) ++ [[~"      ", witness_text:cut(witness_text:clean(Line), ?MAX_TERM_CHARS)]
+                      || Line <- shown(binary:split(Backtrace, ~"\n", [global]), own)].
 
 shown([], _) -> [];
 shown([<<"0x", _/binary>> = Line | Lines], _) ->

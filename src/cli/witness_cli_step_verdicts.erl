@@ -26,16 +26,16 @@ find(Properties, Replay, Session) ->
         {ok, Run} ?= witness:start(Options),
         {ok, _} = witness:await(Run, infinity),
         {ok, _} = witness:stop(Run),
-        Placed = [{Place, V} || V <- told(Ref, []), Place <- place(V)],
+        Placed = [{Place, V} || V <- take_verdicts(Ref, []), Place <- place(V)],
         Steps = witness_step:at_entries([Place || {Place, _} <- Placed], Session),
         {ok, lists:sort([{exactly(Place, V, Candidates, Session), text(V)} || {Place, V} <- Placed, #{Place := Candidates} <- [Steps]])}
     else
-        {error, Reason} -> {error, witness:format_error(Reason)}
+        {error, Error} -> {error, witness:format_error(Error)}
     end.
 
 %% The run has sent all verdicts before it ended.
-told(Ref, Verdicts) ->
-    receive {Ref, Verdict} -> told(Ref, [Verdict | Verdicts]) after 0 -> Verdicts end.
+take_verdicts(Ref, Verdicts) ->
+    receive {Ref, Verdict} -> take_verdicts(Ref, [Verdict | Verdicts]) after 0 -> Verdicts end.
 
 place(#{log := Place}) ->
     case re:run(Place, ":([0-9]+):([0-9]+)$", [{capture, all_but_first, binary}]) of

@@ -13,7 +13,7 @@ done it (`idle/0`), it waits until the line of progress is erased. The caller of
 -define(FIRST_MS, 1_000).
 -define(LINES_MS, 5_000).
 -define(TERMINAL_MS, 200).
--define(LOOK_MS, 200).
+-define(CHECK_MS, 200).
 
 -doc "Runs the function in a process of its own. `interrupted`: it was ended early, and its progress was printed.".
 -spec run(fun(() -> Result)) -> {ok, Result} | interrupted.
@@ -33,31 +33,31 @@ run(Fun, Options) ->
         true = unlink(Self),
         Self ! {?MODULE, self(), Result}
     end),
-    watched(Pid, Monitor, Said, Options#{told => none}).
+    watch(Pid, Monitor, Said, Options#{told => none}).
 
-watched(Pid, Monitor, Said, #{terminal := Terminal, note := Note} = State) ->
+watch(Pid, Monitor, Said, #{terminal := Terminal, note := Note} = State) ->
     receive
         {?MODULE, Pid, Result} ->
             true = demonitor(Monitor, [flush]),
-            _ = cleared(State),
+            _ = clear_line(State),
             {ok, Result};
         {'DOWN', Monitor, process, Pid, Reason} -> erlang:error(Reason);
         {?MODULE, idle, Pid, Ref} ->
-            _ = cleared(State),
+            _ = clear_line(State),
             Pid ! Ref,
-            watched(Pid, Monitor, Said, State#{told := none});
+            watch(Pid, Monitor, Said, State#{told := none});
         interrupt ->
-            _ = cleared(State),
-            _ = Note([~"interrupted: ", reached(Said), $\n]),
+            _ = clear_line(State),
+            _ = Note([~"interrupted: ", last_activity(Said), $\n]),
             true = unlink(Pid),
             true = exit(Pid, kill),
             receive {'DOWN', Monitor, process, Pid, _} -> interrupted end
-    after ?LOOK_MS ->
+    after ?CHECK_MS ->
         case is_due(Said, State) of
             {true, Since, Text} ->
-                _ = Note(told(Text, Terminal)),
-                watched(Pid, Monitor, Said, State#{told := {Since, now_ms()}});
-            false -> watched(Pid, Monitor, Said, State)
+                _ = Note(progress_text(Text, Terminal)),
+                watch(Pid, Monitor, Said, State#{told := {Since, now_ms()}});
+            false -> watch(Pid, Monitor, Said, State)
         end
     end.
 
@@ -74,13 +74,13 @@ is_due(Said, #{terminal := Terminal, told := Told}) ->
         [] -> false
     end.
 
-told(Text, true) -> [$\r, Text, ~"\e[K"];
-told(Text, false) -> [Text, $\n].
+progress_text(Text, true) -> [$\r, Text, ~"\e[K"];
+progress_text(Text, false) -> [Text, $\n].
 
-cleared(#{terminal := true, told := {_, _}, note := Note}) -> Note(~"\r\e[K");
-cleared(_) -> ok.
+clear_line(#{terminal := true, told := {_, _}, note := Note}) -> Note(~"\r\e[K");
+clear_line(_) -> ok.
 
-reached(Said) ->
+last_activity(Said) ->
     case ets:lookup(Said, busy) of
         [{_, _, Text}] -> [Text, ~"; nothing more is known"];
         [] -> ~"nothing was being done"

@@ -64,7 +64,7 @@ The elements of a stream of events. A `gap` says that events of the process are 
   | {attached, proc(), mfa(), ts()}.
 
 %% Characters that each part of a formatted event may take: a line of a terminal or two for the longest event.
--define(LIMIT, 200).
+-define(PART_CHARACTERS, 200).
 
 -doc "The kind of an event, or of a mark.".
 -spec kind(event()) -> kind();
@@ -88,7 +88,7 @@ bytes(Term) -> max(erts_debug:flat_size(Term) * erlang:system_info(wordsize), er
 
 -doc "The event as a line of text, without its time. Messages, reasons and signatures are cut to 200 characters each.".
 -spec format(item()) -> binary().
-format(Item) -> format(Item, ?LIMIT).
+format(Item) -> format(Item, ?PART_CHARACTERS).
 
 -doc """
 Like `format/1`, with each message, reason and signature cut to `Limit` characters.
@@ -125,11 +125,11 @@ A signature as text, `m:f(A1,A2)`, cut to 200 characters. A module of Elixir is 
 `MyApp.Server.init(1)`.
 """.
 -spec format_signature(signature()) -> binary().
-format_signature(Signature) -> witness_event_term:call(Signature, ?LIMIT).
+format_signature(Signature) -> witness_event_term:call(Signature, ?PART_CHARACTERS).
 
 -doc "A function as text, `m:f/2`, cut to 200 characters.".
 -spec format_function(mfa()) -> binary().
-format_function({Module, Function, Arity}) -> join([witness_event_term:function(Module, Function, Arity, ?LIMIT)]).
+format_function({Module, Function, Arity}) -> join([witness_event_term:function(Module, Function, Arity, ?PART_CHARACTERS)]).
 
 -doc "A process, as in the text of an event.".
 -spec format_proc(proc()) -> binary().
@@ -138,8 +138,8 @@ format_proc(Proc) -> peer(Proc).
 %% Internal
 
 peer(undefined) -> ~"_";
-peer({external, Name}) when is_binary(Name) -> witness_event_term:text(Name, ?LIMIT);
-peer(Peer) -> witness_event_term:format(Peer, ?LIMIT).
+peer({external, Name}) when is_binary(Name) -> witness_event_term:text(Name, ?PART_CHARACTERS);
+peer(Peer) -> witness_event_term:format(Peer, ?PART_CHARACTERS).
 
 missing(unknown) -> ~"an unknown number of events missing";
 missing(1) -> ~"1 event missing";

@@ -11,12 +11,12 @@ So a process yields before it reads a term, which renews its 4,000 reductions. T
 `binary_to_term/1` reads only the leaves.
 """.
 
--export([decode/1, in_parts/1, literals/1, atoms/1]).
+-export([decode/1, decode_in_parts/1, literals/1, atoms/1]).
 
 %% Bytes for which a single reduction is enough; every process has one.
--define(FREE, 60).
+-define(FREE_BYTES, 60).
 %% Bytes for which the reductions after a yield are enough, with a margin.
--define(YIELD, 200_000).
+-define(YIELD_BYTES, 200_000).
 
 -doc "The term of these bytes, as `binary_to_term/1` returns it. Error: `badarg`.".
 -spec decode(binary()) -> term().
@@ -26,29 +26,29 @@ decode(Bytes) -> binary_to_term(Bytes).
 decode(<<131, 80, Size:32, _/binary>> = Bytes) -> decode(Bytes, Size);
 decode(Bytes) -> decode(Bytes, byte_size(Bytes)).
 
-decode(Bytes, Size) when Size =< ?FREE ->
+decode(Bytes, Size) when Size =< ?FREE_BYTES ->
     binary_to_term(Bytes);
-decode(Bytes, Size) when Size =< ?YIELD ->
+decode(Bytes, Size) when Size =< ?YIELD_BYTES ->
     true = erlang:yield(),
     binary_to_term(Bytes);
 decode(Bytes, _) ->
-    in_parts(Bytes).
+    decode_in_parts(Bytes).
 -endif.
 
 -doc """
 The same for terms of every size. A fun with an environment of more than 200,000 bytes is refused with `badarg`, and so are
 formats that no VM since OTP 22 writes.
 """.
--spec in_parts(binary()) -> term().
-in_parts(<<131, 80, Size:32, Compressed/binary>>) ->
+-spec decode_in_parts(binary()) -> term().
+decode_in_parts(<<131, 80, Size:32, Compressed/binary>>) ->
     try zlib:uncompress(Compressed) of
         External when byte_size(External) =:= Size -> whole(External);
         _ -> error(badarg)
     catch
         error:_ -> error(badarg)
     end;
-in_parts(<<131, External/binary>>) -> whole(External);
-in_parts(_) -> error(badarg).
+decode_in_parts(<<131, External/binary>>) -> whole(External);
+decode_in_parts(_) -> error(badarg).
 
 whole(External) ->
     try term(External) of
@@ -120,9 +120,9 @@ atom(<<118, Size:16, _/binary>>) -> 3 + Size;
 atom(<<100, Size:16, _/binary>>) -> 3 + Size;
 atom(<<115, Size, _/binary>>) -> 2 + Size.
 
-leaf(Size, Bytes) when Size =< ?YIELD ->
+leaf(Size, Bytes) when Size =< ?YIELD_BYTES ->
     <<Leaf:Size/binary, Rest/binary>> = Bytes,
-    true = Size =< ?FREE orelse erlang:yield(),
+    true = Size =< ?FREE_BYTES orelse erlang:yield(),
     {Term, Used} = binary_to_term(<<131, Leaf/binary>>, [used]),
     Used = 1 + Size,
     {Term, Rest}.

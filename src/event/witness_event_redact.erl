@@ -20,15 +20,15 @@ shown. After some hundred parts of a term `...` follows, so that no term takes l
 
 -export([term/1, signature/1, item/1, stack/1, status/1]).
 
--define(PARTS, 300).
--define(TUPLE, 16).
--define(LIST, 8).
--define(KEYS, 32).
+-define(MAX_PARTS, 300).
+-define(SHOWN_ELEMENTS, 16).
+-define(SHOWN_LIST_ELEMENTS, 8).
+-define(SHOWN_KEYS, 32).
 
 -doc "The shape of a term.".
 -spec term(term()) -> term().
 term(Term) ->
-    {Shape, _} = shape(Term, ?PARTS),
+    {Shape, _} = shape(Term, ?MAX_PARTS),
     Shape.
 
 -doc "A signature with the shapes of its arguments.".
@@ -72,11 +72,11 @@ shape(T, Left) when is_float(T) -> {'float()', Left - 1};
 shape(T, Left) when is_binary(T) -> {{'binary()', byte_size(T)}, Left - 1};
 shape(T, Left) when is_bitstring(T) -> {{'bitstring()', bit_size(T)}, Left - 1};
 shape(T, Left) when is_function(T) -> {'fun()', Left - 1};
-shape(T, Left) when is_tuple(T), tuple_size(T) =< ?TUPLE ->
+shape(T, Left) when is_tuple(T), tuple_size(T) =< ?SHOWN_ELEMENTS ->
     {Shapes, Left1} = shapes(tuple_to_list(T), Left - 1),
     {list_to_tuple(Shapes), Left1};
 shape(T, Left) when is_tuple(T) ->
-    {Shapes, Left1} = shapes([element(N, T) || N <- lists:seq(1, ?TUPLE)], Left - 1),
+    {Shapes, Left1} = shapes([element(N, T) || N <- lists:seq(1, ?SHOWN_ELEMENTS)], Left - 1),
     {{'tuple()', tuple_size(T), Shapes}, Left1};
 shape(T, Left) when is_list(T) ->
     case is_string(T) of
@@ -85,11 +85,11 @@ shape(T, Left) when is_list(T) ->
     end;
 shape(T, Left) when is_map(T) -> map(T, Left - 1).
 
-list(T, Left) when length(T) =< ?LIST -> shapes(T, Left);
-list(T, Left) when length(T) > ?LIST ->
-    {Shapes, Left1} = shapes(lists:sublist(T, ?LIST), Left),
+list(T, Left) when length(T) =< ?SHOWN_LIST_ELEMENTS -> shapes(T, Left);
+list(T, Left) when length(T) > ?SHOWN_LIST_ELEMENTS ->
+    {Shapes, Left1} = shapes(lists:sublist(T, ?SHOWN_LIST_ELEMENTS), Left),
     {{'list()', length(T), Shapes}, Left1};
-list(T, Left) -> improper(T, Left, ?LIST).
+list(T, Left) -> improper(T, Left, ?SHOWN_LIST_ELEMENTS).
 
 improper([Head | Tail], Left, Cells) when Cells > 0 ->
     {First, Left1} = shape(Head, Left),
@@ -110,7 +110,7 @@ map(Map, Left) ->
     Others = map_size(Map) - Size,
     {maps:from_list(Shapes ++ [{'other keys()', Others} || Others > 0]), Left1}.
 
-keys({Key, Value, Next}, Known, Size) when is_atom(Key), Size < ?KEYS ->
+keys({Key, Value, Next}, Known, Size) when is_atom(Key), Size < ?SHOWN_KEYS ->
     keys(maps:next(Next), [{Key, Value} | Known], Size + 1);
 keys({_, _, Next}, Known, Size) -> keys(maps:next(Next), Known, Size);
 keys(none, Known, Size) -> {Known, Size}.

@@ -29,7 +29,7 @@ Other shapes stay as they are. The internal shapes of OTP and Elixir are known h
 OTP 27 to 29 and Elixir 1.14 to 1.20; tests compare them with real processes.
 """.
 
--export([resolve/1, running/1, unknown/1]).
+-export([resolve/1, of_process/1, unknown/1]).
 
 -type mfargs() :: {module(), atom(), [term()]}.
 
@@ -62,8 +62,8 @@ The function of the signature that a live process of this node was spawned with,
 OTP process keeps it in its dictionary, and a process that was spawned with a fun is in `erlang:apply/2`. `undefined` if the
 process has ended.
 """.
--spec running(pid()) -> mfa() | undefined.
-running(P) ->
+-spec of_process(pid()) -> mfa() | undefined.
+of_process(P) ->
     case {proc_lib:translate_initial_call(P), process_info(P, initial_call)} of
         {_, undefined} -> undefined;
         {{proc_lib, init_p, 5}, {initial_call, MFA}} -> MFA;

@@ -179,7 +179,7 @@ path(World, Index, More, Last, S = #search{setting = Setting}) ->
         end, World, places(Index, More, S)),
     case Last of
         none -> Path;
-        _ -> Path ++ [{Last, witness_explore_world:begun(Last, Before)}]
+        _ -> Path ++ [{Last, witness_explore_world:begin_step(Last, Before)}]
     end.
 
 places(0, Places, _) -> Places;

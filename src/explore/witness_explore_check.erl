@@ -57,18 +57,18 @@ route(P, T, Way, Hops, View = #{dictated := Dictated}) ->
 
 %% The tracers on the route of the parent get the fork of the child as one of the parent's events.
 is_coming(P, T, #{mail := Mail, tracers := Tracers}) ->
-    lists:any(fun(Message) -> tells_of(P, Message) end, [M || {To, _} := Messages <- Mail, To =:= T, M <- Messages])
+    lists:any(fun(Message) -> is_about(P, Message) end, [M || {To, _} := Messages <- Mail, To =:= T, M <- Messages])
         orelse busy_with(P, map_get(T, Tracers)).
 
-tells_of(P, {routed, _, {_, {fork, _, P, _, _}}}) -> true;
-tells_of(P, {take, P, _, _, _, _}) -> true;
-tells_of(_, _) -> false.
+is_about(P, {routed, _, {_, {fork, _, P, _, _}}}) -> true;
+is_about(P, {take, P, _, _, _, _}) -> true;
+is_about(_, _) -> false.
 
 %% The tracer has taken the fork, and is asking which tracer is to own the child.
 busy_with(_, {_, _, none}) -> false;
 busy_with(P, {_, _, {Op, Effects, _}}) ->
     is_tuple(Op) andalso tuple_size(Op) > 1 andalso element(2, Op) =:= P orelse
-        lists:any(fun({send, _, M}) -> tells_of(P, M); (_) -> false end, Effects).
+        lists:any(fun({send, _, M}) -> is_about(P, M); (_) -> false end, Effects).
 
 is_going(P, #{mail := Mail, tracers := Tracers}) ->
     lists:any(fun({discard, Q}) -> Q =:= P;
@@ -142,12 +142,12 @@ empty(View = #{tracers := Tracers, module := Module}) ->
     [begin
          [violated({still_owned, P, T}) || {P, _} <- Module:owned(Core), state(P, View) =/= alive],
          [violated({still_routed, P, T}) || P := _ <- hops(Module, Core), state(P, View) =/= alive],
-         [violated({still_kept, P, T}) || P <- kept(Module, Core)]
+         [violated({still_kept, P, T}) || P <- kept_back(Module, Core)]
      end || T := {Core, _, _} <- Tracers].
 
 %% Processes with a birth that has not been handled completely, although nothing is on its way any more. If the fork itself
 %% is kept, so is the child: what a living process did waits as long as its handover lasts.
-kept(Module, Core) ->
+kept_back(Module, Core) ->
     case erlang:function_exported(Module, maps, 1) of
         true ->
             #{own := Own, stash := Stash, unpaired := Unpaired} = Module:maps(Core),

@@ -21,8 +21,8 @@ A file is data: nothing in it is evaluated, and no atoms are made; names stay bi
 
 -export([read/1, parse/2]).
 
--define(SIZE, 100_000).
--define(DEPTH, 8).
+-define(MAX_BYTES, 100_000).
+-define(MAX_DEPTH, 8).
 
 -type place() :: {Line :: pos_integer(), Column :: pos_integer()}.
 -type item() :: {tuple | list, place(), [item()]} | {name | text, place(), binary()}.
@@ -31,8 +31,8 @@ A file is data: nothing in it is evaluated, and no atoms are made; names stay bi
 -spec read(file:name_all()) -> {ok, witness_explore_scenario:scenario()} | {error, unicode:chardata()}.
 read(File) ->
     case file:read_file(File) of
-        {ok, Text} when byte_size(Text) =< ?SIZE -> parse(File, Text);
-        {ok, _} -> {error, io_lib:format("~ts: a scenario has at most ~b bytes", [File, ?SIZE])};
+        {ok, Text} when byte_size(Text) =< ?MAX_BYTES -> parse(File, Text);
+        {ok, _} -> {error, io_lib:format("~ts: a scenario has at most ~b bytes", [File, ?MAX_BYTES])};
         {error, Reason} -> {error, [shown(File), ~": ", file:format_error(Reason)]}
     end.
 
@@ -112,7 +112,7 @@ terms(Input) ->
 -spec term({binary(), place()}, non_neg_integer()) -> {item(), {binary(), place()}}.
 term(Input, Depth) ->
     case token(Input) of
-        {_, Place, _} when Depth > ?DEPTH -> wrong(Place, ~"too deep");
+        {_, Place, _} when Depth > ?MAX_DEPTH -> wrong(Place, ~"too deep");
         {${, Place, Rest} -> items(Rest, $}, tuple, Place, Depth + 1);
         {$[, Place, Rest} -> items(Rest, $], list, Place, Depth + 1);
         {{Kind, Text}, Place, Rest} -> {{Kind, Place, Text}, Rest};

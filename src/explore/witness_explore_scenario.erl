@@ -34,7 +34,7 @@ part of `--all`).
 -doc "How the term of a violation begins, as a list.".
 -type expected() :: [term(), ...].
 
--define(PROCESSES, 12).
+-define(MAX_PROCESSES, 12).
 
 %% --- from a scenario to a world --------------------------------------------------
 
@@ -101,7 +101,7 @@ wrong(Text) -> throw({wrong, Text}).
 check(#{processes := Processes, monitors := Maps}) ->
     Names = [Name || {Name, _} <- Processes],
     Processes =/= [] orelse wrong(~"a scenario needs a process"),
-    length(Processes) =< ?PROCESSES orelse wrong(io_lib:format("at most ~b processes can be explored", [?PROCESSES])),
+    length(Processes) =< ?MAX_PROCESSES orelse wrong(io_lib:format("at most ~b processes can be explored", [?MAX_PROCESSES])),
     [wrong([~"there are two processes ", name(Name)]) || Name <- lists:usort(Names -- lists:usort(Names))],
     [number(Name, Names) || {_, Script} <- Processes, {_, Name} <- Script],
     [number(Name, Names) || Map <- Maps, {Name, _} <- Map],

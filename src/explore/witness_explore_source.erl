@@ -19,7 +19,7 @@ The N-th event in the session at place I has the stamp `16 * N + I` (newer sessi
 moment after it is `16 * N + 15`. So states that differ in nothing but the time are one state.
 """.
 
--export([new/3, emit/4, born/4, gone/2, heads/1, queues/1, look/2, take/2, now/1]).
+-export([new/3, emit/4, add_birth/4, remove/2, heads/1, queues/1, look/2, take/2, now/1]).
 -export([on/2, is_on/3, is_only_on/4, switch_on/4, switch_off/3, stamp/4, move/5]).
 
 -export_type([source/0, kind/0, stamps/0]).
@@ -66,13 +66,13 @@ push(Key, Stamped, S = #source{queues = Queues}) ->
                       end}.
 
 -doc "A process is born. `Own`: the tracer of the only session into which it is born.".
--spec born(process(), Parent :: process(), Own :: tracer() | none, source()) -> source().
-born(C, P, none, S = #source{on = On}) -> S#source{on = setelement(C, On, lists:reverse(element(P, On)))};
-born(C, _, Own, S = #source{on = On, stamps = Stamps}) -> S#source{on = setelement(C, On, [{Own, Stamps =:= always}])}.
+-spec add_birth(process(), Parent :: process(), Own :: tracer() | none, source()) -> source().
+add_birth(C, P, none, S = #source{on = On}) -> S#source{on = setelement(C, On, lists:reverse(element(P, On)))};
+add_birth(C, _, Own, S = #source{on = On, stamps = Stamps}) -> S#source{on = setelement(C, On, [{Own, Stamps =:= always}])}.
 
 -doc "A process has ended.".
--spec gone(process(), source()) -> source().
-gone(P, S = #source{on = On}) -> S#source{on = setelement(P, On, [])}.
+-spec remove(process(), source()) -> source().
+remove(P, S = #source{on = On}) -> S#source{on = setelement(P, On, [])}.
 
 -doc """
 The queues from which a tracer can take. If A4 holds, what a child did waits for its fork.

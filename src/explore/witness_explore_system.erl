@@ -87,7 +87,7 @@ birth(P, #system{births = Births}) -> element(P, Births).
 
 -doc "How much has happened to a process: its events, and what was no event.".
 -spec moment(process(), system(), state()) -> non_neg_integer().
-moment(P, S, State) -> count(P, State) + passed(other, P, S, State).
+moment(P, S, State) -> count(P, State) + count_passed(other, P, S, State).
 
 -doc "The processes that end only by their own `exit`.".
 -spec undisturbed(system()) -> [process()].
@@ -133,12 +133,12 @@ steps(P, S = #system{scripts = Scripts, mortal = Mortal}, State, Steps) ->
         _ -> steps(P - 1, S, State, Steps)
     end.
 
-enabled(P, {recv, From}, S, State) -> passed({send, P}, From, S, State) > passed({recv, From}, P, S, State);
+enabled(P, {recv, From}, S, State) -> count_passed({send, P}, From, S, State) > count_passed({recv, From}, P, S, State);
 enabled(_, {kill, Other}, _, State) -> element(Other, State) =/= unborn;
 enabled(_, _, _, _) -> true.
 
 %% How many actions of this kind a process has done.
-passed(Action, P, #system{scripts = Scripts}, State) ->
+count_passed(Action, P, #system{scripts = Scripts}, State) ->
     case element(P, State) of
         unborn -> 0;
         {Place, _, _} -> length([A || A <- lists:sublist(tuple_to_list(element(P, Scripts)), Place - 1), A =:= Action])
@@ -146,7 +146,7 @@ passed(Action, P, #system{scripts = Scripts}, State) ->
 
 -doc "Takes a step. The time stamp of an event is its number in its process.".
 -spec step(step(), system(), state()) -> {state(), [happening()]}.
-step({die, P}, _, State) -> gone(P, killed, State);
+step({die, P}, _, State) -> end_process(P, killed, State);
 step({act, P}, #system{scripts = Scripts, signatures = Signatures}, State) ->
     {Place, N, How} = element(P, State),
     Next = setelement(P, State, {Place + 1, N + 1, How}),
@@ -158,11 +158,11 @@ step({act, P}, #system{scripts = Scripts, signatures = Signatures}, State) ->
             {setelement(C, Next, {1, 1, alive}),
              [{event, {fork, P, C, Signature, N + 1}}, {born, C, P, {init, C, P, Signature, 1}}]};
         other -> {setelement(P, State, {Place + 1, N, How}), [{other, P}]};
-        exit -> gone(P, normal, State);
+        exit -> end_process(P, normal, State);
         {kill, Other} -> {kill(Other, setelement(P, State, {Place + 1, N, How})), [{killed, P, Other}]}
     end.
 
-gone(P, Reason, State) ->
+end_process(P, Reason, State) ->
     {Place, N, _} = element(P, State),
     {setelement(P, State, {Place, N + 1, dead}), [{event, {exit, P, Reason, N + 1}}, {gone, P}]}.
 

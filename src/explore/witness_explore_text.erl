@@ -51,9 +51,9 @@ drawn([First | Rows], N, Lanes) ->
 
 line(Number, Row, Lanes) ->
     Text = element(tuple_size(Row), Row),
-    [string:pad(Number, ?MARGIN), shards(Row, Lanes), Text].
+    [string:pad(Number, ?MARGIN), lanes(Row, Lanes), Text].
 
-shards(Row, Lanes) ->
+lanes(Row, Lanes) ->
     Width = length(Lanes) * ?PITCH,
     Bare = #{place(Lane, Lanes) => $| || Lane <- Lanes},
     Cells = maps:merge(Bare, marks(Row, Lanes)),

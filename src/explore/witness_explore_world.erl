@@ -30,7 +30,7 @@ one state.
 The tests of `m:witness_explore` compare the searches with and without these reductions.
 """.
 
--export([new/1, steps/2, step/3, begun/2, view/2, assign/2]).
+-export([new/1, steps/2, step/3, begin_step/2, view/2, assign/2]).
 
 -export_type([world/0, setting/0, step/0, note/0, options/0, view/0, tracer/0]).
 
@@ -182,7 +182,7 @@ steps(W = #world{system = State, tracers = Tracers, mail = Mail}, S = #setting{s
                 false ->
                     Acts ++ Events ++
                         [{mail, T, From} || {T, From} := _ <- Mail, idle(T, Tracers)] ++
-                        lists:append([going(T, Op, W, S) || T := {_, _, {Op, _, _}} <- Tracers])
+                        lists:append([go_steps(T, Op, W, S) || T := {_, _, {Op, _, _}} <- Tracers])
             end
     end.
 
@@ -232,10 +232,10 @@ is_about(P, {send, _, Message}) -> is_about(P, Message);
 is_about(P, {attach, Ps}) -> lists:member(P, Ps);
 is_about(P, Other) -> is_tuple(Other) andalso tuple_size(Other) > 1 andalso element(2, Other) =:= P.
 
-going(T, {tracer, C}, W, S) -> [{lend, T, Lent} || Lent <- lendable(C, W, S)];
-going(T, {await, P}, #world{source = Source}, _) ->
+go_steps(T, {tracer, C}, W, S) -> [{lend, T, Lent} || Lent <- lendable(C, W, S)];
+go_steps(T, {await, P}, #world{source = Source}, _) ->
     [{go, T} || not lists:any(fun({O, Q}) -> Q =:= P andalso O =/= T end, witness_explore_source:queues(Source))];
-going(T, _, _, _) -> [{go, T}].
+go_steps(T, _, _, _) -> [{go, T}].
 
 %% A free tracer may be on its way back to the pool, so a fresh one is possible as well.
 lendable(C, #world{free = Free}, #setting{source = Kind, pool = again}) when Kind =/= birth -> [-C | Free];
@@ -245,7 +245,7 @@ lendable(C, _, _) -> [-C].
 -spec step(step(), world(), setting()) -> {world(), [note()]}.
 step({Kind, _} = Step, W = #world{system = State}, S = #setting{system = System}) when Kind =:= act; Kind =:= die ->
     {State1, Happenings} = witness_explore_system:step(Step, System, State),
-    {W1, Notes} = lists:foldl(fun(H, {A, N}) -> happening(H, A, N, S) end, {W#world{system = State1}, []}, Happenings),
+    {W1, Notes} = lists:foldl(fun(H, {A, N}) -> apply_effect(H, A, N, S) end, {W#world{system = State1}, []}, Happenings),
     {W1, lists:reverse(Notes)};
 step({event, T, P}, W = #world{source = Source}, S) ->
     {Stamped, Source1} = witness_explore_source:take({T, P}, Source),
@@ -257,32 +257,32 @@ step({mail, T, From}, W = #world{mail = Mail}, S) ->
     handle(T, From, Message, W#world{mail = Mail1}, S);
 step({go, T}, W = #world{tracers = Tracers}, S) ->
     #{T := {Core, Lent, {Op, Effects, Next}}} = Tracers,
-    checked(T, W, perform(Op, Effects, Next, #run{id = T, core = Core, lent = Lent, go = stop}, W, S), S);
+    check_routes(T, W, perform(Op, Effects, Next, #run{id = T, core = Core, lent = Lent, go = stop}, W, S), S);
 step({lend, T, Tracer}, W = #world{tracers = Tracers}, S) ->
     #{T := {Core, Lent, {Op, Effects, Next}}} = Tracers,
-    checked(T, W, lend(Op, Tracer, Effects, Next, #run{id = T, core = Core, lent = Lent, go = stop}, W, S), S).
+    check_routes(T, W, lend(Op, Tracer, Effects, Next, #run{id = T, core = Core, lent = Lent, go = stop}, W, S), S).
 
 -doc "The beginning of a step that cannot be taken to its end.".
--spec begun(step(), world()) -> [note()].
-begun({event, T, P}, #world{source = Source}) ->
+-spec begin_step(step(), world()) -> [note()].
+begin_step({event, T, P}, #world{source = Source}) ->
     [Stamped | _] = witness_explore_source:look({T, P}, Source),
     [{took, T, P, {own, Stamped}}];
-begun({mail, T, From}, #world{mail = Mail}) ->
+begin_step({mail, T, From}, #world{mail = Mail}) ->
     [Message | _] = map_get({T, From}, Mail),
     [{took, T, From, Message}];
-begun({go, T}, #world{tracers = Tracers}) ->
+begin_step({go, T}, #world{tracers = Tracers}) ->
     {_, _, {Op, _, _}} = map_get(T, Tracers),
     [{did, T, Op, none}];
-begun(_, _) -> [].
+begin_step(_, _) -> [].
 
 handle(T, From, Message, W = #world{tracers = Tracers}, S = #setting{module = Module}) ->
     #{T := {Core, Lent, none}} = Tracers,
     R = #run{id = T, core = Core, lent = Lent orelse element(1, Message) =:= take, go = fresh,
              notes = [{took, T, From, Message}]},
-    checked(T, W, result(asserted(fun() -> Module:handle(Message, Core) end), R, W, S), S).
+    check_routes(T, W, result(assert_core(fun() -> Module:handle(Message, Core) end), R, W, S), S).
 
 %% The routes are checked if some have changed.
-checked(T, Before, {After, Notes}, S = #setting{module = Module, source = Kind}) ->
+check_routes(T, Before, {After, Notes}, S = #setting{module = Module, source = Kind}) ->
     Kind =/= birth orelse witness_explore_check:is_direct(Module, core(T, After)) orelse violated({not_direct, T}),
     case witness_explore_check:hops(Module, core(T, Before)) =:= witness_explore_check:hops(Module, core(T, After)) of
         true -> ok;
@@ -302,7 +302,7 @@ alive(P, #world{system = State}) -> witness_explore_system:state(P, State) =:= a
 violated(What) -> throw({violation, What}).
 
 %% An assertion of the core that fails is a violation, and so is its crash.
-asserted(Call) ->
+assert_core(Call) ->
     try Call()
     catch
         error:{invariant, Name, P} -> violated({invariant, Name, P});
@@ -311,9 +311,9 @@ asserted(Call) ->
 
 %% --- the system and the source ---------------------------------------------------
 
-happening({event, Event}, W, Notes, S) -> emitted(element(2, Event), Event, W, Notes, S);
-happening({other, P}, W, Notes, S) -> emitted(P, {other, P}, W, Notes, S);
-happening({born, C, P, Init}, W0 = #world{source = Source, read = Read, dictated = Dictated}, Notes, S) ->
+apply_effect({event, Event}, W, Notes, S) -> emit(element(2, Event), Event, W, Notes, S);
+apply_effect({other, P}, W, Notes, S) -> emit(P, {other, P}, W, Notes, S);
+apply_effect({born, C, P, Init}, W0 = #world{source = Source, read = Read, dictated = Dictated}, Notes, S) ->
     {_, _, _, {How, _, _}, _} = Init,
     %% If no tracer watches a process, none watches its children.
     {Own, W} = case S#setting.source =:= birth andalso How =:= own andalso
@@ -322,14 +322,14 @@ happening({born, C, P, Init}, W0 = #world{source = Source, read = Read, dictated
         false -> {none, W0}
     end,
     Seen = case element(P, Read) of ?UNSEEN -> ?UNSEEN; _ -> 0 end,
-    happening({event, Init}, W#world{source = witness_explore_source:born(C, P, Own, Source),
+    apply_effect({event, Init}, W#world{source = witness_explore_source:add_birth(C, P, Own, Source),
                                      read = setelement(C, Read, Seen)}, Notes, S);
-happening({gone, P}, W = #world{source = Source}, Notes, _) ->
-    {W#world{source = witness_explore_source:gone(P, Source)}, Notes};
-happening({killed, _, _} = Killed, W, Notes, _) ->
+apply_effect({gone, P}, W = #world{source = Source}, Notes, _) ->
+    {W#world{source = witness_explore_source:remove(P, Source)}, Notes};
+apply_effect({killed, _, _} = Killed, W, Notes, _) ->
     {W, [Killed | Notes]}.
 
-emitted(P, What, W = #world{source = Source}, Notes, S) ->
+emit(P, What, W = #world{source = Source}, Notes, S) ->
     {W#world{source = witness_explore_source:emit(P, moment(P, W, S), What, Source)},
      [{happened, What, witness_explore_source:on(P, Source)} | Notes]}.
 
@@ -350,12 +350,12 @@ work([{analyse, Label, Stamped} | Es], Next, R, W, S) ->
     W1 = analysed(R#run.id, Label, Stamped, W, S),
     work(Es, Next, note({analysed, R#run.id, element(2, Stamped)}, R), W1, S);
 work([{ended, P, Label} | Es], Next, R, W, S) ->
-    W1 = ended(R#run.id, P, Label, W),
+    W1 = end_monitors(R#run.id, P, Label, W),
     work(Es, Next, note({ended, R#run.id, P}, R), W1, S);
 work([{settle, _} | Es], Next, R, W, S = #setting{stamps = always}) -> work(Es, Next, R, W, S);
 work([Effect | Es], Next, R, W, S) -> op(Effect, Es, Next, R, W, S);
 work([], done, R, W, S) -> done(R, W, S);
-work([], {adopt, P, Fork, Label}, R, W, S) -> answer({adopt, P}, P, R, adopted(P, Fork, Label, R, W, S), S);
+work([], {adopt, P, Fork, Label}, R, W, S) -> answer({adopt, P}, P, R, adopt(P, Fork, Label, R, W, S), S);
 work([], Question, R, W, S) -> op(Question, [], asked, R, W, S).
 
 is_routed_event({routed, _, {_, Event}}) -> is_tuple(Event);
@@ -400,7 +400,7 @@ done(R = #run{id = T, core = Core, lent = Lent}, W = #world{free = Free, tracers
     end.
 
 answer(Op, Answer, R = #run{core = Core}, W, S = #setting{module = Module}) ->
-    result(asserted(fun() -> Module:answer(Answer, Core) end), note({did, R#run.id, Op, Answer}, R), W, S).
+    result(assert_core(fun() -> Module:answer(Answer, Core) end), note({did, R#run.id, Op, Answer}, R), W, S).
 
 lend({tracer, C} = Op, Lent, [], asked, R, W0 = #world{dictated = Dictated, free = Free}, S) ->
     S#setting.source =:= birth orelse element(C, Dictated) =:= 0 orelse violated({two_tracers, C}),
@@ -476,7 +476,7 @@ perform(look, [], done, R, W = #world{source = Source, system = State}, S) ->
 perform({attach, []}, [], done, R, W, _) -> park({look, [], done}, R, W);
 perform({attach, [P | Ps]}, [], done, R = #run{id = T, core = Core}, W, S) ->
     {Core1, W1} = case alive(P, W) of
-        true -> asserted(fun() -> attach(P, Core, W, S) end);
+        true -> assert_core(fun() -> attach(P, Core, W, S) end);
         false -> {Core, W}
     end,
     park({{attach, Ps}, [], done}, note({did, T, {attach, P}, ok}, R#run{core = Core1}), W1).
@@ -496,7 +496,7 @@ stamps(T, P, Stamped, W = #world{source = Source}) ->
 %% --- what must hold in each step -------------------------------------------------
 
 %% Each process is adopted once, by the tracer that the map dictates: the one that was lent for it, or that of its parent.
-adopted(P, {fork, Parent, P, {How, P, Parent}, _}, Label, #run{id = T},
+adopt(P, {fork, Parent, P, {How, P, Parent}, _}, Label, #run{id = T},
         W = #world{owner = Owner, dictated = Dictated}, _) ->
     Label =:= {P} orelse violated({label, P, Label}),
     element(P, Owner) =:= 0 orelse violated({two_owners, P, element(P, Owner), T}),
@@ -526,7 +526,7 @@ analysed(T, Label, {_, Event}, W = #world{read = Read, owner = Owner}, #setting{
     end,
     W#world{read = setelement(P, Read, N)}.
 
-ended(T, P, Label, W = #world{closed = Closed, read = Read, owner = Owner}) ->
+end_monitors(T, P, Label, W = #world{closed = Closed, read = Read, owner = Owner}) ->
     lists:member(P, Closed) andalso violated({ended_twice, P}),
     Label =:= P orelse violated({wrong_monitors, P, Label}),
     element(P, Owner) =:= T orelse violated({ended_by_a_stranger, P, T, element(P, Owner)}),

@@ -78,12 +78,12 @@ assign(Signature, Members, [{retired, Match} | Maps], N, Start, Inherited) ->
         [] -> assign(Signature, Members, Maps, N + 1, Start, Inherited);
         Groups ->
             %% As always, a process that the map names is in none of its groups.
-            Left = case named(Match(Signature), Groups) of [] -> Groups; _ -> [] end,
+            Left = case entries_for(Match(Signature), Groups) of [] -> Groups; _ -> [] end,
             assign(Signature, Members, Maps, N + 1, Start, Left ++ Inherited)
     end;
 assign(Signature, Members, [Match | Maps], N, Start, Inherited) ->
     Groups = [M || M = {I, _, true} <- Members, I =:= N],
-    case named(Match(Signature), Groups) of
+    case entries_for(Match(Signature), Groups) of
         [] ->
             assign(Signature, Members, Maps, N + 1, Start, Groups ++ Inherited);
         Entries ->
@@ -94,9 +94,9 @@ assign(Signature, Members, [Match | Maps], N, Start, Inherited) ->
             assign(Signature, Members, Maps, N + 1, lists:reverse(New, Start), Inherited)
     end.
 
-named({unless_read, Entries}, []) -> Entries;
-named({unless_read, _}, _) -> [];
-named(Entries, _) -> Entries.
+entries_for({unless_read, Entries}, []) -> Entries;
+entries_for({unless_read, _}, _) -> [];
+entries_for(Entries, _) -> Entries.
 
 -doc "A map that starts no monitors any more. Maps that replace it may come behind it.".
 -spec retire(instrumentation()) -> instrumentation().

@@ -6,7 +6,7 @@ A monitor that is no group reads one process. The monitor of a group reads those
 leaves to it. It is notified when the last of them has ended.
 """.
 
--export([start/4, start/5, taking/1, meta/3, joined/3, ended/2]).
+-export([start/4, start/5, take_fun/1, meta/3, add_started/3, handle_end/2]).
 
 -export_type([config/0, alive/0]).
 
@@ -31,8 +31,8 @@ start(P, Signature, #{monitor := Monitor, group := Group} = Entry, Config) ->
     Runner.
 
 -doc "How a runner takes what is in a partition of the native source.".
--spec taking(witness_trace_native:partition()) -> witness_monitor_runner:take().
-taking(Partition) ->
+-spec take_fun(witness_trace_native:partition()) -> witness_monitor_runner:take().
+take_fun(Partition) ->
     fun(all) -> witness_trace_native:take(Partition);
        (gap) -> witness_trace_native:take_gap(Partition)
     end.
@@ -50,13 +50,13 @@ meta(P, Signature, #{spec := Spec, name := Name} = Entry) ->
 -spec start(witness_event:proc(), witness_event:signature(), witness_instrument_map:label(), config(), alive()) ->
     {witness_instrument_map:label(), alive()}.
 start(P, Signature, Label, Config, Alive) ->
-    joined([{Map, start(P, Signature, Entry, Config), Group}
-            || {Map, Entry = #{group := Group}} <- witness_instrument_map:starts(Label)], Label, Alive).
+    add_started([{Map, start(P, Signature, Entry, Config), Group}
+                 || {Map, Entry = #{group := Group}} <- witness_instrument_map:starts(Label)], Label, Alive).
 
 -doc "Monitors that were started for a process read it, besides those that its label has already.".
--spec joined([witness_instrument_map:member()], witness_instrument_map:label(), alive()) ->
+-spec add_started([witness_instrument_map:member()], witness_instrument_map:label(), alive()) ->
     {witness_instrument_map:label(), alive()}.
-joined(Started, Label, Alive) ->
+add_started(Started, Label, Alive) ->
     Label1 = witness_instrument_map:with_readers(Started, Label),
     Count = fun({_, Reader, true}, A) -> maps:update_with(Reader, fun(N) -> N + 1 end, 1, A);
                ({_, _, false}, A) -> A
@@ -67,12 +67,12 @@ joined(Started, Label, Alive) ->
 A process with this label has ended, and all its events were handed over. For the readers that are returned it was the last
 process: they are to be notified that their trace is complete.
 """.
--spec ended(witness_instrument_map:label(), alive()) -> {Complete :: [witness_instrument_map:reader()], alive()}.
-ended(Label, Alive) -> lists:foldl(fun reader_ended/2, {[], Alive}, witness_instrument_map:label(members, Label)).
+-spec handle_end(witness_instrument_map:label(), alive()) -> {Complete :: [witness_instrument_map:reader()], alive()}.
+handle_end(Label, Alive) -> lists:foldl(fun count_end/2, {[], Alive}, witness_instrument_map:label(members, Label)).
 
-reader_ended({_, Reader, false}, {Complete, Alive}) ->
+count_end({_, Reader, false}, {Complete, Alive}) ->
     {[Reader | Complete], Alive};
-reader_ended({_, Reader, true}, {Complete, Alive}) ->
+count_end({_, Reader, true}, {Complete, Alive}) ->
     case Alive of
         #{Reader := 1} -> {[Reader | Complete], maps:remove(Reader, Alive)};
         #{Reader := N} -> {Complete, Alive#{Reader := N - 1}}

@@ -50,15 +50,15 @@ and `items` the lines before it. With it, `malformed` has the first ten, and `sk
 }.
 
 -define(MAX_ATOMS, 100_000).
--define(LISTED, 10).
+-define(MAX_LISTED, 10).
 -define(BOM, 16#EF, 16#BB, 16#BF).
 
 -doc "The format by the name of a file; `.gz` and `.zst` at its end are ignored.".
 -spec format_of(file:name_all()) -> {ok, format()} | unknown.
 format_of(File) ->
     case lowercase_extension(File) of
-        {Root, Extension} when Extension =:= ".gz"; Extension =:= ".zst" -> named(lowercase_extension(Root));
-        Named -> named(Named)
+        {Root, Extension} when Extension =:= ".gz"; Extension =:= ".zst" -> format_of_extension(lowercase_extension(Root));
+        Named -> format_of_extension(Named)
     end.
 
 lowercase_extension(File) ->
@@ -68,10 +68,11 @@ lowercase_extension(File) ->
     end,
     {filename:rootname(Name), string:lowercase(filename:extension(Name))}.
 
-named({_, Extension}) when Extension =:= ".jsonl"; Extension =:= ".ndjson"; Extension =:= ".json" -> {ok, json};
-named({_, Extension}) when Extension =:= ".log"; Extension =:= ".txt"; Extension =:= ".events"; Extension =:= ".text" ->
+format_of_extension({_, Extension}) when Extension =:= ".jsonl"; Extension =:= ".ndjson"; Extension =:= ".json" -> {ok, json};
+format_of_extension({_, Extension}) when Extension =:= ".log"; Extension =:= ".txt"; Extension =:= ".events";
+                                    Extension =:= ".text" ->
     {ok, text};
-named(_) -> unknown.
+format_of_extension(_) -> unknown.
 
 -doc "The format of a log with these first bytes.".
 -spec guess(FirstBytes :: binary()) -> format().
@@ -106,7 +107,7 @@ events(Block, At, Line, Format, Atoms, Skip, Items, Skipped, Malformed) ->
         {none, Next} ->
             events(Block, Next, Line + 1, Format, Atoms, Skip, Items, Skipped, Malformed);
         {malformed, Where, What} when Skip ->
-            Listed = [{Line, column(Block, At, Where), What} || Skipped < ?LISTED] ++ Malformed,
+            Listed = [{Line, column(Block, At, Where), What} || Skipped < ?MAX_LISTED] ++ Malformed,
             events(Block, next_line(Block, Where), Line + 1, Format, Atoms, Skip, Items, Skipped + 1, Listed);
         {malformed, Where, What} ->
             #{items => lists:reverse(Items), lines => Line + lines(Block, next_line(Block, Where)), skipped => 0,

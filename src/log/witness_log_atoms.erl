@@ -20,7 +20,7 @@ twice: the bound is never exceeded.
 -type refusal() :: {refused, unicode:chardata()}.
 
 %% The longest name of an atom, in characters.
--define(LONGEST, 255).
+-define(MAX_CHARACTERS, 255).
 
 -doc "A counter that lets a log add `Max` names.".
 -spec new(Max :: pos_integer()) -> atoms().
@@ -36,8 +36,8 @@ intern(Name, Atoms) ->
     end.
 
 add(Name, Atoms) ->
-    case is_short(Name, ?LONGEST) of
-        true -> counted(Name, Atoms);
+    case is_short(Name, ?MAX_CHARACTERS) of
+        true -> count_and_intern(Name, Atoms);
         false -> {refused, ~"an atom of more than 255 characters"}
     end.
 
@@ -45,7 +45,7 @@ is_short(<<_/utf8, Rest/binary>>, Left) -> Left > 0 andalso is_short(Rest, Left 
 is_short(<<>>, _) -> true.
 
 %% The count goes on above the bound: a name that was refused once is refused again.
-counted(Name, {atoms, Max, Counter}) ->
+count_and_intern(Name, {atoms, Max, Counter}) ->
     case atomics:add_get(Counter, 1, 1) =< Max of
         true -> binary_to_atom(Name);
         false -> {refused, [~"more than ", integer_to_binary(Max), ~" atoms that are not known"]}

@@ -6,7 +6,7 @@ Each function takes text and its offset in the block, and returns the value, the
 that. It throws if the text is not a number, as `witness_log_literal` expects.
 """.
 
--export([number/2, based/3, digit/1]).
+-export([number/2, number_in_base/3, digit/1]).
 
 -export_type([at/0]).
 
@@ -39,19 +39,19 @@ decimal(<<C, Rest/binary>>, At, Begin, Digits) when ?IS_DIGIT(C), At - Begin < ?
 decimal(<<"_", C, Rest/binary>>, At, Begin, [_ | _] = Digits) when ?IS_DIGIT(C), At - Begin < ?MAX_DIGITS ->
     decimal(Rest, At + 2, Begin, [C | Digits]);
 decimal(<<C, _/binary>>, At, Begin, _) when ?IS_DIGIT(C), At > Begin ->
-    many(Begin);
+    too_many(Begin);
 decimal(Rest, At, _, [_ | _] = Digits) ->
     {lists:reverse(Digits), Rest, At};
 decimal(_, At, _, []) ->
     expected(At, ~"a digit").
 
--spec many(at()) -> no_return().
-many(At) -> malformed(At, [~"a number of more than ", integer_to_binary(?MAX_DIGITS), ~" digits"]).
+-spec too_many(at()) -> no_return().
+too_many(At) -> malformed(At, [~"a number of more than ", integer_to_binary(?MAX_DIGITS), ~" digits"]).
 
 in_base(Digits, Text, At, Begin) ->
     case list_to_integer(Digits) of
         Base when Base >= 2, Base =< 36 ->
-            case based(Text, At, Base) of
+            case number_in_base(Text, At, Base) of
                 {_, _, At} -> expected(At, [~"a digit of base ", integer_to_binary(Base)]);
                 Read -> Read
             end;
@@ -60,21 +60,21 @@ in_base(Digits, Text, At, Begin) ->
     end.
 
 -doc "A number in some base. If there is none, the returned offset is the given one.".
--spec based(binary(), at(), Base :: 2..36) -> {non_neg_integer(), Rest :: binary(), at()}.
-based(Text, At, Base) -> based(Text, At, At, Base, 0).
+-spec number_in_base(binary(), at(), Base :: 2..36) -> {non_neg_integer(), Rest :: binary(), at()}.
+number_in_base(Text, At, Base) -> number_in_base(Text, At, At, Base, 0).
 
-based(<<C, Rest/binary>> = Text, At, Begin, Base, Value) ->
+number_in_base(<<C, Rest/binary>> = Text, At, Begin, Base, Value) ->
     case digit(C) of
-        Digit when Digit < Base, At - Begin < ?MAX_DIGITS -> based(Rest, At + 1, Begin, Base, Value * Base + Digit);
-        Digit when Digit < Base -> many(Begin);
+        Digit when Digit < Base, At - Begin < ?MAX_DIGITS -> number_in_base(Rest, At + 1, Begin, Base, Value * Base + Digit);
+        Digit when Digit < Base -> too_many(Begin);
         _ -> underscored(Text, At, Begin, Base, Value)
     end;
-based(<<>>, At, _, _, Value) ->
+number_in_base(<<>>, At, _, _, Value) ->
     {Value, <<>>, At}.
 
 underscored(<<"_", C, Rest/binary>> = Text, At, Begin, Base, Value) when At > Begin ->
     case digit(C) of
-        Digit when Digit < Base -> based(Rest, At + 2, Begin, Base, Value * Base + Digit);
+        Digit when Digit < Base -> number_in_base(Rest, At + 2, Begin, Base, Value * Base + Digit);
         _ -> {Value, Text, At}
     end;
 underscored(Text, At, _, _, Value) ->

@@ -20,7 +20,7 @@ still has all its text: then reading continues in the log, at the same offset, a
 
 -export_type([follow/0, reason/0, lost/0]).
 
--define(LOOKS, 100).
+-define(MAX_LOOKS, 100).
 
 -doc "Why an input cannot be followed.".
 -type reason() :: file:posix() | badarg | follow_input | {follow_compressed, gzip | zstd}.
@@ -53,7 +53,7 @@ open(standard_input, _) -> {error, follow_input};
 open({file, File}, Options = #{block := Block}) ->
     Opened = case Options of
                  #{position := Position} -> resume(Position, #follow{file = File, block = Block});
-                 #{} -> start(look(File, ?LOOKS), #follow{file = File, block = Block})
+                 #{} -> start(look(File, ?MAX_LOOKS), #follow{file = File, block = Block})
              end,
     case Opened of
         #follow{} -> {ok, Opened};
@@ -96,13 +96,13 @@ read(F = #follow{input = none}) ->
         F1 = #follow{} -> {moved, place(F1), F1};
         Error -> Error
     end;
-read(F) -> read_or(fun at_end/1, F).
+read(F) -> read_or_else(fun at_end/1, F).
 
-read_or(AtEnd, F) ->
+read_or_else(AtEnd, F) ->
     case bytes(F) of
         {ok, ~""} -> AtEnd(F);
         {ok, Bytes} -> text(Bytes, F);
-        changed -> truncated(F);
+        changed -> handle_truncation(F);
         {error, Reason} -> {error, Reason, F}
     end.
 
@@ -129,9 +129,9 @@ text(Bytes, F = #follow{mark = Mark}) ->
 
 first_text(Kind, _, F) when Kind =:= gzip; Kind =:= zstd -> {error, {follow_compressed, Kind}, F};
 first_text(_, Bytes, F = #follow{later = Later, youngest = Youngest}) when Later =/= []; Youngest =:= unknown ->
-    accepted(Bytes, F);
+    accept(Bytes, F);
 first_text(_, Bytes, F = #follow{youngest = {Identity, _}, identity = Identity}) ->
-    accepted(Bytes, F); % it was renamed before it was found
+    accept(Bytes, F); % it was renamed before it was found
 first_text(_, Bytes, F = #follow{file = File, youngest = Youngest, identity = Identity}) ->
     %% Before its first bytes were read, the log may have been written, copied and truncated: then its first copy
     %% comes first. An awaited log may have been renamed before it was found.
@@ -139,14 +139,14 @@ first_text(_, Bytes, F = #follow{file = File, youngest = Youngest, identity = Id
         {ok, Look} ?= witness_log_rotation:look(File),
         {ok, Entries = [{_, First} | _]} ?= witness_log_rotation:since(Youngest, Look),
         {true, true, _, _} ?= {First =/= Identity, lists:keymember(Identity, 2, Entries), Entries, Look},
-        go_to_copy(opened(no, witness_log_rotation:open(Entries)), Look, F)
+        go_to_copy(put_gap(no, witness_log_rotation:open(Entries)), Look, F)
     else
         busy -> {wait, F};
-        {false, _, _, _} -> accepted(Bytes, F);
+        {false, _, _, _} -> accept(Bytes, F);
         _ -> {lost, replaced, place(F), F#follow{youngest = unknown}}
     end.
 
-accepted(Bytes, F) -> {text, Bytes, F#follow{mark = witness_log_mark:add(Bytes, witness_log_mark:new())}}.
+accept(Bytes, F) -> {text, Bytes, F#follow{mark = witness_log_mark:add(Bytes, witness_log_mark:new())}}.
 
 go_to_copy({ok, [{Identity, Copy, _} | Later]}, Look, F = #follow{input = Input}) ->
     ok = witness_log_input:close(Input),
@@ -160,13 +160,13 @@ go_to_copy({error, Reason}, _, F) -> {error, Reason, F}.
 
 %% All decisions precede the last read of the file, so they hold at the moment when it has nothing more.
 at_end(F) ->
-    case later(F) of
+    case find_later(F) of
         F1 = #follow{later = Later} ->
             case with_text(Later) of
                 [] -> {wait, F1};
                 [Next | _] = Later1 ->
-                    Same = holds(Next, F1),
-                    read_or(fun(F2) -> switch(Same, F2) end, F1#follow{later = Later1})
+                    Same = has_copied_text(Next, F1),
+                    read_or_else(fun(F2) -> switch(Same, F2) end, F1#follow{later = Later1})
             end;
         Error -> Error
     end.
@@ -189,8 +189,8 @@ has_text(Input) ->
     end.
 
 %% Whether the log still has the text that is being read in a copy of it.
-holds({_, Input, no}, #follow{copy = true, mark = Mark}) -> witness_log_input:find(Mark, Input) =/= error;
-holds(_, _) -> false.
+has_copied_text({_, Input, no}, #follow{copy = true, mark = Mark}) -> witness_log_input:find(Mark, Input) =/= error;
+has_copied_text(_, _) -> false.
 
 switch(Same, F = #follow{input = Input, later = [{Identity, Next, Gap} | Later], copy = Copy}) ->
     ok = witness_log_input:close(Input),
@@ -203,8 +203,8 @@ switch(Same, F = #follow{input = Input, later = [{Identity, Next, Gap} | Later],
 
 %% Finds the files that follow the newest known one. A copy is followed by later copies and by the log, which may have been
 %% truncated but is the same file: so after a copy all later files are looked for each time.
-later(F = #follow{copy = true, identity = Identity}) -> add_later(Identity, close_later(F));
-later(F = #follow{file = File, identity = Identity, later = Later}) ->
+find_later(F = #follow{copy = true, identity = Identity}) -> add_later(Identity, close_later(F));
+find_later(F = #follow{file = File, identity = Identity, later = Later}) ->
     {Newest, _, _} = lists:last([{Identity, none, no} | Later]),
     case witness_log_input:identity_of(File) of
         Newest -> F;
@@ -233,8 +233,8 @@ youngest(Look, #follow{copy = Copy}) ->
 
 open_newer(Identity, Look) ->
     case witness_log_rotation:newer(Identity, Look) of
-        {ok, Entries} -> opened(no, witness_log_rotation:open(Entries));
-        unknown -> opened(replaced, witness_log_rotation:open(witness_log_rotation:log(Look)))
+        {ok, Entries} -> put_gap(no, witness_log_rotation:open(Entries));
+        unknown -> put_gap(replaced, witness_log_rotation:open(witness_log_rotation:log(Look)))
     end.
 
 close_later(F = #follow{later = Later}) ->
@@ -242,14 +242,14 @@ close_later(F = #follow{later = Later}) ->
     F#follow{later = []}.
 
 %% The gap is before the first file.
-opened(_, {ok, []}) -> {ok, []};
-opened(Gap, {ok, [{Identity, Input} | Opened]}) -> {ok, [{Identity, Input, Gap} | [{I, In, no} || {I, In} <- Opened]]};
-opened(_, Other) -> Other.
+put_gap(_, {ok, []}) -> {ok, []};
+put_gap(Gap, {ok, [{Identity, Input} | Opened]}) -> {ok, [{Identity, Input, Gap} | [{I, In, no} || {I, In} <- Opened]]};
+put_gap(_, Other) -> Other.
 
 %% --- truncation ------------------------------------------------------------------
 
 %% The file was copied before it was truncated, so the copy is complete by now.
-truncated(F = #follow{file = File, mark = Mark, input = Input}) ->
+handle_truncation(F = #follow{file = File, mark = Mark, input = Input}) ->
     case witness_log_rotation:look(File) of
         {ok, Look} ->
             case witness_log_rotation:find(Mark, witness_log_rotation:siblings(Look)) of
@@ -258,17 +258,17 @@ truncated(F = #follow{file = File, mark = Mark, input = Input}) ->
                     F1 = (close_later(F))#follow{input = Found, identity = Identity, copy = true},
                     {moved, place(F1), F1};
                 changed -> {wait, F};
-                error -> lost(truncated, start({ok, Look}, F))
+                error -> report_lost(truncated, start({ok, Look}, F))
             end;
         busy -> {wait, F}
     end.
 
-lost(Reason, F = #follow{}) -> {lost, Reason, place(F), F};
-lost(_, Error) -> Error.
+report_lost(Reason, F = #follow{}) -> {lost, Reason, place(F), F};
+report_lost(_, Error) -> Error.
 
 %% --- positions -------------------------------------------------------------------
 
-resume(Position, F) -> resume(Position, F, ?LOOKS).
+resume(Position, F) -> resume(Position, F, ?MAX_LOOKS).
 
 resume(_, F, 0) -> {error, ebusy, F};
 resume(Position = #{device := Device, inode := Inode}, F = #follow{file = File}, N) ->
@@ -278,32 +278,32 @@ resume(Position = #{device := Device, inode := Inode}, F = #follow{file = File},
             {Own, Others} = lists:partition(fun({_, I}) -> I =:= {Device, Inode} end, Entries),
             case witness_log_rotation:find(Position, Own ++ Others) of
                 {ok, Mark, Input, Identity} ->
-                    resumed(Position, Look, F#follow{mark = Mark, input = Input, identity = Identity});
+                    set_copy(Position, Look, F#follow{mark = Mark, input = Input, identity = Identity});
                 changed -> resume(Position, F, N - 1);
-                error -> not_found(Position, Look, F, N)
+                error -> retry_resume(Position, Look, F, N)
             end;
         busy -> resume(Position, F, N - 1)
     end.
 
 %% The file may have been copied since the look, and truncated before it was opened.
-not_found(Position, Look, F = #follow{file = File}, N) ->
+retry_resume(Position, Look, F = #follow{file = File}, N) ->
     case witness_log_rotation:look(File) of
         {ok, Again} ->
             case witness_log_rotation:same(Look, Again) of
-                true -> lost_position(start({ok, Look}, F), Position);
+                true -> note_lost_position(start({ok, Look}, F), Position);
                 false -> resume(Position, F, N - 1)
             end;
         busy -> resume(Position, F, N - 1)
     end.
 
-resumed(#{device := Device, inode := Inode, copy := Copy}, Look, F = #follow{identity = Identity}) ->
+set_copy(#{device := Device, inode := Inode, copy := Copy}, Look, F = #follow{identity = Identity}) ->
     Log = lists:keymember(Identity, 2, witness_log_rotation:log(Look)),
     F#follow{copy = not Log andalso (Copy orelse Identity =/= {Device, Inode})}.
 
-lost_position(F = #follow{identity = {Device, Inode}}, #{device := Device, inode := Inode}) ->
+note_lost_position(F = #follow{identity = {Device, Inode}}, #{device := Device, inode := Inode}) ->
     F#follow{tell = truncated};
-lost_position(F = #follow{}, _) -> F#follow{tell = replaced};
-lost_position(Error, _) -> Error.
+note_lost_position(F = #follow{}, _) -> F#follow{tell = replaced};
+note_lost_position(Error, _) -> Error.
 
 %% --- the rest --------------------------------------------------------------------
 

@@ -26,10 +26,10 @@ its text, so its end is found by these. An end is accepted only if `zlib:inflate
 -doc "What is wrong with the data.".
 -type reason() :: damaged | truncated.
 
--define(WINDOW, 16 + 15). % gzip only, with the largest window
--define(TRAILER, 8).
--define(HEAD, 12).        % a head without extra fields has 10 bytes, and the shortest text 2
--define(EXTRA, 4).        % the flag for extra fields
+-define(WINDOW_BITS, 16 + 15). % gzip only, with the largest window
+-define(TRAILER_BYTES, 8).
+-define(HEAD_BYTES, 12).        % a head without extra fields has 10 bytes, and the shortest text 2
+-define(EXTRA_FLAG, 4).        % the flag for extra fields
 
 -doc "A decompressor. The process that opened it uses it.".
 -spec open() -> gzip().
@@ -38,51 +38,51 @@ open() ->
     {Z, member(Z)}.
 
 member(Z) ->
-    ok = zlib:inflateInit(Z, ?WINDOW, cut),
+    ok = zlib:inflateInit(Z, ?WINDOW_BITS, cut),
     #member{}.
 
 -doc "The next piece of text. `more`: there is more text, call again without bytes; `done`: input is needed.".
 -spec feed(binary(), gzip()) -> {more | done, Text :: iodata(), gzip()} | {error, damaged}.
 feed(~"", {Z, {behind, ~""}}) -> {done, [], {Z, {behind, ~""}}};
-feed(Bytes, {Z, {behind, ~""}}) -> behind(Bytes, Z);
-feed(~"", {Z, {behind, Rest}}) -> behind(Rest, Z);
-feed(Bytes, {Z, padding}) -> padded(Bytes, Z);
-feed(Bytes, {Z, #member{piece = ~""} = M}) -> inflated(Bytes, Z, M#member{head = head(Bytes, M), piece = Bytes});
+feed(Bytes, {Z, {behind, ~""}}) -> begin_member(Bytes, Z);
+feed(~"", {Z, {behind, Rest}}) -> begin_member(Rest, Z);
+feed(Bytes, {Z, padding}) -> check_padding(Bytes, Z);
+feed(Bytes, {Z, #member{piece = ~""} = M}) -> inflate(Bytes, Z, M#member{head = head(Bytes, M), piece = Bytes});
 %% There was more text.
-feed(~"", {Z, #member{} = M}) -> inflated(~"", Z, M).
+feed(~"", {Z, #member{} = M}) -> inflate(~"", Z, M).
 
-joined(~"", Bytes) -> Bytes;
-joined(Before, Bytes) -> <<Before/binary, Bytes/binary>>.
+join(~"", Bytes) -> Bytes;
+join(Before, Bytes) -> <<Before/binary, Bytes/binary>>.
 
 head(Bytes, #member{head = Head}) ->
-    <<Head/binary, (binary:part(Bytes, 0, min(byte_size(Bytes), ?HEAD - byte_size(Head))))/binary>>.
+    <<Head/binary, (binary:part(Bytes, 0, min(byte_size(Bytes), ?HEAD_BYTES - byte_size(Head))))/binary>>.
 
-behind(<<0, _/binary>> = Bytes, Z) -> padded(Bytes, Z);
-behind(Bytes, Z) -> feed(Bytes, {Z, member(Z)}).
+begin_member(<<0, _/binary>> = Bytes, Z) -> check_padding(Bytes, Z);
+begin_member(Bytes, Z) -> feed(Bytes, {Z, member(Z)}).
 
-padded(Bytes, Z) ->
+check_padding(Bytes, Z) ->
     case Bytes =:= binary:copy(<<0>>, byte_size(Bytes)) of
         true -> {done, [], {Z, padding}};
         false -> {error, damaged}
     end.
 
-inflated(Bytes, Z, M) ->
+inflate(Bytes, Z, M) ->
     try zlib:safeInflate(Z, Bytes) of
-        {continue, Text} -> {more, Text, {Z, counted(Text, M)}};
-        {finished, Text} -> ended(Text, Z, counted(Text, M));
+        {continue, Text} -> {more, Text, {Z, count(Text, M)}};
+        {finished, Text} -> end_member(Text, Z, count(Text, M));
         {need_dictionary, _, _} -> {error, damaged}
     catch
         error:data_error -> {error, damaged}
     end.
 
-counted(Text, #member{crc = Crc, size = Size} = M) ->
+count(Text, #member{crc = Crc, size = Size} = M) ->
     M#member{crc = erlang:crc32(Crc, Text), size = (Size + iolist_size(Text)) band 16#ffffffff}.
 
 %% zlib has taken all of the piece, or all of it up to the end of the member; it has dropped the rest.
-ended(Text, Z, #member{before = Before, piece = Piece, read = Read} = M) ->
-    All = joined(Before, Piece),
+end_member(Text, Z, #member{before = Before, piece = Piece, read = Read} = M) ->
+    All = join(Before, Piece),
     case trailer(All, M#member{read = Read - byte_size(Before)}) of
-        none -> {done, Text, {Z, M#member{before = kept(All), piece = ~"", read = Read + byte_size(Piece)}}};
+        none -> {done, Text, {Z, M#member{before = keep_end(All), piece = ~"", read = Read + byte_size(Piece)}}};
         {At, Size} ->
             try
                 ok = zlib:inflateEnd(Z),
@@ -93,26 +93,27 @@ ended(Text, Z, #member{before = Before, piece = Piece, read = Read} = M) ->
             end
     end.
 
-kept(All) -> binary:copy(binary:part(All, byte_size(All), -min(?TRAILER, byte_size(All)))).
+keep_end(All) -> binary:copy(binary:part(All, byte_size(All), -min(?TRAILER_BYTES, byte_size(All)))).
 
 %% The position of the trailer in these bytes; `read' bytes of the member precede them. The trailer of an empty text is zeros, and
 %% one more zero may belong to the compressed text. So eight zeros at the end of the bytes may not be the whole trailer.
 trailer(Bytes, #member{crc = Crc, size = Size, read = Read} = M) ->
-    From = max(0, least(M) - Read),
+    From = max(0, min_member_size(M) - Read),
     case From =< byte_size(Bytes) andalso binary:match(Bytes, <<Crc:32/little, Size:32/little>>, [{scope, {From, byte_size(Bytes) - From}}]) of
         {At, _} when Crc =:= 0, Size =:= 0 ->
             case Bytes of
-                <<_:At/binary, 0:72, _/binary>> -> {At, ?TRAILER + 1};
+                <<_:At/binary, 0:72, _/binary>> -> {At, ?TRAILER_BYTES + 1};
                 <<_:At/binary, 0:64>> -> none;
-                _ -> {At, ?TRAILER}
+                _ -> {At, ?TRAILER_BYTES}
             end;
-        {At, _} -> {At, ?TRAILER};
+        {At, _} -> {At, ?TRAILER_BYTES};
         _ -> none
     end.
 
 %% A head may contain eight zeros.
-least(#member{head = <<_:3/binary, Flags, _:6/binary, Size:16/little>>}) when Flags band ?EXTRA =/= 0 -> ?HEAD + 2 + Size;
-least(_) -> ?HEAD.
+min_member_size(#member{head = <<_:3/binary, Flags, _:6/binary, Size:16/little>>}) when Flags band ?EXTRA_FLAG =/= 0 ->
+    ?HEAD_BYTES + 2 + Size;
+min_member_size(_) -> ?HEAD_BYTES.
 
 -doc "Whether the data were complete, at the end of the input.".
 -spec finish(gzip()) -> ok | {error, truncated}.

@@ -58,22 +58,22 @@ read(standard_input, _) ->
     %% the file descriptor open.
     catch_closed(Port),
     demonitor(Monitor, [flush]),
-    taken(First, Port).
+    take_data(First, Port).
 
 catch_closed(Port) ->
     try port_close(Port) catch error:badarg -> true end.
 
-taken({ok, Pieces}, Port) ->
+take_data({ok, Pieces}, Port) ->
     receive
-        {Port, {data, Bytes}} -> taken({ok, [Bytes | Pieces]}, Port);
-        {Port, eof} -> {ok, joined(Pieces), ended}
-    after 0 -> {ok, joined(Pieces), standard_input}
+        {Port, {data, Bytes}} -> take_data({ok, [Bytes | Pieces]}, Port);
+        {Port, eof} -> {ok, join(Pieces), ended}
+    after 0 -> {ok, join(Pieces), standard_input}
     end;
-taken(eof, _) -> eof;
-taken({error, Reason}, _) when is_atom(Reason) -> {error, Reason}.
+take_data(eof, _) -> eof;
+take_data({error, Reason}, _) when is_atom(Reason) -> {error, Reason}.
 
-joined([Bytes]) -> Bytes;
-joined(Pieces) -> iolist_to_binary(lists:reverse(Pieces)).
+join([Bytes]) -> Bytes;
+join(Pieces) -> iolist_to_binary(lists:reverse(Pieces)).
 
 -doc "Reads bytes of a file from an offset on, fewer at its end.".
 -spec pread(input(), non_neg_integer(), non_neg_integer()) -> {ok, binary()} | {error, file:posix()}.
@@ -99,7 +99,7 @@ find(Mark, Input) ->
     maybe
         {ok, Head} ?= pread(Input, 0, Size),
         {ok, Tail} ?= pread(Input, witness_log_mark:offset(Mark) - Size, Size),
-        witness_log_mark:found(Head, Tail, Mark)
+        witness_log_mark:match(Head, Tail, Mark)
     else
         {error, _} -> error
     end.

@@ -3,7 +3,7 @@
 Makes events from the terms of a log, which can be anything.
 """.
 
--export([checked/2, peer/1]).
+-export([check/2, peer/1]).
 
 -export_type([place/0, wrong/0]).
 
@@ -20,17 +20,17 @@ Makes events from the terms of a log, which can be anything.
 The item, if each of its elements is valid for its role. The places are those of the elements after the kind, in their
 order; messages and reasons can be any term, and so have no place.
 """.
--spec checked(tuple(), [place()]) -> witness_event:item() | wrong().
-checked({recv, Process, From, _, _} = Item, _) when is_pid(Process), is_pid(From) orelse From =:= undefined -> Item;
-checked({send, Process, To, _, _} = Item, _) when is_pid(Process), is_pid(To) -> Item;
-checked(Item, Places) -> checked(roles(element(1, Item)), 2, Places, Item).
+-spec check(tuple(), [place()]) -> witness_event:item() | wrong().
+check({recv, Process, From, _, _} = Item, _) when is_pid(Process), is_pid(From) orelse From =:= undefined -> Item;
+check({send, Process, To, _, _} = Item, _) when is_pid(Process), is_pid(To) -> Item;
+check(Item, Places) -> check(roles(element(1, Item)), 2, Places, Item).
 
-checked([Role | Roles], Index, [Place | Places], Item) ->
-    case is(Role, element(Index, Item)) of
-        true -> checked(Roles, Index + 1, Places, Item);
+check([Role | Roles], Index, [Place | Places], Item) ->
+    case is_valid(Role, element(Index, Item)) of
+        true -> check(Roles, Index + 1, Places, Item);
         false -> {expected, what(Role), Place}
     end;
-checked([], _, _, Item) ->
+check([], _, _, Item) ->
     Item.
 
 -spec roles(atom()) -> [role()].
@@ -42,20 +42,20 @@ roles(recv) -> [process, origin];
 roles(gap) -> [process, reason, missing];
 roles(attached) -> [process, function].
 
--spec is(role(), term()) -> boolean().
-is(process, Pid) when is_pid(Pid) -> true;
-is(process, {external, Name}) -> is_binary(Name);
-is(process, _) -> false;
-is(parent, Parent) -> Parent =:= undefined orelse is(process, Parent);
-is(destination, {Name, Node}) when is_atom(Name), is_atom(Node) -> true;
-is(destination, To) -> is_atom(To) orelse is_port(To) orelse is_reference(To) orelse is(process, To);
-is(origin, From) -> From =:= undefined orelse is_port(From) orelse is(process, From);
+-spec is_valid(role(), term()) -> boolean().
+is_valid(process, Pid) when is_pid(Pid) -> true;
+is_valid(process, {external, Name}) -> is_binary(Name);
+is_valid(process, _) -> false;
+is_valid(parent, Parent) -> Parent =:= undefined orelse is_valid(process, Parent);
+is_valid(destination, {Name, Node}) when is_atom(Name), is_atom(Node) -> true;
+is_valid(destination, To) -> is_atom(To) orelse is_port(To) orelse is_reference(To) orelse is_valid(process, To);
+is_valid(origin, From) -> From =:= undefined orelse is_port(From) orelse is_valid(process, From);
 %% `length' of an improper list fails, and with it the guard.
-is(signature, {Module, Function, Args}) when is_atom(Module), is_atom(Function), length(Args) >= 0 -> true;
-is(function, {Module, Function, Arity}) when is_atom(Module), is_atom(Function) -> is_integer(Arity) andalso Arity >= 0;
-is(reason, Reason) -> is_atom(Reason);
-is(missing, Missing) -> Missing =:= unknown orelse is_integer(Missing) andalso Missing >= 0;
-is(_, _) -> false.
+is_valid(signature, {Module, Function, Args}) when is_atom(Module), is_atom(Function), length(Args) >= 0 -> true;
+is_valid(function, {Module, Function, Arity}) when is_atom(Module), is_atom(Function) -> is_integer(Arity) andalso Arity >= 0;
+is_valid(reason, Reason) -> is_atom(Reason);
+is_valid(missing, Missing) -> Missing =:= unknown orelse is_integer(Missing) andalso Missing >= 0;
+is_valid(_, _) -> false.
 
 what(process) -> ~"a process: <0.102.0>, or a name such as \"worker 1\"";
 what(parent) -> ~"the process that is the parent, or _";

@@ -54,32 +54,32 @@ event(Fields, Begin, Atoms) ->
     case Kind of
         ~"send" ->
             {To, AtTo} = peer(to, Fields, Begin, Atoms),
-            checked({send, Process, To, content(message, Fields, Begin, Atoms), Time}, [At, AtTo]);
+            check({send, Process, To, content(message, Fields, Begin, Atoms), Time}, [At, AtTo]);
         ~"recv" ->
             {From, AtFrom} = optional(from, Fields, Begin, Atoms),
-            checked({recv, Process, From, content(message, Fields, Begin, Atoms), Time}, [At, AtFrom]);
+            check({recv, Process, From, content(message, Fields, Begin, Atoms), Time}, [At, AtFrom]);
         ~"fork" ->
             {Child, AtChild} = peer(child, Fields, Begin, Atoms),
             {Signature, AtSignature} = signature(Fields, Begin, Atoms),
-            checked({fork, Process, Child, Signature, Time}, [At, AtChild, AtSignature]);
+            check({fork, Process, Child, Signature, Time}, [At, AtChild, AtSignature]);
         ~"init" ->
             {Parent, AtParent} = optional(parent, Fields, Begin, Atoms),
             {Signature, AtSignature} = signature(Fields, Begin, Atoms),
-            checked({init, Process, Parent, Signature, Time}, [At, AtParent, AtSignature]);
+            check({init, Process, Parent, Signature, Time}, [At, AtParent, AtSignature]);
         ~"exit" ->
-            checked({exit, Process, content(reason, Fields, Begin, Atoms), Time}, [At]);
+            check({exit, Process, content(reason, Fields, Begin, Atoms), Time}, [At]);
         ~"gap" ->
             {Reason, AtReason} = name(reason, Fields, Begin, Atoms),
             {Missing, AtMissing} = missing(find(missing, Fields), AtReason),
-            checked({gap, Process, Reason, Missing, Time}, [At, AtReason, AtMissing]);
+            check({gap, Process, Reason, Missing, Time}, [At, AtReason, AtMissing]);
         ~"attached" ->
             {Function, AtFunction} = function(Fields, Begin, Atoms),
-            checked({attached, Process, Function, Time}, [At, AtFunction]);
+            check({attached, Process, Function, Time}, [At, AtFunction]);
         _ ->
             {expected, ~"an event: fork, init, exit, send, recv, gap or attached", AtKind}
     end.
 
-checked(Item, Places) -> witness_log_item:checked(Item, Places).
+check(Item, Places) -> witness_log_item:check(Item, Places).
 
 -spec malformed(non_neg_integer(), unicode:chardata()) -> no_return().
 malformed(At, What) -> throw({malformed, At, What}).
@@ -129,14 +129,14 @@ content(Name, Fields, Begin, Atoms) ->
             {Value, _} = required(Name, Fields, Begin),
             Value;
         {Text, At} when is_binary(Text) ->
-            ok = alone(Name, Fields, ~"term", At),
+            ok = check_alone(Name, Fields, ~"term", At),
             term(Text, At, Atoms);
         {_, At} ->
             malformed(At, ~"expected a term in Erlang's notation, a string")
     end.
 
 %% Two fields with the same meaning exclude each other.
-alone(Name, Fields, Other, At) ->
+check_alone(Name, Fields, Other, At) ->
     case find(Name, Fields) of
         none -> ok;
         _ -> malformed(At, [~"expected only one of \"", atom_to_binary(Name), ~"\" and \"", Other, ~"\""])
@@ -165,11 +165,11 @@ missing({null, At}, _) -> {unknown, At};
 missing(Missing, _) -> Missing.
 
 %% The function and the arguments that a process was spawned with: `signature' in Erlang's notation, or its parts.
-signature(Fields, Begin, Atoms) -> called(args, [], Fields, Begin, Atoms).
+signature(Fields, Begin, Atoms) -> call(args, [], Fields, Begin, Atoms).
 
-function(Fields, Begin, Atoms) -> called(arity, 0, Fields, Begin, Atoms).
+function(Fields, Begin, Atoms) -> call(arity, 0, Fields, Begin, Atoms).
 
-called(Last, Default, Fields, Begin, Atoms) ->
+call(Last, Default, Fields, Begin, Atoms) ->
     case find(signature, Fields) of
         none ->
             {Module, At} = name(module, Fields, Begin, Atoms),
@@ -180,7 +180,7 @@ called(Last, Default, Fields, Begin, Atoms) ->
             end,
             {{Module, Function, Value}, AtLast};
         {Text, At} when is_binary(Text) ->
-            ok = alone(module, Fields, ~"signature", At),
+            ok = check_alone(module, Fields, ~"signature", At),
             {term(Text, At, Atoms), At};
         {_, At} ->
             malformed(At, ~"expected a signature in Erlang's notation, a string")

@@ -31,7 +31,7 @@ call({Module, Function, Args}) -> [${, term(Module), $,, term(Function), ~",[", 
 
 peer({external, Name} = P) when is_binary(Name) ->
     case unicode:characters_to_list(Name) of
-        Chars when is_list(Chars), Chars =/= [] -> witness_log_write:quoted(Chars);
+        Chars when is_list(Chars), Chars =/= [] -> witness_log_write:quote(Chars);
         _ -> term(P)
     end;
 peer(P) ->
@@ -54,7 +54,7 @@ json({exit, P, Reason, Time}) -> [~"exit", process(P), content(~"reason", Reason
 json({gap, P, Reason, Missing, Time}) ->
     [~"gap", process(P), field(~"reason", string(atom_to_binary(Reason))), missing(Missing) | time(Time)];
 json({attached, P, {Module, Function, Arity}, Time}) ->
-    [~"attached", process(P), called(Module, Function), field(~"arity", integer_to_binary(Arity)) | time(Time)].
+    [~"attached", process(P), call_fields(Module, Function), field(~"arity", integer_to_binary(Arity)) | time(Time)].
 
 %% The caller has written the kind, with its opening quote.
 process(P) -> [~"\",\"process\":", name(P)].
@@ -67,13 +67,13 @@ time(Time) -> field(~"time", integer_to_binary(Time)).
 missing(unknown) -> [];
 missing(Missing) -> field(~"missing", integer_to_binary(Missing)).
 
-called(Module, Function) ->
+call_fields(Module, Function) ->
     [field(~"module", string(atom_to_binary(Module))), field(~"function", string(atom_to_binary(Function)))].
 
 signature({Module, Function, Args} = Signature) ->
     case value(Args) of
         none -> field(~"signature", text_of(call(Signature)));
-        Value -> [called(Module, Function), field(~"args", Value)]
+        Value -> [call_fields(Module, Function), field(~"args", Value)]
     end.
 
 %% A term without an equivalent in JSON is written in Erlang's notation.
@@ -107,7 +107,7 @@ string(Text) -> json:encode_binary(Text).
 %% would take longer.
 value(Term) ->
     case is_json(Term) of
-        true -> encoded(Term);
+        true -> encode(Term);
         false -> none
     end.
 
@@ -129,14 +129,14 @@ is_text(<<C, Rest/binary>>) when C < 16#80 -> is_text(Rest);
 is_text(<<_/utf8, Rest/binary>>) -> is_text(Rest);
 is_text(Rest) -> Rest =:= <<>>.
 
-encoded(Binary) when is_binary(Binary) -> string(Binary);
-encoded(Integer) when is_integer(Integer) -> integer_to_binary(Integer);
-encoded(Float) when is_float(Float) -> float_to_binary(Float, [short]);
-encoded([]) -> ~"[]";
-encoded([First | Rest]) -> [$[, encoded(First), [[$,, encoded(Next)] || Next <- Rest], $]];
-encoded(Map) when is_map(Map) -> [${, members(maps:next(maps:iterator(Map)), []), $}];
-encoded(Atom) -> atom_to_binary(Atom).
+encode(Binary) when is_binary(Binary) -> string(Binary);
+encode(Integer) when is_integer(Integer) -> integer_to_binary(Integer);
+encode(Float) when is_float(Float) -> float_to_binary(Float, [short]);
+encode([]) -> ~"[]";
+encode([First | Rest]) -> [$[, encode(First), [[$,, encode(Next)] || Next <- Rest], $]];
+encode(Map) when is_map(Map) -> [${, members(maps:next(maps:iterator(Map)), []), $}];
+encode(Atom) -> atom_to_binary(Atom).
 
 members(none, _) -> [];
 members({Key, Value, Iterator}, Before) ->
-    [Before, string(Key), $:, encoded(Value) | members(maps:next(Iterator), $,)].
+    [Before, string(Key), $:, encode(Value) | members(maps:next(Iterator), $,)].

@@ -21,15 +21,16 @@ A term never goes beyond the end of its line, and takes at most a bounded multip
 
 -type at() :: witness_log_digits:at().
 
--doc "The term at an offset of a block, and the offset after it.".
--spec read(Block :: binary(), at(), witness_log_atoms:atoms()) -> {ok, term(), at()} | witness_log_term:malformed().
+-doc "The term at an offset of a block, and the offset after it; or what was expected instead, and where.".
+-spec read(Block :: binary(), at(), witness_log_atoms:atoms()) ->
+    {ok, term(), at()} | {expected, at(), unicode:chardata()} | witness_log_term:malformed().
 read(Block, At, Atoms) ->
     <<_:At/binary, Rest/binary>> = Block,
     try
         {Value, _, Next} = literal(Rest, At, Atoms),
         {ok, Value, Next}
     catch
-        throw:{expected, Where, What} -> witness_log_term:expected(What, Block, Where);
+        throw:{expected, _, _} = Expected -> Expected;
         throw:{malformed, _, _} = Malformed -> Malformed
     end.
 
@@ -94,10 +95,10 @@ atom(_, At, _) ->
 name(<<C/utf8, Rest/binary>>, At) when ?IS_NAME(C) -> name(Rest, At + width(C));
 name(Rest, At) -> {Rest, At}.
 
-intern(Name, At, Atoms) -> accepted(witness_log_atoms:intern(Name, Atoms), At).
+intern(Name, At, Atoms) -> accept(witness_log_atoms:intern(Name, Atoms), At).
 
-accepted({refused, What}, At) -> malformed(At, What);
-accepted(Value, _) -> Value.
+accept({refused, What}, At) -> malformed(At, What);
+accept(Value, _) -> Value.
 
 %% Characters between quotes
 
@@ -121,7 +122,7 @@ character(<<C/utf8, Rest/binary>>, At) when C =/= $\n, C =/= $\r -> {C, Rest, At
 character(_, At) -> expected(At, ~"a character").
 
 escape(<<"x{", Rest/binary>>, At) ->
-    {Char, Behind, Next} = witness_log_digits:based(Rest, At + 2, 16),
+    {Char, Behind, Next} = witness_log_digits:number_in_base(Rest, At + 2, 16),
     case Behind of
         <<"}", Last/binary>> when Next > At + 2 -> {scalar(Char, At - 1), Last, Next + 1};
         _ -> expected(Next, ~"digits of base 16 and `}`")
@@ -137,19 +138,19 @@ escape(<<A, B, C, Rest/binary>>, At) when A >= $0, A =< $3, ?IS_OCTAL(B), ?IS_OC
     {(A - $0) * 64 + (B - $0) * 8 + C - $0, Rest, At + 3};
 escape(<<A, B, Rest/binary>>, At) when ?IS_OCTAL(A), ?IS_OCTAL(B) -> {(A - $0) * 8 + B - $0, Rest, At + 2};
 escape(<<A, Rest/binary>>, At) when ?IS_OCTAL(A) -> {A - $0, Rest, At + 1};
-escape(<<C/utf8, Rest/binary>>, At) when C =/= $\n, C =/= $\r -> {named(C), Rest, At + width(C)};
+escape(<<C/utf8, Rest/binary>>, At) when C =/= $\n, C =/= $\r -> {escaped_character(C), Rest, At + width(C)};
 escape(_, At) -> expected(At, ~"an escape such as \\n").
 
-named($b) -> $\b;
-named($d) -> $\d;
-named($e) -> $\e;
-named($f) -> $\f;
-named($n) -> $\n;
-named($r) -> $\r;
-named($s) -> $\s;
-named($t) -> $\t;
-named($v) -> $\v;
-named(C) -> C.
+escaped_character($b) -> $\b;
+escaped_character($d) -> $\d;
+escaped_character($e) -> $\e;
+escaped_character($f) -> $\f;
+escaped_character($n) -> $\n;
+escaped_character($r) -> $\r;
+escaped_character($s) -> $\s;
+escaped_character($t) -> $\t;
+escaped_character($v) -> $\v;
+escaped_character(C) -> C.
 
 scalar(C, _) when C < 16#D800; C > 16#DFFF, C =< 16#10FFFF -> C;
 scalar(_, At) -> malformed(At, ~"an escape that is no character").
@@ -183,18 +184,18 @@ segment(<<"\"", Rest/binary>>, At) ->
     end;
 segment(<<C, _/binary>> = Text, At) when ?IS_DIGIT(C); C =:= $-; C =:= $+; C =:= $$ ->
     case literal(Text, At, none) of
-        {Value, Behind, Next} when is_integer(Value) -> sized(Value, Behind, Next);
+        {Value, Behind, Next} when is_integer(Value) -> sized_segment(Value, Behind, Next);
         _ -> expected(At, ~"an integer")
     end;
 segment(_, At) ->
     expected(At, ~"an integer or a string").
 
-sized(Value, <<":", Rest/binary>>, At) ->
+sized_segment(Value, <<":", Rest/binary>>, At) ->
     case number(Rest, At + 1) of
         {Size, Behind, Next} when is_integer(Size), Size >= 0, Size =< ?MAX_BITS -> {<<Value:Size>>, Behind, Next};
         _ -> malformed(At + 1, [~"expected a number of bits, at most ", integer_to_binary(?MAX_BITS)])
     end;
-sized(Value, Behind, At) ->
+sized_segment(Value, Behind, At) ->
     {<<Value>>, Behind, At}.
 
 bytes(Chars, At) ->
@@ -207,7 +208,7 @@ bytes(Chars, At) ->
 %% Terms for which the VM has numbers
 
 numbers(Text, At) ->
-    case witness_log_digits:based(Text, At, 10) of
+    case witness_log_digits:number_in_base(Text, At, 10) of
         {_, _, At} ->
             expected(At, ~"a number");
         {Number, <<".", Rest/binary>>, Next} ->
@@ -219,19 +220,19 @@ numbers(Text, At) ->
             expected(Next, ~"`.` or `>`")
     end.
 
-process([0 | _] = Numbers, At, _) -> ours(fun erlang:list_to_pid/1, "<", Numbers, At, ~"a process such as <0.102.0>");
-process([Node, Id, Serial], At, Atoms) -> accepted(witness_log_atoms:pid(Node, Id, Serial, Atoms), At);
+process([0 | _] = Numbers, At, _) -> read_ours(fun erlang:list_to_pid/1, "<", Numbers, At, ~"a process such as <0.102.0>");
+process([Node, Id, Serial], At, Atoms) -> accept(witness_log_atoms:pid(Node, Id, Serial, Atoms), At);
 process(_, At, _) -> expected(At, ~"a process such as <0.102.0>").
 
-reference([0 | _] = Numbers, At, _) -> ours(fun erlang:list_to_ref/1, "#Ref<", Numbers, At, ~"a reference");
-reference([Node | Numbers], At, Atoms) -> accepted(witness_log_atoms:reference(Node, Numbers, Atoms), At).
+reference([0 | _] = Numbers, At, _) -> read_ours(fun erlang:list_to_ref/1, "#Ref<", Numbers, At, ~"a reference");
+reference([Node | Numbers], At, Atoms) -> accept(witness_log_atoms:reference(Node, Numbers, Atoms), At).
 
-port([0 | _] = Numbers, At, _) -> ours(fun erlang:list_to_port/1, "#Port<", Numbers, At, ~"a port such as #Port<0.5>");
-port([Node, Number], At, Atoms) -> accepted(witness_log_atoms:port(Node, Number, Atoms), At);
+port([0 | _] = Numbers, At, _) -> read_ours(fun erlang:list_to_port/1, "#Port<", Numbers, At, ~"a port such as #Port<0.5>");
+port([Node, Number], At, Atoms) -> accept(witness_log_atoms:port(Node, Number, Atoms), At);
 port(_, At, _) -> expected(At, ~"a port such as #Port<0.5>").
 
 %% The VM reads numbers modulo 2^64: larger ones would become other numbers.
-ours(Read, Open, Numbers, At, What) ->
+read_ours(Read, Open, Numbers, At, What) ->
     try
         true = lists:all(fun(Number) -> Number < 1 bsl 64 end, Numbers),
         Read(Open ++ lists:flatten(lists:join($., [integer_to_list(Number) || Number <- Numbers])) ++ ">")
@@ -251,9 +252,9 @@ function({Text, Begin}, At, Atoms) ->
     {Module, AfterModule, AtColon} = atom(Text, Begin, Atoms),
     {Name, AfterName, AtSlash} = atom(behind(~":", AfterModule, AtColon), AtColon + 1, Atoms),
     Behind = behind(~"/", AfterName, AtSlash),
-    case witness_log_digits:based(Behind, AtSlash + 1, 10) of
+    case witness_log_digits:number_in_base(Behind, AtSlash + 1, 10) of
         {Arity, Rest, Next} when Arity =< 255, Next > AtSlash + 1 ->
-            {accepted(witness_log_atoms:function(Module, Name, Arity, Atoms), At), Rest, Next};
+            {accept(witness_log_atoms:function(Module, Name, Arity, Atoms), At), Rest, Next};
         _ ->
             expected(AtSlash + 1, ~"an arity, at most 255")
     end.

@@ -9,7 +9,7 @@ size. (Two texts that are equal in both parts, such as logs of a single repeated
 Invariant: `byte_size(Head) =:= byte_size(Tail) =:= min(Offset, 1024)`.
 """.
 
--export([new/0, add/2, offset/1, head/1, tail/1, save/1, size/1, found/3]).
+-export([new/0, add/2, offset/1, head/1, tail/1, save/1, size/1, match/3]).
 
 -export_type([mark/0, saved/0]).
 
@@ -21,7 +21,7 @@ Invariant: `byte_size(Head) =:= byte_size(Tail) =:= min(Offset, 1024)`.
 -doc "A mark for a file: hashes replace the text. Its keys may be part of a larger map.".
 -type saved() :: #{offset := non_neg_integer(), head := binary(), tail := binary(), atom() => term()}.
 
--define(SIZE, 1024).
+-define(MARK_BYTES, 1024).
 
 -doc "The beginning of a text.".
 -spec new() -> mark().
@@ -30,15 +30,15 @@ new() -> #mark{}.
 -doc "The place after some more text.".
 -spec add(binary(), mark()) -> mark().
 add(Text, #mark{offset = Offset, head = Head, tail = Tail}) ->
-    #mark{offset = Offset + byte_size(Text), head = begun(Head, Text), tail = last(Tail, Text)}.
+    #mark{offset = Offset + byte_size(Text), head = add_to_head(Head, Text), tail = add_to_tail(Tail, Text)}.
 
-begun(Head, _) when byte_size(Head) =:= ?SIZE -> Head;
-begun(Head, Text) -> <<Head/binary, (binary:part(Text, 0, min(byte_size(Text), ?SIZE - byte_size(Head))))/binary>>.
+add_to_head(Head, _) when byte_size(Head) =:= ?MARK_BYTES -> Head;
+add_to_head(Head, Text) -> <<Head/binary, (binary:part(Text, 0, min(byte_size(Text), ?MARK_BYTES - byte_size(Head))))/binary>>.
 
 %% Copied, so that a mark does not keep the text in memory.
-last(_, Text) when byte_size(Text) >= ?SIZE -> binary:copy(binary:part(Text, byte_size(Text), -?SIZE));
-last(Tail, Text) ->
-    Kept = min(byte_size(Tail), ?SIZE - byte_size(Text)),
+add_to_tail(_, Text) when byte_size(Text) >= ?MARK_BYTES -> binary:copy(binary:part(Text, byte_size(Text), -?MARK_BYTES));
+add_to_tail(Tail, Text) ->
+    Kept = min(byte_size(Tail), ?MARK_BYTES - byte_size(Text)),
     <<(binary:part(Tail, byte_size(Tail), -Kept))/binary, Text/binary>>.
 
 -doc "How many bytes precede it.".
@@ -60,13 +60,13 @@ save(#mark{offset = Offset, head = Head, tail = Tail}) ->
     #{offset => Offset, head => erlang:md5(Head), tail => erlang:md5(Tail)}.
 
 -doc "The number of bytes in its head, and in its tail.".
--spec size(saved() | mark()) -> 0..?SIZE.
-size(#{offset := Offset}) -> min(Offset, ?SIZE);
-size(#mark{offset = Offset}) -> min(Offset, ?SIZE).
+-spec size(saved() | mark()) -> 0..?MARK_BYTES.
+size(#{offset := Offset}) -> min(Offset, ?MARK_BYTES);
+size(#mark{offset = Offset}) -> min(Offset, ?MARK_BYTES).
 
 -doc "The mark with this head and tail, if they match.".
--spec found(Head :: binary(), Tail :: binary(), saved() | mark()) -> {ok, mark()} | error.
-found(Head, Tail, Mark) ->
+-spec match(Head :: binary(), Tail :: binary(), saved() | mark()) -> {ok, mark()} | error.
+match(Head, Tail, Mark) ->
     Found = #mark{offset = offset(Mark), head = Head, tail = Tail},
     case Mark of
         #mark{} when Found =:= Mark -> {ok, Found};

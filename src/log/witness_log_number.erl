@@ -19,21 +19,21 @@ read(Block, At) ->
     Point = digits(Block, Begin),
     case Block of
         _ when Point =:= Begin -> witness_log_term:expected(~"a digit", Block, Begin);
-        _ when Point - Begin > ?MAX_DIGITS -> long(At);
+        _ when Point - Begin > ?MAX_DIGITS -> too_many(At);
         <<_:Begin/binary, "0", _/binary>> when Point > Begin + 1 ->
             witness_log_term:expected(~"a number without leading zeros", Block, Begin);
         <<_:Point/binary, ".", C, _/binary>> when ?IS_DIGIT(C) ->
             End = digits(Block, Point + 1),
-            exponent(Block, At, End, part(Block, At, End));
+            exponent(Block, At, End, binary_part_of(Block, At, End));
         <<_:Point/binary, ".", _/binary>> -> witness_log_term:expected(~"a digit", Block, Point + 1);
         <<_:Point/binary, E, _/binary>> when E =:= $e; E =:= $E ->
-            exponent(Block, At, Point, [part(Block, At, Point), ~".0"]);
-        _ -> {ok, binary_to_integer(part(Block, At, Point)), Point}
+            exponent(Block, At, Point, [binary_part_of(Block, At, Point), ~".0"]);
+        _ -> {ok, binary_to_integer(binary_part_of(Block, At, Point)), Point}
     end.
 
-long(At) -> {malformed, At, [~"a number of more than ", integer_to_binary(?MAX_DIGITS), ~" digits"]}.
+too_many(At) -> {malformed, At, [~"a number of more than ", integer_to_binary(?MAX_DIGITS), ~" digits"]}.
 
-part(Block, From, To) -> binary_part(Block, From, To - From).
+binary_part_of(Block, From, To) -> binary_part(Block, From, To - From).
 
 digits(Block, At) ->
     <<_:At/binary, Rest/binary>> = Block,
@@ -47,17 +47,17 @@ exponent(Block, Begin, At, Written) ->
         <<_:At/binary, E, Sign, C, _/binary>>
           when E =:= $e orelse E =:= $E, Sign =:= $- orelse Sign =:= $+, ?IS_DIGIT(C) ->
             End = digits(Block, At + 2),
-            float([Written, $e, part(Block, At + 1, End)], Begin, End);
+            float([Written, $e, binary_part_of(Block, At + 1, End)], Begin, End);
         <<_:At/binary, E, C, _/binary>> when E =:= $e orelse E =:= $E, ?IS_DIGIT(C) ->
             End = digits(Block, At + 1),
-            float([Written, $e, part(Block, At + 1, End)], Begin, End);
+            float([Written, $e, binary_part_of(Block, At + 1, End)], Begin, End);
         <<_:At/binary, E, _/binary>> when E =:= $e; E =:= $E ->
             witness_log_term:expected(~"an exponent", Block, At + 1);
         _ ->
             float(Written, Begin, At)
     end.
 
-float(_, Begin, End) when End - Begin > ?MAX_DIGITS -> long(Begin);
+float(_, Begin, End) when End - Begin > ?MAX_DIGITS -> too_many(Begin);
 float(Written, Begin, End) ->
     try
         {ok, binary_to_float(iolist_to_binary(Written)), End}

@@ -16,7 +16,7 @@ The process that opened a log reads it.
 
 -export([open/2, read/1, progress/1, close/1, format_error/1]).
 
--export_type([reader/0, input/0, options/0, position/0, reason/0]).
+-export_type([reader/0, input/0, options/0, position/0, reason/0, error/0]).
 
 -doc "What to read.".
 -type input() :: witness_log_source:input().
@@ -34,8 +34,10 @@ hashes of the first and the last of those bytes (`witness_log_mark`).
 -type position() :: #{file := binary(), device := integer(), inode := integer(), copy := boolean(),
                       lines := non_neg_integer(), offset := non_neg_integer(), head := binary(), tail := binary()}.
 
--doc "What is wrong, and with which log. `format_error/1` makes it text.".
+-doc "What is wrong, and with which log.".
 -type reason() :: {Name :: binary(), witness_log_source:reason() | witness_log_follow:reason()}.
+
+-type error() :: {?MODULE, reason()}.
 
 -record(reader, {name :: binary(),
                  module :: witness_log_source | witness_log_follow,
@@ -53,15 +55,15 @@ hashes of the first and the last of those bytes (`witness_log_mark`).
 -doc "An open log.".
 -opaque reader() :: #reader{}.
 
--define(BLOCK, 262_144).
--define(MAX_LINE, 16_777_216).
+-define(BLOCK_BYTES, 262_144).
+-define(MAX_LINE_BYTES, 16_777_216).
 
 -doc "Opens a log.".
--spec open(input(), options()) -> {ok, reader()} | {error, reason()}.
+-spec open(input(), options()) -> {ok, reader()} | {error, error()}.
 open(Input, Options) ->
-    MaxLine = maps:get(max_line, Options, ?MAX_LINE),
+    MaxLine = maps:get(max_line, Options, ?MAX_LINE_BYTES),
     %% A line that begins and ends in one piece is never too long.
-    Block = min(maps:get(block, Options, ?BLOCK), MaxLine),
+    Block = min(maps:get(block, Options, ?BLOCK_BYTES), MaxLine),
     Module = case Options of
                  #{follow := true} -> witness_log_follow;
                  #{} -> witness_log_source
@@ -70,7 +72,7 @@ open(Input, Options) ->
         {ok, Text} ->
             {ok, #reader{name = name(Input), module = Module, text = Text, max_line = MaxLine,
                          place = Module:place(Text), mark = Module:mark(Text), lines = lines_before(Options)}};
-        {error, Reason} -> {error, {name(Input), Reason}}
+        {error, Reason} -> {error, {?MODULE, {name(Input), Reason}}}
     end.
 
 name(standard_input) -> ~"standard input";
@@ -89,18 +91,18 @@ After an error nothing more can be read; all complete lines before it were retur
 """.
 -spec read(reader()) ->
     {block, binary(), position(), reader()} | {long, pos_integer(), position(), reader()}
-  | {lost, witness_log_follow:lost(), reader()} | {wait, reader()} | {eof, reader()} | {error, reason(), reader()}.
+  | {lost, witness_log_follow:lost(), reader()} | {wait, reader()} | {eof, reader()} | {error, error(), reader()}.
 read(R = #reader{pending = Bytes}) when Bytes =/= ~"" -> lines(Bytes, R#reader{pending = ~""});
-read(R = #reader{ended = What}) when What =/= no -> go_on(What, R);
+read(R = #reader{ended = What}) when What =/= no -> continue(What, R);
 read(R = #reader{module = Module, text = Text, name = Name}) ->
     case Module:read(Text) of
         {text, Bytes, Text1} -> lines(Bytes, R#reader{text = Text1});
-        {eof, Text1} -> ended(eof, R#reader{text = Text1});
+        {eof, Text1} -> handle_end(eof, R#reader{text = Text1});
         {wait, Text1} -> {wait, R#reader{text = Text1}};
-        {next, Place, Text1} -> ended({next, Place}, R#reader{text = Text1});
+        {next, Place, Text1} -> handle_end({next, Place}, R#reader{text = Text1});
         {moved, Place, Text1} -> read(R#reader{text = Text1, place = Place});
-        {lost, Reason, Place, Text1} -> {lost, Reason, next_file(Place, dropped(R#reader{text = Text1}))};
-        {error, Reason, Text1} -> {error, {Name, Reason}, dropped(R#reader{text = Text1})}
+        {lost, Reason, Place, Text1} -> {lost, Reason, next_file(Place, drop_rest(R#reader{text = Text1}))};
+        {error, Reason, Text1} -> {error, {?MODULE, {Name, Reason}}, drop_rest(R#reader{text = Text1})}
     end.
 
 %% --- lines -----------------------------------------------------------------------
@@ -110,20 +112,20 @@ lines(Bytes, R = #reader{long = true, size = Size, mark = Mark}) ->
         none -> read(R#reader{size = Size + byte_size(Bytes), mark = witness_log_mark:add(Bytes, Mark)});
         At ->
             <<Line:(At + 1)/binary, Rest/binary>> = Bytes,
-            long(Size + At, R#reader{pending = Rest, mark = witness_log_mark:add(Line, Mark)})
+            long_line(Size + At, R#reader{pending = Rest, mark = witness_log_mark:add(Line, Mark)})
     end;
 lines(Bytes, R = #reader{size = Size, max_line = MaxLine}) when Size + byte_size(Bytes) > MaxLine ->
     case first_newline(Bytes) of
         At when is_integer(At), Size + At =< MaxLine -> whole_lines(Bytes, R);
-        _ -> lines(Bytes, too_long(R))
+        _ -> lines(Bytes, drop_beginning(R))
     end;
 lines(Bytes, R) -> whole_lines(Bytes, R).
 
 %% The beginning of a line that is too long is dropped.
-too_long(R = #reader{rest = Rest, mark = Mark}) ->
+drop_beginning(R = #reader{rest = Rest, mark = Mark}) ->
     R#reader{rest = [], long = true, mark = lists:foldr(fun witness_log_mark:add/2, Mark, Rest)}.
 
-long(Bytes, R = #reader{lines = Lines}) ->
+long_line(Bytes, R = #reader{lines = Lines}) ->
     R1 = R#reader{long = false, size = 0, lines = Lines + 1},
     {long, Bytes, position(R1), R1}.
 
@@ -132,21 +134,21 @@ whole_lines(Bytes, R = #reader{rest = Rest, size = Size}) ->
         none -> read(R#reader{rest = [Bytes | Rest], size = Size + byte_size(Bytes)});
         At ->
             <<Lines:(At + 1)/binary, Begun/binary>> = Bytes,
-            block(joined(Rest, Lines), R#reader{rest = [Begun || Begun =/= ~""], size = byte_size(Begun)})
+            block(join(Rest, Lines), R#reader{rest = [Begun || Begun =/= ~""], size = byte_size(Begun)})
     end.
 
-joined([], Lines) -> Lines;
-joined(Rest, Lines) -> iolist_to_binary(lists:reverse(Rest, [Lines])).
+join([], Lines) -> Lines;
+join(Rest, Lines) -> iolist_to_binary(lists:reverse(Rest, [Lines])).
 
 block(Lines, R = #reader{mark = Mark, lines = Before}) ->
     R1 = R#reader{mark = witness_log_mark:add(Lines, Mark), lines = Before + count_lines(Lines)},
     {block, Lines, position(R1), R1}.
 
 count_lines(Lines) ->
-    length(binary:matches(Lines, ~"\n")) + unfinished(binary:last(Lines)).
+    length(binary:matches(Lines, ~"\n")) + unfinished_lines(binary:last(Lines)).
 
-unfinished($\n) -> 0;
-unfinished(_) -> 1.
+unfinished_lines($\n) -> 0;
+unfinished_lines(_) -> 1.
 
 first_newline(Bytes) ->
     case binary:match(Bytes, ~"\n") of
@@ -164,17 +166,17 @@ last_newline(Bytes, At) ->
 %% --- ends ------------------------------------------------------------------------
 
 %% The end of a file ends its last line.
-ended(What, R = #reader{size = 0}) -> go_on(What, R);
-ended(What, R = #reader{long = true, size = Size}) -> long(Size, R#reader{ended = What});
-ended(What, R = #reader{rest = Rest}) -> block(joined(Rest, ~""), R#reader{rest = [], size = 0, ended = What}).
+handle_end(What, R = #reader{size = 0}) -> continue(What, R);
+handle_end(What, R = #reader{long = true, size = Size}) -> long_line(Size, R#reader{ended = What});
+handle_end(What, R = #reader{rest = Rest}) -> block(join(Rest, ~""), R#reader{rest = [], size = 0, ended = What}).
 
-go_on(eof, R) -> {eof, R#reader{ended = eof}};
-go_on({next, Place}, R) -> read(next_file(Place, R#reader{ended = no})).
+continue(eof, R) -> {eof, R#reader{ended = eof}};
+continue({next, Place}, R) -> read(next_file(Place, R#reader{ended = no})).
 
 next_file(Place, R) -> R#reader{place = Place, mark = witness_log_mark:new(), lines = 0}.
 
 %% The beginning of a line without its end is not a line.
-dropped(R) -> R#reader{rest = [], size = 0, long = false}.
+drop_rest(R) -> R#reader{rest = [], size = 0, long = false}.
 
 position(#reader{name = Name, place = Place, mark = Mark, lines = Lines}) ->
     (maps:merge(Place, witness_log_mark:save(Mark)))#{file => Name, lines => Lines}.
@@ -189,7 +191,7 @@ progress(#reader{module = Module, text = Text}) -> Module:progress(Text).
 -spec close(reader()) -> ok.
 close(#reader{module = Module, text = Text}) -> Module:close(Text).
 
--doc "The error, for people, with the name of the log.".
+-doc "A reason as text, with the name of the log.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error({Name, Reason}) -> [Name, ~": ", describe(Reason)].
 

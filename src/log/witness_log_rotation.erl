@@ -30,19 +30,19 @@ two.
 
 -include_lib("kernel/include/file.hrl").
 
--define(LOOKS, 20).
--define(NUMBER, 99_999).
+-define(MAX_LOOKS, 20).
+-define(MAX_NUMBER, 99_999).
 
 -doc "The files of a log. `busy`: they changed all the time.".
 -spec look(file:name_all()) -> {ok, look()} | busy.
-look(File) -> look(File, entries(File), ?LOOKS).
+look(File) -> look_again(File, entries(File), ?MAX_LOOKS).
 
-look(_, _, 0) -> busy;
-look(File, Entries, N) ->
+look_again(_, _, 0) -> busy;
+look_again(File, Entries, N) ->
     Again = entries(File),
     case [Entry || {_, _, Entry} <- Again] =:= [Entry || {_, _, Entry} <- Entries] of
         true -> {ok, Again};
-        false -> look(File, Again, N - 1)
+        false -> look_again(File, Again, N - 1)
     end.
 
 entries(File) ->
@@ -78,13 +78,13 @@ order(Name, Base) ->
         Alone when Alone =:= ~".old"; Alone =:= ~".bak"; Alone =:= ~"~" -> {ok, {3, alone}};
         Suffix ->
             case re:run(Suffix, ~"^[-._][0-9][-._:T0-9]*$") of
-                {match, _} -> {ok, numbered(numbers(Suffix))};
+                {match, _} -> {ok, number_order(numbers(Suffix))};
                 nomatch -> none
             end
     end.
 
-numbered([N]) when N =< ?NUMBER -> {2, -N};
-numbered(Numbers) -> {1, Numbers}.
+number_order([N]) when N =< ?MAX_NUMBER -> {2, -N};
+number_order(Numbers) -> {1, Numbers}.
 
 numbers(Suffix) -> [binary_to_integer(N) || N <- re:split(Suffix, ~"[^0-9]+"), N =/= ~""].
 
@@ -101,9 +101,9 @@ suffix(Name, Base) ->
 
 -doc "Whether nothing was rotated between two looks. The log itself may have grown.".
 -spec same(look(), look()) -> boolean().
-same(Look, Again) -> fixed(Look) =:= fixed(Again).
+same(Look, Again) -> without_size(Look) =:= without_size(Again).
 
-fixed(Look) -> [case Order of {4, log} -> Entry; _ -> Other end || Other = {Order, _, Entry} <- Look].
+without_size(Look) -> [case Order of {4, log} -> Entry; _ -> Other end || Other = {Order, _, Entry} <- Look].
 
 -doc """
 The files that were written after this one. `unknown`: it is not among them, so there may have been others, or names and

@@ -44,25 +44,25 @@ open(standard_input, #{position := _}) -> {error, no_position};
 open(From, Options = #{block := Block}) ->
     case witness_log_input:open(From) of
         {ok, Input} ->
-            at(Options, #source{input = Input, total = witness_log_input:size(From), block = Block});
+            seek(Options, #source{input = Input, total = witness_log_input:size(From), block = Block});
         {error, Reason} -> {error, Reason}
     end.
 
-at(#{position := Position}, S) ->
-    case go_to(Position, first(S)) of
+seek(#{position := Position}, S) ->
+    case go_to(Position, read_first(S)) of
         {error, Reason, S1} ->
             ok = close(S1),
             {error, Reason};
         S1 -> {ok, S1}
     end;
-at(#{}, S) -> {ok, S}.
+seek(#{}, S) -> {ok, S}.
 
 -doc "The next piece of the text; waits for it. After an error nothing more can be read.".
 -spec read(source()) -> {text, binary(), source()} | {eof, source()} | {error, reason(), source()}.
 read(S = #source{failed = Reason}) when Reason =/= no -> {error, Reason, S};
 read(S = #source{ready = Text}) when Text =/= ~"" -> {text, Text, S#source{ready = ~""}};
 read(S = #source{inflate = unknown}) ->
-    case first(S) of
+    case read_first(S) of
         {first, _, First, S1} -> expand(First, [], 0, S1);
         Error -> Error
     end;
@@ -70,12 +70,12 @@ read(S = #source{more = true}) -> expand(~"", [], 0, S);
 read(S = #source{inflate = Inflate}) ->
     case input(S) of
         {ok, Bytes, S1} -> expand(Bytes, [], 0, S1);
-        eof -> done(witness_log_inflate:finish(Inflate), S);
+        eof -> end_input(witness_log_inflate:finish(Inflate), S);
         {error, Reason} -> fail(Reason, S)
     end.
 
-done(ok, S) -> {eof, S};
-done({error, Reason}, S) -> fail(Reason, S).
+end_input(ok, S) -> {eof, S};
+end_input({error, Reason}, S) -> fail(Reason, S).
 
 fail(Reason, S) -> {error, Reason, S#source{failed = Reason}}.
 
@@ -88,19 +88,19 @@ input(S = #source{input = Input, read = Read, block = Block}) ->
 %% --- the first bytes -------------------------------------------------------------
 
 %% Finds the compression, and the first bytes.
-first(S = #source{first = First}) ->
+read_first(S = #source{first = First}) ->
     case input(S) of
         {ok, Bytes, S1} ->
             First1 = <<First/binary, Bytes/binary>>,
             case witness_log_inflate:kind(First1) of
-                more -> first(S1#source{first = First1});
-                Kind -> first(Kind, First1, S1)
+                more -> read_first(S1#source{first = First1});
+                Kind -> open_first(Kind, First1, S1)
             end;
-        eof -> first(plain, First, S);
+        eof -> open_first(plain, First, S);
         {error, Reason} -> fail(Reason, S)
     end.
 
-first(Kind, First, S) ->
+open_first(Kind, First, S) ->
     case witness_log_inflate:open(Kind) of
         {ok, Inflate} -> {first, Kind, First, S#source{inflate = Inflate, first = ~""}};
         {error, Reason} -> fail(Reason, S)
@@ -125,12 +125,12 @@ skip(Position, Mark, {text, Text, S}) ->
         Left when Left > byte_size(Text) -> skip(Position, witness_log_mark:add(Text, Mark), read(S));
         Left ->
             <<Before:Left/binary, After/binary>> = Text,
-            arrived(Position, witness_log_mark:add(Before, Mark), S#source{ready = After})
+            check_mark(Position, witness_log_mark:add(Before, Mark), S#source{ready = After})
     end;
-skip(Position, Mark, {eof, S}) -> arrived(Position, Mark, S);
+skip(Position, Mark, {eof, S}) -> check_mark(Position, Mark, S);
 skip(_, _, Error) -> Error.
 
-arrived(Position, Mark, S) ->
+check_mark(Position, Mark, S) ->
     case witness_log_mark:save(Mark) =:= maps:with([offset, head, tail], Position) of
         true -> S#source{mark = Mark};
         false -> fail(changed, S)

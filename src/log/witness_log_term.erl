@@ -31,7 +31,7 @@ begins. A term never goes beyond the end of its line.
 %% A number with more digits may be large.
 -define(SMALL_DIGITS, 17).
 %% The VM reads numbers modulo 2^64. A number in so few bytes is never that large.
--define(LONGEST_PROCESS, 24).
+-define(MAX_PROCESS_BYTES, 24).
 
 %% The open terms around the current one: their kinds, and what was read of them (`Acc`). The stack is flat: below each
 %% kind is the `Acc` of the next outer term.
@@ -106,6 +106,8 @@ literal(Block, At, Atoms, Depth, Acc, Stack) ->
         {ok, Value, Next} ->
             <<_:Next/binary, Rest/binary>> = Block,
             next(Rest, Block, Next, Atoms, Depth, [Value | Acc], Stack);
+        {expected, Where, What} ->
+            expected(What, Block, Where);
         {malformed, _, _} = Malformed ->
             Malformed
     end.
@@ -193,7 +195,7 @@ digits(Rest, Block, At, Atoms, Depth, Acc, Stack, Length, Value) ->
 
 process(<<C, Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) when ?IS_DIGIT(C); C =:= $. ->
     process(Rest, Block, At, Atoms, Depth, Acc, Stack, Length + 1);
-process(<<">", Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) when Length < ?LONGEST_PROCESS ->
+process(<<">", Rest/binary>>, Block, At, Atoms, Depth, Acc, Stack, Length) when Length < ?MAX_PROCESS_BYTES ->
     try list_to_pid(binary_to_list(Block, At + 1, At + Length + 1)) of
         Pid -> next(Rest, Block, At + Length + 1, Atoms, Depth, [Pid | Acc], Stack)
     catch

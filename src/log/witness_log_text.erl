@@ -38,12 +38,12 @@ time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_DIGIT(C), Time <
 time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_BLANK(C), Time < 1 bsl 63 ->
     case binary:at(Block, At - 1) of
         Last when ?IS_DIGIT(Last) -> event(Rest, Block, At + 1, Atoms, Sign * Time);
-        _ -> untimed(Block, At)
+        _ -> expect_time(Block, At)
     end;
 time(_, Block, At, _, _, _) ->
-    untimed(Block, At).
+    expect_time(Block, At).
 
-untimed(Block, At) -> witness_log_term:expected(~"a time in nanoseconds, below 2^63, and a blank", Block, At).
+expect_time(Block, At) -> witness_log_term:expected(~"a time in nanoseconds, below 2^63, and a blank", Block, At).
 
 arguments(Kind, Rest, Block, At, Atoms, Time) ->
     case witness_log_term:arguments(Rest, Block, At, Atoms, Kind) of
@@ -61,12 +61,12 @@ arguments(Kind, Rest, Block, At, Atoms, Time) ->
 last(<<"\n", _/binary>>, _, At, Item) -> {Item, At + 1};
 last(<<>>, _, At, Item) -> {Item, At};
 last(<<C, Rest/binary>>, Block, At, Item) when ?IS_BLANK(C) -> last(Rest, Block, At + 1, Item);
-last(<<".", Rest/binary>>, Block, At, Item) -> stopped(Rest, Block, At + 1, Item);
+last(<<".", Rest/binary>>, Block, At, Item) -> after_full_stop(Rest, Block, At + 1, Item);
 last(<<"%", Rest/binary>>, Block, At, Item) -> comment(Rest, Block, At + 1, Item);
 last(_, Block, At, _) -> witness_log_term:expected(~"the end of the line", Block, At).
 
-stopped(<<".", _/binary>>, Block, At, _) -> witness_log_term:expected(~"the end of the line", Block, At);
-stopped(Rest, Block, At, Item) -> last(Rest, Block, At, Item).
+after_full_stop(<<".", _/binary>>, Block, At, _) -> witness_log_term:expected(~"the end of the line", Block, At);
+after_full_stop(Rest, Block, At, Item) -> last(Rest, Block, At, Item).
 
 comment(<<"\n", _/binary>>, _, At, Item) -> {Item, At + 1};
 comment(<<C, Rest/binary>>, Block, At, Item) when C < 16#80 -> comment(Rest, Block, At + 1, Item);
@@ -76,23 +76,23 @@ comment(_, _, At, _) -> witness_log_term:unreadable(At).
 
 %% The item from its arguments, in reverse, each followed by its offset.
 item(recv, [Msg, _, P, At], Time) ->
-    witness_log_item:checked({recv, peer(P), undefined, Msg, Time}, [At, At]);
+    witness_log_item:check({recv, peer(P), undefined, Msg, Time}, [At, At]);
 item(recv, [Msg, _, From, AtFrom, P, At], Time) ->
-    witness_log_item:checked({recv, peer(P), peer(From), Msg, Time}, [At, AtFrom]);
+    witness_log_item:check({recv, peer(P), peer(From), Msg, Time}, [At, AtFrom]);
 item(send, [Msg, _, To, AtTo, P, At], Time) ->
-    witness_log_item:checked({send, peer(P), peer(To), Msg, Time}, [At, AtTo]);
+    witness_log_item:check({send, peer(P), peer(To), Msg, Time}, [At, AtTo]);
 item(fork, [Signature, AtSignature, Child, AtChild, P, At], Time) ->
-    witness_log_item:checked({fork, peer(P), peer(Child), Signature, Time}, [At, AtChild, AtSignature]);
+    witness_log_item:check({fork, peer(P), peer(Child), Signature, Time}, [At, AtChild, AtSignature]);
 item(init, [Signature, AtSignature, Parent, AtParent, P, At], Time) ->
-    witness_log_item:checked({init, peer(P), peer(Parent), Signature, Time}, [At, AtParent, AtSignature]);
+    witness_log_item:check({init, peer(P), peer(Parent), Signature, Time}, [At, AtParent, AtSignature]);
 item(exit, [Reason, _, P, At], Time) ->
-    witness_log_item:checked({exit, peer(P), Reason, Time}, [At]);
+    witness_log_item:check({exit, peer(P), Reason, Time}, [At]);
 item(gap, [Reason, AtReason, P, At], Time) ->
-    witness_log_item:checked({gap, peer(P), Reason, unknown, Time}, [At, AtReason, AtReason]);
+    witness_log_item:check({gap, peer(P), Reason, unknown, Time}, [At, AtReason, AtReason]);
 item(gap, [Missing, AtMissing, Reason, AtReason, P, At], Time) ->
-    witness_log_item:checked({gap, peer(P), Reason, Missing, Time}, [At, AtReason, AtMissing]);
+    witness_log_item:check({gap, peer(P), Reason, Missing, Time}, [At, AtReason, AtMissing]);
 item(attached, [Function, AtFunction, P, At], Time) ->
-    witness_log_item:checked({attached, peer(P), Function, Time}, [At, AtFunction]);
+    witness_log_item:check({attached, peer(P), Function, Time}, [At, AtFunction]);
 item(Kind, _, _) ->
     {arguments, Kind}.
 

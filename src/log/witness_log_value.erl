@@ -179,45 +179,45 @@ string(_, Block, At, _, _, _, Length) ->
 unfinished(Block, At) -> witness_log_term:expected(~"the closing \"", Block, At).
 
 %% A string with escapes: its characters so far, and the offset of what follows.
-escaped(<<"\"", Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
+escaped_string(<<"\"", Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
     %% A binary that was appended to has spare memory, which the copy does not have.
     next(Rest, Block, At + 1, Depth, [binary:copy(Text) | Acc], Stack);
-escaped(<<"\\", Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
+escaped_string(<<"\\", Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
     escape(Rest, Block, At + 1, Depth, Acc, Stack, Text);
-escaped(<<C, Rest/binary>>, Block, At, Depth, Acc, Stack, Text) when C >= $\s, C < 16#80 ->
-    escaped(Rest, Block, At + 1, Depth, Acc, Stack, <<Text/binary, C>>);
-escaped(<<C/utf8, Rest/binary>>, Block, At, Depth, Acc, Stack, Text) when C >= 16#80 ->
-    escaped(Rest, Block, At + byte_size(<<C/utf8>>), Depth, Acc, Stack, <<Text/binary, C/utf8>>);
-escaped(_, Block, At, _, _, _, _) ->
+escaped_string(<<C, Rest/binary>>, Block, At, Depth, Acc, Stack, Text) when C >= $\s, C < 16#80 ->
+    escaped_string(Rest, Block, At + 1, Depth, Acc, Stack, <<Text/binary, C>>);
+escaped_string(<<C/utf8, Rest/binary>>, Block, At, Depth, Acc, Stack, Text) when C >= 16#80 ->
+    escaped_string(Rest, Block, At + byte_size(<<C/utf8>>), Depth, Acc, Stack, <<Text/binary, C/utf8>>);
+escaped_string(_, Block, At, _, _, _, _) ->
     unfinished(Block, At).
 
 escape(<<"u", A, B, C, D, Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
     case hexadecimal([A, B, C, D], 0) of
         High when High >= 16#D800, High < 16#DC00 ->
-            low(Rest, Block, At, Depth, Acc, Stack, Text, High);
+            low_surrogate(Rest, Block, At, Depth, Acc, Stack, Text, High);
         Char when is_integer(Char), Char < 16#D800; is_integer(Char), Char > 16#DFFF ->
-            escaped(Rest, Block, At + 5, Depth, Acc, Stack, <<Text/binary, Char/utf8>>);
+            escaped_string(Rest, Block, At + 5, Depth, Acc, Stack, <<Text/binary, Char/utf8>>);
         _ ->
             {malformed, At - 1, ~"expected an escape that is a character"}
     end;
 escape(<<C, Rest/binary>>, Block, At, Depth, Acc, Stack, Text) ->
     case named(C) of
         none -> witness_log_term:expected(~"an escape such as \\n or \\u00e9", Block, At);
-        Char -> escaped(Rest, Block, At + 1, Depth, Acc, Stack, <<Text/binary, Char>>)
+        Char -> escaped_string(Rest, Block, At + 1, Depth, Acc, Stack, <<Text/binary, Char>>)
     end;
 escape(<<>>, Block, At, _, _, _, _) ->
     unfinished(Block, At).
 
 %% The second half of a character beyond 16#FFFF.
-low(<<"\\u", A, B, C, D, Rest/binary>>, Block, At, Depth, Acc, Stack, Text, High) ->
+low_surrogate(<<"\\u", A, B, C, D, Rest/binary>>, Block, At, Depth, Acc, Stack, Text, High) ->
     case hexadecimal([A, B, C, D], 0) of
         Low when Low >= 16#DC00, Low =< 16#DFFF ->
             Char = 16#10000 + (High - 16#D800) * 16#400 + Low - 16#DC00,
-            escaped(Rest, Block, At + 11, Depth, Acc, Stack, <<Text/binary, Char/utf8>>);
+            escaped_string(Rest, Block, At + 11, Depth, Acc, Stack, <<Text/binary, Char/utf8>>);
         _ ->
             {malformed, At - 1, ~"expected an escape that is a character"}
     end;
-low(_, _, At, _, _, _, _, _) ->
+low_surrogate(_, _, At, _, _, _, _, _) ->
     {malformed, At - 1, ~"expected an escape that is a character"}.
 
 hexadecimal([C | Digits], Value) when ?IS_DIGIT(C) -> hexadecimal(Digits, Value * 16 + C - $0);

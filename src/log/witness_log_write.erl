@@ -3,7 +3,7 @@
 Terms as text in Erlang's notation, on one line and in full, as `witness_log_term` reads it.
 """.
 
--export([term/1, list/1, quoted/1]).
+-export([term/1, list/1, quote/1]).
 
 -define(IS_LOWER(C), (C >= $a andalso C =< $z)).
 -define(IS_UPPER(C), (C >= $A andalso C =< $Z)).
@@ -23,7 +23,7 @@ term(Tuple) when is_tuple(Tuple) -> [${, list(tuple_to_list(Tuple)), $}];
 term([]) -> ~"[]";
 term(List) when is_list(List) ->
     case is_string(List) of
-        true -> quoted(List);
+        true -> quote(List);
         false -> [$[, list(List), $]]
     end;
 term(Binary) when is_bitstring(Binary) -> bits(Binary);
@@ -60,25 +60,25 @@ is_string([C | Chars]) when is_integer(C), ?IS_SHOWN(C); ?IS_NAMED(C) -> Chars =
 is_string(_) -> false.
 
 -doc "A string of any characters.".
--spec quoted([char()]) -> iolist().
-quoted(Chars) -> between($", Chars).
+-spec quote([char()]) -> iolist().
+quote(Chars) -> between($", Chars).
 
-between(Quote, Chars) -> [Quote, << <<(escaped(C, Quote))/binary>> || C <- Chars >>, Quote].
+between(Quote, Chars) -> [Quote, << <<(escape(C, Quote))/binary>> || C <- Chars >>, Quote].
 
-escaped(Quote, Quote) -> <<$\\, Quote>>;
-escaped($\\, _) -> ~"\\\\";
-escaped($\n, _) -> ~"\\n";
-escaped($\t, _) -> ~"\\t";
-escaped($\r, _) -> ~"\\r";
-escaped(C, _) when ?IS_SHOWN(C) -> <<C/utf8>>;
-escaped(C, _) -> <<"\\x{", (integer_to_binary(C, 16))/binary, "}">>.
+escape(Quote, Quote) -> <<$\\, Quote>>;
+escape($\\, _) -> ~"\\\\";
+escape($\n, _) -> ~"\\n";
+escape($\t, _) -> ~"\\t";
+escape($\r, _) -> ~"\\r";
+escape(C, _) when ?IS_SHOWN(C) -> <<C/utf8>>;
+escape(C, _) -> <<"\\x{", (integer_to_binary(C, 16))/binary, "}">>.
 
 %% Remaining bits that are not a whole byte are a separate segment.
 bits(<<>>) -> ~"<<>>";
 bits(Binary) when is_binary(Binary) ->
     case is_text(Binary) of
         ascii -> [~"<<\"", Binary, ~"\">>"];
-        {text, Chars} -> [~"<<", quoted(Chars), ~"/utf8>>"];
+        {text, Chars} -> [~"<<", quote(Chars), ~"/utf8>>"];
         no -> [~"<<", segments(Binary), ~">>"]
     end;
 bits(Bits) ->

@@ -31,11 +31,11 @@ leaves no file.
 -opaque log() :: {Writer :: pid(), witness_log:format(), Waiting :: atomics:atomics_ref()}.
 
 %% High-water mark: bytes that wait to be written, above which writers wait too.
--define(WAITING, 4_194_304).
+-define(HIGH_WATER_BYTES, 4_194_304).
 %% Approximate bytes that are written at once.
--define(CHUNK, 262_144).
+-define(CHUNK_BYTES, 262_144).
 %% Maximum length of a chain of symbolic links.
--define(LINKS, 8).
+-define(MAX_LINKS, 8).
 %% Messages that bring lines.
 -define(HAS_LINES(Message), (element(1, Message) =:= write orelse element(1, Message) =:= write_once orelse
                              element(1, element(3, Message)) =:= write)).
@@ -70,7 +70,7 @@ open(File) ->
                 {ok, {Pid, Format, Waiting}};
             {Pid, {refused, Reason}} ->
                 demonitor(Ref, [flush]),
-                {error, named(File, Reason)};
+                {error, name_error(File, Reason)};
             {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
         end
     end.
@@ -93,7 +93,7 @@ format(Name) ->
             end
     end.
 
-named(File, Reason) -> [File, ": ", file:format_error(Reason)].
+name_error(File, Reason) -> [File, ": ", file:format_error(Reason)].
 
 -doc "Gives the file its name, and replaces an earlier one.".
 -spec begin_log(log()) -> ok | {error, unicode:chardata()}.
@@ -104,7 +104,7 @@ begin_log({Pid, _, _}) -> call(Pid, begin_log).
 write(Items, {Pid, Format, Waiting}) ->
     Lines = lines(Items, Format),
     case atomics:add_get(Waiting, 1, byte_size(Lines)) of
-        Bytes when Bytes < ?WAITING ->
+        Bytes when Bytes < ?HIGH_WATER_BYTES ->
             Pid ! {write, Lines},
             ok;
         _ -> call(Pid, {write, Lines})
@@ -162,8 +162,8 @@ open_file(Name) ->
         {ok, #file_info{type = regular, access = Access}} when Access =/= write, Access =/= read_write ->
             %% The folder may be writable, but a file that must not be written is not replaced either.
             {error, eacces};
-        {ok, #file_info{type = Type}} when Type =/= regular -> opened(undefined, file:open(Name, [write, raw, binary]));
-        _ -> open_temporary(target(Name, ?LINKS))
+        {ok, #file_info{type = Type}} when Type =/= regular -> keep_open(undefined, file:open(Name, [write, raw, binary]));
+        _ -> open_temporary(target(Name, ?MAX_LINKS))
     end.
 
 %% The target of a symbolic link is replaced, not the link.
@@ -179,45 +179,45 @@ open_temporary(Name) ->
                   (integer_to_binary(erlang:unique_integer([positive])))/binary, ".new">>,
     maybe
         {ok, Device} ?= file:open(Temporary, [write, exclusive, raw, binary]),
-        opened(Temporary, case file:change_mode(Temporary, 8#600) of ok -> {ok, Device}; Error -> Error end)
+        keep_open(Temporary, case file:change_mode(Temporary, 8#600) of ok -> {ok, Device}; Error -> Error end)
     end.
 
-opened(Temporary, {ok, Device}) -> {ok, Temporary, Device};
-opened(undefined, Error) -> Error;
-opened(Temporary, Error) ->
+keep_open(Temporary, {ok, Device}) -> {ok, Temporary, Device};
+keep_open(undefined, Error) -> Error;
+keep_open(Temporary, Error) ->
     _ = file:delete(Temporary, [raw]),
     Error.
 
 loop(W) ->
     receive
-        {call, From, begin_log} -> loop(begun(From, W));
-        {call, From, close} -> reply(From, closed(W));
-        {call, From, close_whole} -> reply(From, whole(closed(W), W));
-        {'EXIT', Opener, _} when Opener =:= W#writer.opener -> orphaned(W);
+        {call, From, begin_log} -> loop(begin_file(From, W));
+        {call, From, close} -> reply(From, close_file(W));
+        {call, From, close_whole} -> reply(From, remove_partial(close_file(W), W));
+        {'EXIT', Opener, _} when Opener =:= W#writer.opener -> drain(W);
         {'EXIT', _, _} -> loop(W);
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, W);
         Lines -> loop(gather(Lines, [], 0, [], W))
     end.
 
 %% Waiting lines are written together, in the order in which they arrived.
-gather({write, New}, Lines, Size, Waiting, W) -> more([New | Lines], Size + byte_size(New), Waiting, W);
+gather({write, New}, Lines, Size, Waiting, W) -> gather_more([New | Lines], Size + byte_size(New), Waiting, W);
 gather({call, From, {write, New}}, Lines, Size, Waiting, W) ->
-    more([New | Lines], Size + byte_size(New), [From | Waiting], W);
+    gather_more([New | Lines], Size + byte_size(New), [From | Waiting], W);
 gather({write_once, Key, Line}, Lines, Size, Waiting, W = #writer{once = Once}) ->
     case Once of
         #{Key := _} ->
             atomics:sub(W#writer.waiting, 1, byte_size(Line)),
-            more(Lines, Size, Waiting, W);
-        #{} -> more([Line | Lines], Size + byte_size(Line), Waiting, W#writer{once = Once#{Key => []}})
+            gather_more(Lines, Size, Waiting, W);
+        #{} -> gather_more([Line | Lines], Size + byte_size(Line), Waiting, W#writer{once = Once#{Key => []}})
     end.
 
-more(Lines, Size, Waiting, W) when Size < ?CHUNK ->
+gather_more(Lines, Size, Waiting, W) when Size < ?CHUNK_BYTES ->
     receive
         Message when ?HAS_LINES(Message) ->
             gather(Message, Lines, Size, Waiting, W)
     after 0 -> put_lines(Lines, Size, Waiting, W)
     end;
-more(Lines, Size, Waiting, W) -> put_lines(Lines, Size, Waiting, W).
+gather_more(Lines, Size, Waiting, W) -> put_lines(Lines, Size, Waiting, W).
 
 %% After an error nothing more is written: later lines would seem to follow those before the missing ones.
 put_lines(Lines, Size, Waiting, W = #writer{device = Device, failed = Failed}) ->
@@ -236,34 +236,34 @@ reply({Pid, Ref}, Reply) ->
     Pid ! {Ref, Reply},
     ok.
 
-begun(From, W = #writer{temporary = undefined}) ->
+begin_file(From, W = #writer{temporary = undefined}) ->
     reply(From, ok),
     W;
-begun(From, W = #writer{temporary = Temporary, name = Name}) ->
-    case file:rename(Temporary, target(Name, ?LINKS)) of
+begin_file(From, W = #writer{temporary = Temporary, name = Name}) ->
+    case file:rename(Temporary, target(Name, ?MAX_LINKS)) of
         ok ->
             reply(From, ok),
             W#writer{temporary = undefined};
         {error, Reason} ->
-            reply(From, {error, named(Name, Reason)}),
+            reply(From, {error, name_error(Name, Reason)}),
             W
     end.
 
-closed(W = #writer{device = Device, name = Name, failed = Failed}) ->
+close_file(W = #writer{device = Device, name = Name, failed = Failed}) ->
     Closed = file:close(Device),
     discard(W),
     case Failed of
         undefined when Closed =:= ok -> ok;
-        undefined -> {error, named(Name, element(2, Closed))};
-        _ -> {error, named(Name, Failed)}
+        undefined -> {error, name_error(Name, element(2, Closed))};
+        _ -> {error, name_error(Name, Failed)}
     end.
 
 %% Keeps a device, and another file of that name.
-whole({error, _} = Error, #writer{temporary = undefined, name = Name, file = File}) ->
-    Target = target(Name, ?LINKS),
+remove_partial({error, _} = Error, #writer{temporary = undefined, name = Name, file = File}) ->
+    Target = target(Name, ?MAX_LINKS),
     _ = [file:delete(Target, [raw]) || File =/= none, witness_log_input:identity_of(Target) =:= File],
     Error;
-whole(Result, _) -> Result.
+remove_partial(Result, _) -> Result.
 
 discard(#writer{temporary = undefined}) -> ok;
 discard(#writer{temporary = Temporary}) ->
@@ -271,11 +271,11 @@ discard(#writer{temporary = Temporary}) ->
     ok.
 
 %% No process will close the log, but its waiting lines are still written.
-orphaned(W) ->
+drain(W) ->
     receive
         Message when ?HAS_LINES(Message) ->
-            orphaned(gather(Message, [], 0, [], W))
+            drain(gather(Message, [], 0, [], W))
     after 0 ->
-        _ = closed(W),
+        _ = close_file(W),
         ok
     end.

@@ -28,7 +28,7 @@ monitor that would meet one ends `inconclusive` before it.
 
 -export([check/1, format_error/1]).
 
--export_type([verdict/0, info/0]).
+-export_type([verdict/0, info/0, reason/0, error/0]).
 
 -doc "Irrevocable: violated, satisfied, or undecided.".
 -type verdict() :: no | yes | inconclusive.
@@ -99,14 +99,17 @@ action with the `id` 7 by `put('$witness_7', 7)`; the run reports which of them 
 -optional_callbacks([attached/3, handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, coverage/1, describe/1]).
 
 -doc """
-Whether a module is a monitor: it can be loaded and exports the mandatory callbacks.
+Why a module is no monitor.
 
-## Errors
-
-- `{monitor_not_found, Module, Reason}`: the module cannot be loaded;
+- `{monitor_not_found, Module, Reason}`: it cannot be loaded;
 - `{monitor_callbacks, Module, [{Function, Arity}]}`: these callbacks are missing.
 """.
--spec check(module()) -> ok | {error, term()}.
+-type reason() :: {monitor_not_found, module(), Reason :: term()} | {monitor_callbacks, module(), [{atom(), arity()}, ...]}.
+
+-type error() :: {?MODULE, reason()}.
+
+-doc "Whether a module is a monitor: it can be loaded and exports the mandatory callbacks.".
+-spec check(module()) -> ok | {error, error()}.
 check(Module) ->
     case code:ensure_loaded(Module) of
         {module, Module} ->
@@ -114,14 +117,14 @@ check(Module) ->
                              not erlang:function_exported(Module, F, A)],
             case Missing of
                 [] -> ok;
-                _ -> {error, {monitor_callbacks, Module, Missing}}
+                _ -> {error, {?MODULE, {monitor_callbacks, Module, Missing}}}
             end;
         {error, Reason} ->
-            {error, {monitor_not_found, Module, Reason}}
+            {error, {?MODULE, {monitor_not_found, Module, Reason}}}
     end.
 
--doc "An error of `check/1` for people.".
--spec format_error(term()) -> unicode:chardata().
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
 format_error({monitor_not_found, Module, Reason}) ->
     io_lib:format("the monitor module ~ts cannot be loaded (~tp); is its folder on the code path (--pa)?",
                   [Module, Reason]);

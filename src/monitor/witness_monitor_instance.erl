@@ -7,13 +7,13 @@ computed (`c:witness_monitor:describe/1`) only when a verdict is explained. What
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, config/3, counting/2, callback/1, new/1, run/3, result/4, chosen/2, ended/3, undecided/3, judge/3, judged/4, inconclusive/3,
-         is_vacuous/1, crash/2, crash/3, save/1, load/1]).
+-export([config/2, config/3, set_counting/2, callback/1, new/1, run/3, result/4, choose/2, finish/3, judge_undecided/3, judge/3,
+         conclude/4, inconclusive/3, is_vacuous/1, crash/2, crash/3, save/1, load/1]).
 -export_type([config/0, choice/0, instance/0, outcome/0, satisfied/0, step/0, reason/0, saved/0]).
 
 -doc """
 The callback module, how many steps an explanation has, and `handle_event/2` as a fun: calling the fun costs half as much
-as calling a function of a module that is known only at run time. Last, whether a verdict `yes` is only counted (`counting/2`).
+as calling a function of a module that is known only at run time. Last, whether a verdict `yes` is only counted (`set_counting/2`).
 """.
 -opaque config() :: {module(), Explain :: pos_integer(), fun((witness_event:event(), State :: term()) -> term()),
                      never | fun(() -> boolean())}.
@@ -49,7 +49,7 @@ the number of events.
 -type satisfied() :: {satisfied, Vacuous :: boolean()}.
 
 %% Events after which kept steps are pruned.
--define(CHUNK, 64).
+-define(CHUNK_EVENTS, 64).
 
 -doc "The configuration of machines with these callbacks, and with so many steps in an explanation.".
 -spec config(module(), Explain :: pos_integer()) -> config().
@@ -60,8 +60,8 @@ config(Module, Explain) -> config(Module, Explain, fun Module:handle_event/2).
 config(Module, Explain, Handle) -> {Module, Explain, Handle, never}.
 
 -doc "The same for machines with a verdict `yes` that is a `t:satisfied/0` whenever this function returns true.".
--spec counting(fun(() -> boolean()), config()) -> config().
-counting(IsCounted, {Module, Explain, Handle, _}) -> {Module, Explain, Handle, IsCounted}.
+-spec set_counting(fun(() -> boolean()), config()) -> config().
+set_counting(IsCounted, {Module, Explain, Handle, _}) -> {Module, Explain, Handle, IsCounted}.
 
 -doc "`handle_event/2`, for callers that call it directly and pass its result to `result/4`.".
 -spec callback(config()) -> fun((witness_event:event(), State :: term()) -> term()).
@@ -83,12 +83,12 @@ run([E], {_, N, Handle, _} = Config, {State, Index, Kept, Steps} = Instance) ->
         {ok, State1} ->
             {ok, {State1, Index + 1, N, [{E, State1} | lists:sublist(Steps, N - 1)]}};
         Other ->
-            decided(Other, E, Config, Instance)
+            decide(Other, E, Config, Instance)
     catch
-        Class:Reason:Stack -> crashed(crash(Class, Reason, Stack), E, Config, Instance)
+        Class:Reason:Stack -> conclude_crash(crash(Class, Reason, Stack), E, Config, Instance)
     end;
 run(Events, {_, _, Handle, _} = Config, {State, _, _, _} = Instance) ->
-    run(Events, State, [], ?CHUNK, Handle, {Events, Config, Instance}).
+    run(Events, State, [], ?CHUNK_EVENTS, Handle, {Events, Config, Instance}).
 
 %% States: after each event so far of those in Since, the last one first. Pruning happens once for many events, but often
 %% enough that dropped steps do not stay in memory for long.
@@ -97,35 +97,35 @@ run(Events, State, States, Left, _, Since = {_, Config, _}) when Events =:= []; 
 run([E | Events], State, States, Left, Handle, Since) ->
     try Handle(E, State) of
         {ok, State1} -> run(Events, State1, [State1 | States], Left - 1, Handle, Since);
-        Other -> decided(Other, E, element(2, Since), remember(State, States, Since))
+        Other -> decide(Other, E, element(2, Since), remember(State, States, Since))
     catch
-        Class:Reason:Stack -> crashed(crash(Class, Reason, Stack), E, element(2, Since), remember(State, States, Since))
+        Class:Reason:Stack -> conclude_crash(crash(Class, Reason, Stack), E, element(2, Since), remember(State, States, Since))
     end.
 
 -doc "Takes the result of the callback for the last event, or its exception (`crash/3`).".
 -spec result(Result :: term() | {crashed, term()}, witness_event:event(), config(), instance()) ->
     {decided, outcome() | satisfied()}.
-result({crashed, _} = Crash, E, Config, Instance) -> crashed(Crash, E, Config, Instance);
-result(Other, E, Config, Instance) -> decided(Other, E, Config, Instance).
+result({crashed, _} = Crash, E, Config, Instance) -> conclude_crash(Crash, E, Config, Instance);
+result(Other, E, Config, Instance) -> decide(Other, E, Config, Instance).
 
-decided({verdict, yes, Info} = Verdict, E, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
+decide({verdict, yes, Info} = Verdict, E, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
     case IsCounted() of
         true -> {decided, {satisfied, is_vacuous(Info)}};
-        false -> explained(Verdict, E, Config, Instance)
+        false -> explain(Verdict, E, Config, Instance)
     end;
-decided(Verdict, E, Config, Instance) ->
-    explained(Verdict, E, Config, Instance).
+decide(Verdict, E, Config, Instance) ->
+    explain(Verdict, E, Config, Instance).
 
-explained({verdict, Verdict, Info}, E, Config, Instance) when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
-    {_, Index, _, _} = Last = at(E, Instance),
+explain({verdict, Verdict, Info}, E, Config, Instance) when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
+    {_, Index, _, _} = Last = deciding_instance(E, Instance),
     {decided, outcome(Verdict, Info, undefined, Config, Last, #{index => Index, event => E})};
-explained(Other, E, Config, Instance) ->
-    crashed(crash(handle_event, Other), E, Config, Instance).
+explain(Other, E, Config, Instance) ->
+    conclude_crash(crash(handle_event, Other), E, Config, Instance).
 
-crashed(Crash, E, Config, Instance) -> {decided, inconclusive(Crash, Config, at(E, Instance))}.
+conclude_crash(Crash, E, Config, Instance) -> {decided, inconclusive(Crash, Config, deciding_instance(E, Instance))}.
 
 %% The instance at the deciding event. The step of that event is always shown.
-at(E, {State, Index, _, Steps}) -> {State, Index + 1, 0, [{E, State} | Steps]}.
+deciding_instance(E, {State, Index, _, Steps}) -> {State, Index + 1, 0, [{E, State} | Steps]}.
 
 %% Keeps as many steps as are shown, and up to twice as many if that needs no copy.
 remember(State, States, {Events, {_, N, _, _}, {_, Index, Kept, Steps}}) ->
@@ -145,25 +145,25 @@ steps([E | Events], [State | States], Steps) -> steps(Events, States, [{E, State
 steps(_, [], Steps) -> Steps.
 
 -doc "The events that a monitor without slices sees, up to the one for which its choice failed.".
--spec chosen([witness_event:event()], choice()) -> {[witness_event:event()], ok | reason()}.
-chosen(Events, {Slice, Filter}) -> chosen(Events, Slice, Filter, []).
+-spec choose([witness_event:event()], choice()) -> {[witness_event:event()], ok | reason()}.
+choose(Events, {Slice, Filter}) -> choose(Events, Slice, Filter, []).
 
-chosen([], _, _, Chosen) ->
+choose([], _, _, Chosen) ->
     {lists:reverse(Chosen), ok};
-chosen([E | Events], Slice, Filter, Chosen) ->
+choose([E | Events], Slice, Filter, Chosen) ->
     try Slice(E, Filter) of
-        skip -> chosen(Events, Slice, Filter, Chosen);
-        all -> chosen(Events, Slice, Filter, [E | Chosen]);
+        skip -> choose(Events, Slice, Filter, Chosen);
+        all -> choose(Events, Slice, Filter, [E | Chosen]);
         Other -> {lists:reverse(Chosen), crash(slice, Other)}
     catch
         Class:Reason:Stack -> {lists:reverse(Chosen), crash(Class, Reason, Stack)}
     end.
 
 -doc "No further event comes (see `c:witness_monitor:handle_end/2`).".
--spec ended(complete | stopped, config(), instance()) -> outcome() | satisfied().
-ended(How, Config, {State, _, _, _} = Instance) -> judged(judge(How, Config, State), How, Config, Instance).
+-spec finish(complete | stopped, config(), instance()) -> outcome() | satisfied().
+finish(How, Config, {State, _, _, _} = Instance) -> conclude(judge(How, Config, State), How, Config, Instance).
 
--doc "The monitor's judgement at its end. `judged/4` makes the outcome of it, which costs more: callers that need none skip it.".
+-doc "The monitor's judgement at its end. `conclude/4` makes the outcome of it, which costs more: callers that need none skip it.".
 -spec judge(complete | stopped, config(), State :: term()) -> none | {witness_monitor:verdict() | crashed, term()}.
 judge(How, {Module, _, _, _}, State) ->
     case erlang:function_exported(Module, handle_end, 2) of
@@ -177,10 +177,10 @@ judge(How, {Module, _, _, _}, State) ->
             end
     end.
 
--doc "The judgement for `judged/4` at the end, and whether it is undecided without information of its own.".
--spec undecided(complete | stopped, config(), instance()) ->
+-doc "The judgement for `conclude/4` at the end, and whether it is undecided without information of its own.".
+-spec judge_undecided(complete | stopped, config(), instance()) ->
     {boolean(), none | {witness_monitor:verdict() | crashed, term()}}.
-undecided(How, Config, {State, _, _, _}) ->
+judge_undecided(How, Config, {State, _, _, _}) ->
     Judged = judge(How, Config, State),
     {case Judged of
          none -> true;
@@ -188,20 +188,20 @@ undecided(How, Config, {State, _, _, _}) ->
          _ -> false
      end, Judged}.
 
--spec judged(none | {witness_monitor:verdict() | crashed, term()}, complete | stopped, config(), instance()) ->
+-spec conclude(none | {witness_monitor:verdict() | crashed, term()}, complete | stopped, config(), instance()) ->
     outcome() | satisfied().
-judged({crashed, _} = Crash, _, Config, Instance) -> inconclusive(Crash, Config, Instance);
-judged({inconclusive, Info}, How, Config, Instance) -> outcome(inconclusive, Info, no_more(How), Config, Instance, undefined);
-judged({yes, Info}, _, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
+conclude({crashed, _} = Crash, _, Config, Instance) -> inconclusive(Crash, Config, Instance);
+conclude({inconclusive, Info}, How, Config, Instance) -> outcome(inconclusive, Info, stop_reason(How), Config, Instance, undefined);
+conclude({yes, Info}, _, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
     case IsCounted() of
         true -> {satisfied, is_vacuous(Info)};
         false -> outcome(yes, Info, undefined, Config, Instance, undefined)
     end;
-judged({Verdict, Info}, _, Config, Instance) -> outcome(Verdict, Info, undefined, Config, Instance, undefined);
-judged(none, How, Config, Instance) -> inconclusive(no_more(How), Config, Instance).
+conclude({Verdict, Info}, _, Config, Instance) -> outcome(Verdict, Info, undefined, Config, Instance, undefined);
+conclude(none, How, Config, Instance) -> inconclusive(stop_reason(How), Config, Instance).
 
-no_more(stopped) -> stopped;
-no_more(complete) -> undefined.
+stop_reason(stopped) -> stopped;
+stop_reason(complete) -> undefined.
 
 -doc "Observation ends here without a verdict.".
 -spec inconclusive(reason(), config(), instance()) -> outcome().

@@ -5,7 +5,7 @@ A monitor as data: one state machine, with or without a filter, or one for each 
 Its input is events; its output is the outcomes of decided slices, and at the end one *final* outcome. A machine
 is not a process and sends no message: `m:witness_monitor_runner` gives a machine a process of its own, and
 `m:witness_offline_shard` runs very many of one property. Only the marks of actions that were taken are in the process
-dictionary of the process that runs the machine (`covered/0`).
+dictionary of the process that runs the machine (`read_marks/0`).
 
 ```erlang
 1> {ok, M} = witness_monitor_machine:new(#{monitor => {no_crash, none}, process => self(), signature => {m, f, []},
@@ -16,8 +16,8 @@ dictionary of the process that runs the machine (`covered/0`).
 ```
 """.
 
--export([prepare/1, new/1, run/2, ended/2, inconclusive/2, save/1, load/2, covered/0, uncover/0]).
--export([instance/1, of_instance/2, final/1, failed/1, has_slices/1, is_large/2, shown/1]).
+-export([prepare/1, new/1, run/2, finish/2, inconclusive/2, save/1, load/2, read_marks/0, take_marks/0]).
+-export([instance/1, of_instance/2, final/1, failure_outcome/1, has_slices/1, is_large/2, state_key/1]).
 -export_type([machine/0, spec/0, prepared/0, final/0, result/0, saved/0]).
 
 -doc """
@@ -97,36 +97,36 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
 prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
     Config = witness_monitor_instance:config(Module, Explain),
     Spec#{config => case Spec of
-              #{counted := IsCounted} -> witness_monitor_instance:counting(IsCounted, Config);
+              #{counted := IsCounted} -> witness_monitor_instance:set_counting(IsCounted, Config);
               #{} -> Config
           end, choice => choice(Monitor)}.
 
 -doc "Starts a monitor. It may refuse its process, or crash at once.".
 -spec new(spec()) -> {ok, machine()} | {decided, final()}.
 new(#{process := all} = Spec) ->
-    case one(Spec#{process := undefined, signature := undefined}) of
+    case new_one(Spec#{process := undefined, signature := undefined}) of
         {ok, Machine} -> {ok, {all, none, Machine}};
-        {decided, Final} -> {decided, placed(Final, none)}
+        {decided, Final} -> {decided, put_process(Final, none)}
     end;
 new(Spec) ->
-    one(Spec).
+    new_one(Spec).
 
-one(Spec) ->
+new_one(Spec) ->
     Config = config(Spec),
-    try started(first(Spec), Config, Spec) of
+    try begin_as(call_init(Spec), Config, Spec) of
         ignore -> {decided, ignored};
-        {crashed, _} = Crash -> {decided, nothing(Crash, Config)};
+        {crashed, _} = Crash -> {decided, empty_outcome(Crash, Config)};
         Machine -> {ok, Machine}
     catch
-        Class:Reason:Stack -> {decided, nothing(witness_monitor_instance:crash(Class, Reason, Stack), Config)}
+        Class:Reason:Stack -> {decided, empty_outcome(witness_monitor_instance:crash(Class, Reason, Stack), Config)}
     end.
 
-first(#{attached := MFA, monitor := {Module, Arg}, process := P, signature := Signature}) ->
+call_init(#{attached := MFA, monitor := {Module, Arg}, process := P, signature := Signature}) ->
     case erlang:function_exported(Module, attached, 3) of
         true -> Module:attached(MFA, P, Arg);
         false -> Module:init(Signature, P, Arg)
     end;
-first(#{monitor := {Module, Arg}, process := P, signature := Signature}) ->
+call_init(#{monitor := {Module, Arg}, process := P, signature := Signature}) ->
     Module:init(Signature, P, Arg).
 
 config(#{config := Config}) -> Config;
@@ -148,13 +148,13 @@ callback(Callback, Told, #{attached := _, monitor := {Module, _}}) ->
     end;
 callback(Callback, _, _) -> Callback.
 
-started({ok, State}, Config, Spec) -> whole(witness_monitor_instance:new(State), Config, Spec);
-started({ok, State, Filter}, Config, Spec) -> filtered(Filter, witness_monitor_instance:new(State), Config, Spec);
-started({slices, Filter}, Config, Spec) -> {sliced, Config, sliced(Filter, Config, Spec)};
-started(ignore, _, _) -> ignore;
-started(Other, _, _) -> witness_monitor_instance:crash(init, Other).
+begin_as({ok, State}, Config, Spec) -> new_whole(witness_monitor_instance:new(State), Config, Spec);
+begin_as({ok, State, Filter}, Config, Spec) -> new_filtered(Filter, witness_monitor_instance:new(State), Config, Spec);
+begin_as({slices, Filter}, Config, Spec) -> {sliced, Config, new_sliced(Filter, Config, Spec)};
+begin_as(ignore, _, _) -> ignore;
+begin_as(Other, _, _) -> witness_monitor_instance:crash(init, Other).
 
-whole(Instance, Config, Spec) ->
+new_whole(Instance, Config, Spec) ->
     Choice = case Spec of
         #{choice := Prepared} -> Prepared;
         #{monitor := Monitor} -> choice(Monitor)
@@ -170,15 +170,15 @@ choice(Monitor) ->
         Alphabet -> {alphabet, {fun witness_monitor_alphabet:slice/2, witness_monitor_alphabet:compile(Alphabet)}}
     end.
 
-filtered(Filter, Instance, Config, Spec) ->
-    {chosen, Config, {monitor, chooses(Filter, Spec)}, Instance}.
+new_filtered(Filter, Instance, Config, Spec) ->
+    {chosen, Config, {monitor, compile_choice(Filter, Spec)}, Instance}.
 
-chooses(Filter, #{monitor := {Module, _}} = Spec) ->
+compile_choice(Filter, #{monitor := {Module, _}} = Spec) ->
     {callback(fun Module:slice/2, fun(_) -> skip end, Spec), Filter}.
 
-sliced(Filter, Config, #{monitor := {Module, _}} = Spec) ->
+new_sliced(Filter, Config, #{monitor := {Module, _}} = Spec) ->
     Max = maps:get(max_slices, Spec, ?MAX_SLICES),
-    witness_monitor_sliced:new(Module, Config, chooses(Filter, Spec), Module:slice_names(Filter), Max,
+    witness_monitor_sliced:new(Module, Config, compile_choice(Filter, Spec), Module:slice_names(Filter), Max,
                                maps:get(slice_idle, Spec, infinity)).
 
 -doc "Takes events.".
@@ -189,12 +189,12 @@ run(Events, {single, Config, Instance}) ->
         {decided, Outcome} -> {[], {decided, final(Outcome)}}
     end;
 run(Events, {chosen, Config, {_, Choice} = By, Instance} = Machine) ->
-    case witness_monitor_instance:chosen(Events, Choice) of
+    case witness_monitor_instance:choose(Events, Choice) of
         {[], ok} -> {[], {ok, Machine}};
         {Chosen, Result} ->
             case witness_monitor_instance:run(Chosen, Config, Instance) of
                 {ok, Next} when Result =:= ok -> {[], {ok, {chosen, Config, By, Next}}};
-                {ok, Next} -> decided(inconclusive(Result, {chosen, Config, By, Next}));
+                {ok, Next} -> decide(inconclusive(Result, {chosen, Config, By, Next}));
                 {decided, Outcome} -> {[], {decided, final(Outcome)}}
             end
     end;
@@ -208,82 +208,82 @@ run(Events, {sliced, Config, Sliced}) ->
 run([], {all, _, _} = Machine) ->
     {[], {ok, Machine}};
 run(Events, {all, Before, Machine}) ->
-    {Now, Later} = up_to_an_end(Events, []),
-    During = lists:foldl(fun seen/2, case Before of none -> #{}; _ -> Before end, Now),
+    {Now, Later} = split_at_end(Events, []),
+    During = lists:foldl(fun add_process/2, case Before of none -> #{}; _ -> Before end, Now),
     {Slices0, Result} = run(Now, Machine),
-    Slices = [placed(Slice, During) || Slice <- Slices0],
+    Slices = [put_process(Slice, During) || Slice <- Slices0],
     case Result of
         {ok, Next} ->
-            {Others, Last} = run(Later, {all, left(lists:last(Now), During), Next}),
+            {Others, Last} = run(Later, {all, remove_process(lists:last(Now), During), Next}),
             {Slices ++ Others, Last};
         {decided, Final} ->
-            {Slices, {decided, placed(Final, During)}}
+            {Slices, {decided, put_process(Final, During)}}
     end.
 
 %% The events up to a point where a process ends or starts: until then each process identifier means one process.
-up_to_an_end([E | Events], Before) when element(1, E) =:= exit -> {lists:reverse(Before, [E]), Events};
-up_to_an_end([E | _] = Events, [_ | _] = Before) when element(1, E) =:= init -> {lists:reverse(Before), Events};
-up_to_an_end([E | Events], Before) -> up_to_an_end(Events, [E | Before]);
-up_to_an_end([], Before) -> {lists:reverse(Before), []}.
+split_at_end([E | Events], Before) when element(1, E) =:= exit -> {lists:reverse(Before, [E]), Events};
+split_at_end([E | _] = Events, [_ | _] = Before) when element(1, E) =:= init -> {lists:reverse(Before), Events};
+split_at_end([E | Events], Before) -> split_at_end(Events, [E | Before]);
+split_at_end([], Before) -> {lists:reverse(Before), []}.
 
 %% A process that acts is alive, even if its birth was not seen.
-seen({init, P, _, Signature, _}, Alive) -> Alive#{P => Signature};
-seen({attached, P, MFA, _}, Alive) -> Alive#{P => witness_event_signature:unknown(MFA)};
-seen(E, Alive) when is_map_key(element(2, E), Alive) -> Alive;
-seen(E, Alive) -> Alive#{element(2, E) => undefined}.
+add_process({init, P, _, Signature, _}, Alive) -> Alive#{P => Signature};
+add_process({attached, P, MFA, _}, Alive) -> Alive#{P => witness_event_signature:unknown(MFA)};
+add_process(E, Alive) when is_map_key(element(2, E), Alive) -> Alive;
+add_process(E, Alive) -> Alive#{element(2, E) => undefined}.
 
-left({exit, P, _, _}, Alive) -> maps:remove(P, Alive);
-left(_, Alive) -> Alive.
+remove_process({exit, P, _, _}, Alive) -> maps:remove(P, Alive);
+remove_process(_, Alive) -> Alive.
 
-placed(#{event := #{event := E}} = Outcome, Alive) ->
+put_process(#{event := #{event := E}} = Outcome, Alive) ->
     P = element(2, E),
     Outcome#{process => P, signature => map_get(P, Alive)};
-placed(#{event := undefined} = Outcome, _) -> Outcome#{process => undefined, signature => undefined};
-placed(Other, _) -> Other.
+put_process(#{event := undefined} = Outcome, _) -> Outcome#{process => undefined, signature => undefined};
+put_process(Other, _) -> Other.
 
-decided({Slices, Final}) -> {Slices, {decided, Final}}.
+decide({Slices, Final}) -> {Slices, {decided, Final}}.
 
 -doc "No further event comes.".
--spec ended(complete | stopped, machine()) ->
+-spec finish(complete | stopped, machine()) ->
     {[witness_monitor_sliced:outcome() | witness_monitor_sliced:satisfied() | witness_monitor_sliced:undecided()], final()}.
-ended(How, {sliced, Config, Sliced}) ->
+finish(How, {sliced, Config, Sliced}) ->
     {Verdict, Reason} = case How of
         complete -> {yes, undefined};
         stopped -> {inconclusive, stopped}
     end,
-    {witness_monitor_sliced:ended(How, Sliced), last(Verdict, Reason, Config, Sliced)};
-ended(_, {all, Alive, Machine}) ->
+    {witness_monitor_sliced:finish(How, Sliced), final_outcome(Verdict, Reason, Config, Sliced)};
+finish(_, {all, Alive, Machine}) ->
     %% Observation stops; if no observed process is alive, nothing more could come.
     How = case Alive of #{} when map_size(Alive) =:= 0 -> complete; _ -> stopped end,
-    everywhere(ended(How, Machine));
-ended(How, Machine) ->
-    {Config, Instance} = only(Machine),
-    {[], final(witness_monitor_instance:ended(How, Config, Instance))}.
+    put_no_process(finish(How, Machine));
+finish(How, Machine) ->
+    {Config, Instance} = single_instance(Machine),
+    {[], final(witness_monitor_instance:finish(How, Config, Instance))}.
 
 -doc "Nothing can be decided from here on: events are missing, or the monitor has crashed.".
 -spec inconclusive(witness_monitor_instance:reason(), machine()) ->
     {[witness_monitor_sliced:outcome() | witness_monitor_sliced:undecided()], final()}.
 inconclusive(Reason, {sliced, Config, Sliced}) ->
-    {witness_monitor_sliced:inconclusive(Reason, Sliced), last(inconclusive, Reason, Config, Sliced)};
+    {witness_monitor_sliced:inconclusive(Reason, Sliced), final_outcome(inconclusive, Reason, Config, Sliced)};
 inconclusive(Reason, {all, _, Machine}) ->
-    everywhere(inconclusive(Reason, Machine));
+    put_no_process(inconclusive(Reason, Machine));
 inconclusive(Reason, Machine) ->
-    {Config, Instance} = only(Machine),
+    {Config, Instance} = single_instance(Machine),
     {[], final(witness_monitor_instance:inconclusive(Reason, Config, Instance))}.
 
-everywhere({Slices, Final}) -> {[placed(Slice, none) || Slice <- Slices], placed(Final, none)}.
+put_no_process({Slices, Final}) -> {[put_process(Slice, none) || Slice <- Slices], put_process(Final, none)}.
 
-only({single, Config, Instance}) -> {Config, Instance};
-only({chosen, Config, _, Instance}) -> {Config, Instance}.
+single_instance({single, Config, Instance}) -> {Config, Instance};
+single_instance({chosen, Config, _, Instance}) -> {Config, Instance}.
 
-last(Verdict, Reason, Config, Sliced) ->
+final_outcome(Verdict, Reason, Config, Sliced) ->
     case witness_monitor_sliced:count(Sliced) of
         Count when Count > 0, Reason =:= undefined orelse Reason =:= stopped -> #{slices => Count};
-        _ -> (nothing(Reason, Config))#{verdict := Verdict, vacuous := Verdict =:= yes}
+        _ -> (empty_outcome(Reason, Config))#{verdict := Verdict, vacuous := Verdict =:= yes}
     end.
 
 %% The outcome of a machine that has seen nothing.
-nothing(Reason, Config) ->
+empty_outcome(Reason, Config) ->
     final(witness_monitor_instance:inconclusive(Reason, Config, witness_monitor_instance:new(none))).
 
 -doc """
@@ -296,8 +296,8 @@ final({satisfied, _} = Satisfied) -> Satisfied;
 final(Outcome) -> Outcome#{slice => undefined}.
 
 -doc "The outcome of a monitor of which only the reason that it is undecided is known.".
--spec failed(witness_monitor_instance:reason()) -> witness_monitor_runner:outcome().
-failed(Reason) ->
+-spec failure_outcome(witness_monitor_instance:reason()) -> witness_monitor_runner:outcome().
+failure_outcome(Reason) ->
     #{verdict => inconclusive, reason => Reason, info => undefined, slice => undefined, vacuous => false,
       event => undefined, steps => [], skipped => 0, covered => 0}.
 
@@ -314,11 +314,11 @@ instance(_) -> none.
 of_instance(Config, Instance) -> {single, Config, Instance}.
 
 -doc "A term that is equal for equal states. For slices it also differs if a slice has taken another step.".
--spec shown(machine()) -> term().
-shown({sliced, _, Sliced}) -> Sliced;
-shown({all, Alive, Machine}) -> {Alive, shown(Machine)};
-shown(Machine) ->
-    {_, Instance} = only(Machine),
+-spec state_key(machine()) -> term().
+state_key({sliced, _, Sliced}) -> Sliced;
+state_key({all, Alive, Machine}) -> {Alive, state_key(Machine)};
+state_key(Machine) ->
+    {_, Instance} = single_instance(Machine),
     {State, _, _} = witness_monitor_instance:save(Instance),
     State.
 
@@ -342,7 +342,7 @@ save({sliced, _, Sliced}) ->
 save({all, Alive, Machine}) ->
     {all, Alive, save(Machine)};
 save(Machine) ->
-    {_, Instance} = only(Machine),
+    {_, Instance} = single_instance(Machine),
     {whole, witness_monitor_instance:save(Instance)}.
 
 -doc """
@@ -355,13 +355,13 @@ The machine that was saved. The specification may lack the process and its signa
 """.
 -spec load(saved() | term(), prepared()) -> {ok, machine()} | {error, damaged | {crashed, term()}}.
 load({whole, Saved}, Spec) ->
-    loaded(witness_monitor_instance:load(Saved), fun(Instance) -> whole(Instance, config(Spec), Spec) end);
+    wrap_loaded(witness_monitor_instance:load(Saved), fun(Instance) -> new_whole(Instance, config(Spec), Spec) end);
 load({filtered, Filter, Saved}, Spec) ->
-    loaded(witness_monitor_instance:load(Saved), fun(Instance) -> filtered(Filter, Instance, config(Spec), Spec) end);
+    wrap_loaded(witness_monitor_instance:load(Saved), fun(Instance) -> new_filtered(Filter, Instance, config(Spec), Spec) end);
 load({sliced, Filter, Saved}, Spec) ->
     Config = config(Spec),
-    try sliced(Filter, Config, Spec) of
-        Empty -> loaded(witness_monitor_sliced:load(Saved, Empty), fun(Sliced) -> {sliced, Config, Sliced} end)
+    try new_sliced(Filter, Config, Spec) of
+        Empty -> wrap_loaded(witness_monitor_sliced:load(Saved, Empty), fun(Sliced) -> {sliced, Config, Sliced} end)
     catch
         Class:Reason:Stack -> {error, witness_monitor_instance:crash(Class, Reason, Stack)}
     end;
@@ -373,26 +373,26 @@ load({all, Alive, Saved}, Spec) when Alive =:= none; is_map(Alive) ->
 load(_, _) ->
     {error, damaged}.
 
-loaded({ok, State}, Make) -> {ok, Make(State)};
-loaded(error, _) -> {error, damaged}.
+wrap_loaded({ok, State}, Make) -> {ok, Make(State)};
+wrap_loaded(error, _) -> {error, damaged}.
 
 -doc """
 The actions that monitors of this process have taken: bit 7 represents the `id` 7 (see `c:witness_monitor:coverage/1`).
 The marks do not name their monitor: the process runs a single one, or all of them have one property.
 """.
--spec covered() -> non_neg_integer().
-covered() -> lists:foldl(fun marked/2, 0, get()).
+-spec read_marks() -> non_neg_integer().
+read_marks() -> lists:foldl(fun add_mark/2, 0, get()).
 
 -doc "The same, and removes all marks: the next marks may be those of another monitor.".
--spec uncover() -> non_neg_integer().
-uncover() ->
-    Covered = covered(),
-    lists:foreach(fun({Key, _} = Mark) -> marked(Mark, 0) =:= 0 orelse erase(Key) end, get()),
+-spec take_marks() -> non_neg_integer().
+take_marks() ->
+    Covered = read_marks(),
+    lists:foreach(fun({Key, _} = Mark) -> add_mark(Mark, 0) =:= 0 orelse erase(Key) end, get()),
     Covered.
 
-marked({Key, Id}, Mask) when is_atom(Key), is_integer(Id), Id > 0, Id =< ?MAX_ID ->
+add_mark({Key, Id}, Mask) when is_atom(Key), is_integer(Id), Id > 0, Id =< ?MAX_ID ->
     case atom_to_binary(Key) of
         <<"$witness_", _/binary>> -> Mask bor (1 bsl Id);
         _ -> Mask
     end;
-marked(_, Mask) -> Mask.
+add_mark(_, Mask) -> Mask.

@@ -17,7 +17,7 @@ of the system as long as its batches show that it needs little time for an event
 behind anyway: they wait for turns (`m:witness_monitor_throttle`), and so do monitors with a pace that is not known yet.
 """.
 
--export([start/1, bounded/1, events/2, batch/4, clock/2, complete/1, stop/1, gap/2]).
+-export([start/1, heap_limit/1, send_events/2, send_batch/4, send_clock/2, complete/1, stop/1, report_gap/2]).
 -export([init/1]).
 
 -export_type([spec/0, take/0, outcome/0]).
@@ -29,7 +29,7 @@ many milliseconds one may be idle, and the function of a process that was runnin
 
 For a bounded partition either `take` or `tracer`. `take` asks for its next batch: `ok` when the message
 `{witness_batch, Events, Status}` is in the mailbox of the runner, `empty` if the message `witness_data` will announce new
-events. `tracer` is the process that sends events by `batch/4`: if it dies without having reported the end of the partition,
+events. `tracer` is the process that sends events by `send_batch/4`: if it dies without having reported the end of the partition,
 events are missing.
 
 `turns`: of the run, if it has any. `memory`: bytes that its heap may take; above that the runner is killed. Without it
@@ -74,15 +74,15 @@ outcome of a slice has the same keys as any other, except `covered`.
       steps := [witness_monitor_instance:step()], skipped := non_neg_integer()}.
 
 %% In words: batches arrive whole.
--define(HEAP, 2000).
+-define(MIN_HEAP_WORDS, 2000).
 %% In bytes.
--define(LEAST, 1 bsl 25).
+-define(MIN_MEMORY_BYTES, 1 bsl 25).
 %% Reductions per event above which a monitor must not delay the system: some ten times what most need.
--define(SLOW, 500).
+-define(SLOW_REDUCTIONS, 500).
 %% Events of a slow monitor in a turn, and events after which the pace of a quick monitor is measured again.
--define(TURN, 64).
+-define(TURN_EVENTS, 64).
 %% Events that justify a garbage collection.
--define(GARBAGE, 32).
+-define(GARBAGE_EVENTS, 32).
 
 -record(runner, {run :: pid(),
                  reader :: pid() | {pid(), term()},
@@ -101,35 +101,36 @@ outcome of a slice has the same keys as any other, except `covered`.
 -doc "Starts a monitor.".
 -spec start(spec()) -> pid().
 start(Spec) ->
-    Pid = spawn_opt(?MODULE, init, [Spec], [{priority, low}, {message_queue_data, off_heap} | bounded(Spec) ++ options(Spec)]),
+    Pid = spawn_opt(?MODULE, init, [Spec], [{priority, low}, {message_queue_data, off_heap} | heap_limit(Spec) ++ options(Spec)]),
     true = is_pid(Pid),
     Pid.
 
 -doc "Options of a process with a heap that may take no more than the `memory` of a run. A batch of events always fits.".
--spec bounded(#{memory => pos_integer(), _ => _}) -> [proc_lib:spawn_option()].
-bounded(#{memory := Bytes}) ->
+-spec heap_limit(#{memory => pos_integer(), _ => _}) -> [proc_lib:spawn_option()].
+heap_limit(#{memory := Bytes}) ->
     %% The VM's report would have contents of messages; the run learns of it by its link.
-    [{max_heap_size, #{size => max(Bytes, ?LEAST) div erlang:system_info(wordsize), kill => true, error_logger => false}}];
-bounded(#{}) -> [].
+    [{max_heap_size, #{size => max(Bytes, ?MIN_MEMORY_BYTES) div erlang:system_info(wordsize), kill => true,
+                       error_logger => false}}];
+heap_limit(#{}) -> [].
 
 %% There may be very many runners that take their events themselves, and each may live for a few events only.
 options(#{take := _}) -> [];
-options(#{}) -> [{min_heap_size, ?HEAP}].
+options(#{}) -> [{min_heap_size, ?MIN_HEAP_WORDS}].
 
 -doc "The next events of the partition.".
--spec events(pid(), [{Stamp :: integer() | none, witness_event:event()}]) -> ok.
-events(Runner, Events) -> Runner ! {events, Events}, ok.
+-spec send_events(pid(), [{Stamp :: integer() | none, witness_event:event()}]) -> ok.
+send_events(Runner, Events) -> Runner ! {events, Events}, ok.
 
 -doc """
 The next events of a partition, for a tracer that needs to know the progress of the monitor: when the runner has read them,
 it sends `{read, Runner, Size}`. Births may have the signature that the VM has given them.
 """.
--spec batch(pid(), [witness_event:event()], Size :: non_neg_integer(), Tracer :: pid()) -> ok.
-batch(Runner, Events, Size, Tracer) -> Runner ! {batch, Events, Size, Tracer}, ok.
+-spec send_batch(pid(), [witness_event:event()], Size :: non_neg_integer(), Tracer :: pid()) -> ok.
+send_batch(Runner, Events, Size, Tracer) -> Runner ! {batch, Events, Size, Tracer}, ok.
 
 -doc "No event before this time, in nanoseconds, is still on its way.".
--spec clock(pid(), integer()) -> ok.
-clock(Runner, Time) -> Runner ! {clock, Time}, ok.
+-spec send_clock(pid(), integer()) -> ok.
+send_clock(Runner, Time) -> Runner ! {clock, Time}, ok.
 
 -doc "Every process of the partition has ended, and all events were given.".
 -spec complete(pid()) -> ok.
@@ -140,8 +141,8 @@ complete(Runner) -> Runner ! {ended, complete}, ok.
 stop(Runner) -> Runner ! {ended, stopped}, ok.
 
 -doc "Events are missing from here on.".
--spec gap(pid(), term()) -> ok.
-gap(Runner, Reason) -> Runner ! {gap, Reason}, ok.
+-spec report_gap(pid(), term()) -> ok.
+report_gap(Runner, Reason) -> Runner ! {gap, Reason}, ok.
 
 -doc false.
 -spec init(spec()) -> ok.
@@ -150,36 +151,36 @@ init(#{monitor := {Module, _} = Monitor, process := P, run := Run, ordered := Or
     proc_lib:set_label({witness_monitor, Module, P}),
     R = #runner{run = Run, reader = maps:get(reader, Spec, self()), covered = maps:get(covered, Spec, 0),
                 monitor = Monitor, turns = maps:get(turns, Spec, undefined), take = maps:get(take, Spec, undefined),
-                tracer = watch(Spec),
+                tracer = monitor_tracer(Spec),
                 order = case Ordered of true -> witness_monitor_reorder:new(); false -> undefined end},
-    case begun(Spec) of
+    case start_machine(Spec) of
         {decided, Final} -> report(Final, R);
         {ok, Machine} when is_map_key(take, Spec) -> proceed(open, R#runner{machine = Machine});
         {ok, Machine} -> proceed(wait, R#runner{machine = Machine})
     end.
 
-begun(#{machine := Machine}) -> {ok, Machine};
-begun(Spec) -> witness_monitor_machine:new(Spec).
+start_machine(#{machine := Machine}) -> {ok, Machine};
+start_machine(Spec) -> witness_monitor_machine:new(Spec).
 
-watch(#{tracer := Tracer}) -> monitor(process, Tracer);
-watch(#{}) -> undefined.
+monitor_tracer(#{tracer := Tracer}) -> monitor(process, Tracer);
+monitor_tracer(#{}) -> undefined.
 
 loop(R = #runner{order = Order}) ->
     receive
-        {witness_batch, Events, Status} -> batch(resolved(Events), Status, R);
+        {witness_batch, Events, Status} -> handle_batch(resolve_all(Events), Status, R);
         witness_data -> proceed(open, R);
-        {batch, Events, Size, Tracer} -> batch(resolved(Events), {read, Size, Tracer}, R);
+        {batch, Events, Size, Tracer} -> handle_batch(resolve_all(Events), {read, Size, Tracer}, R);
         {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], wait, R);
-        {events, Events} -> hold(Events, R);
+        {events, Events} -> reorder(Events, R);
         {clock, Time} ->
             {Events, Order1} = witness_monitor_reorder:release(Time, Order),
             run(Events, wait, R#runner{order = Order1});
-        {ended, How} when Order =:= undefined -> ended(How, R);
+        {ended, How} when Order =:= undefined -> finish(How, R);
         {ended, How} ->
             Rest = witness_monitor_reorder:release_all(Order),
             run(Rest, How, R#runner{order = undefined});
-        {gap, Reason} -> inconclusive({gap, Reason}, R);
-        {'DOWN', Ref, process, _, _} when Ref =:= R#runner.tracer -> inconclusive({gap, tracer_lost}, R);
+        {gap, Reason} -> finish_inconclusive({gap, Reason}, R);
+        {'DOWN', Ref, process, _, _} when Ref =:= R#runner.tracer -> finish_inconclusive({gap, tracer_lost}, R);
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, R)
     end.
 
@@ -190,83 +191,83 @@ proceed(open, R) -> turn(take, R);
 proceed({read, Size, Tracer}, R) ->
     Tracer ! {read, self(), Size},
     loop(R);
-proceed({gap, Reason, _}, R) -> inconclusive({gap, Reason}, R);
-proceed(How, R) -> ended(How, R).
+proceed({gap, Reason, _}, R) -> finish_inconclusive({gap, Reason}, R);
+proceed(How, R) -> finish(How, R).
 
-hold([], R) -> loop(R);
-hold([S | Events], R = #runner{order = Order}) ->
+reorder([], R) -> loop(R);
+reorder([S | Events], R = #runner{order = Order}) ->
     case witness_monitor_reorder:add(S, Order) of
-        {ok, Order1} -> hold(Events, R#runner{order = Order1});
-        late -> inconclusive({gap, late}, R)
+        {ok, Order1} -> reorder(Events, R#runner{order = Order1});
+        late -> finish_inconclusive({gap, late}, R)
     end.
 
-batch(Events, Next, R = #runner{pace = quick, garbage = Garbage, unmeasured = Unmeasured}) when Unmeasured < ?TURN ->
+handle_batch(Events, Next, R = #runner{pace = quick, garbage = Garbage, unmeasured = Unmeasured}) when Unmeasured < ?TURN_EVENTS ->
     Count = length(Events),
     run(Events, Next, R#runner{garbage = Garbage + Count, unmeasured = Unmeasured + Count});
-batch(Events, Next, R) ->
+handle_batch(Events, Next, R) ->
     turn({batch, Events, Next}, R).
 
 %% Does this at once, or in a turn if the monitor is slow or not known to be quick.
 turn(What, R = #runner{turn = none, pace = Pace, turns = Turns, monitor = Monitor}) when Pace =/= quick, Turns =/= undefined ->
     case Pace =:= unknown andalso witness_monitor_throttle:is_quick(Monitor, Turns) of
-        true -> in_turn(What, R);
-        false when What =:= take -> unless_gap(R#runner{turn = witness_monitor_throttle:ask(Pace, Monitor, Turns)});
-        false -> waiting(What, R#runner{turn = witness_monitor_throttle:ask(Pace, Monitor, Turns)})
+        true -> act_in_turn(What, R);
+        false when What =:= take -> wait_unless_gap(R#runner{turn = witness_monitor_throttle:request_turn(Pace, Monitor, Turns)});
+        false -> wait_for_turn(What, R#runner{turn = witness_monitor_throttle:request_turn(Pace, Monitor, Turns)})
     end;
-turn(What, R) -> in_turn(What, R).
+turn(What, R) -> act_in_turn(What, R).
 
 %% A runner that waits without events may be notified of a gap, which needs no time.
-waiting(What, R = #runner{turn = Turn}) ->
+wait_for_turn(What, R = #runner{turn = Turn}) ->
     receive
-        {Turn, turn} -> in_turn(What, R);
+        {Turn, turn} -> act_in_turn(What, R);
         %% The process that gives turns has ended.
-        {'DOWN', Turn, process, _, _} -> in_turn(What, R);
-        witness_data when What =:= take -> unless_gap(R);
-        {system, From, Request} -> witness_event_process:system(Request, From, fun(R1) -> waiting(What, R1) end, R)
+        {'DOWN', Turn, process, _, _} -> act_in_turn(What, R);
+        witness_data when What =:= take -> wait_unless_gap(R);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun(R1) -> wait_for_turn(What, R1) end, R)
     end.
 
-unless_gap(R = #runner{take = Take}) ->
+wait_unless_gap(R = #runner{take = Take}) ->
     case Take(gap) of
-        empty -> waiting(take, R);
+        empty -> wait_for_turn(take, R);
         ok -> receive {witness_batch, [], Gap} -> proceed(Gap, R) end
     end.
 
-in_turn(take, R = #runner{take = Take}) ->
+act_in_turn(take, R = #runner{take = Take}) ->
     case Take(all) of
-        empty when R#runner.garbage >= ?GARBAGE ->
+        empty when R#runner.garbage >= ?GARBAGE_EVENTS ->
             %% The heap is almost empty now. A collection at another time would also copy the events that wait.
             erlang:garbage_collect(),
-            loop(rested(R#runner{garbage = 0}));
-        empty -> loop(rested(R));
+            loop(end_turn(R#runner{garbage = 0}));
+        empty -> loop(end_turn(R));
         ok -> loop(R)
     end;
-in_turn({batch, Events, Next}, R = #runner{garbage = Garbage, machine = Machine}) ->
+act_in_turn({batch, Events, Next}, R = #runner{garbage = Garbage, machine = Machine}) ->
     {Now, Later} = split(Events),
     Before = reductions(),
     {Slices, Result} = witness_monitor_machine:run(Now, Machine),
-    R1 = rested(paced(reductions() - Before, Now, R#runner{garbage = Garbage + length(Now)})),
+    R1 = end_turn(update_pace(reductions() - Before, Now, R#runner{garbage = Garbage + length(Now)})),
     case Result of
         {ok, Machine1} when Later =/= [] ->
-            slices(Slices, R1),
-            batch(Later, Next, R1#runner{machine = Machine1});
-        _ -> read({Slices, Result}, Next, R1)
+            report_slices(Slices, R1),
+            handle_batch(Later, Next, R1#runner{machine = Machine1});
+        _ -> handle_result({Slices, Result}, Next, R1)
     end.
 
-rested(R = #runner{turn = none}) -> R;
-rested(R = #runner{turn = Turn, turns = Turns}) ->
-    ok = witness_monitor_throttle:give(Turn, Turns),
+end_turn(R = #runner{turn = none}) -> R;
+end_turn(R = #runner{turn = Turn, turns = Turns}) ->
+    ok = witness_monitor_throttle:end_turn(Turn, Turns),
     R#runner{turn = none}.
 
-split(Events) when length(Events) =< ?TURN -> {Events, []};
-split(Events) -> lists:split(?TURN, Events).
+split(Events) when length(Events) =< ?TURN_EVENTS -> {Events, []};
+split(Events) -> lists:split(?TURN_EVENTS, Events).
 
 %% The pace that these events have shown. A birth alone says nothing about later events.
-paced(_, [E], R = #runner{pace = unknown}) when element(1, E) =:= init -> R;
-paced(Reductions, Events, R = #runner{pace = Before, monitor = Monitor, turns = Turns}) ->
-    Pace = case Reductions < ?SLOW * (length(Events) + 1) of true -> quick; false -> slow end,
+update_pace(_, [E], R = #runner{pace = unknown}) when element(1, E) =:= init -> R;
+update_pace(Reductions, Events, R = #runner{pace = Before, monitor = Monitor, turns = Turns}) ->
+    Pace = case Reductions < ?SLOW_REDUCTIONS * (length(Events) + 1) of true -> quick; false -> slow end,
     _ = Pace =:= Before orelse begin
         process_flag(priority, case Pace of quick -> normal; slow -> low end),
-        Turns =:= undefined orelse witness_monitor_throttle:says(Pace =:= quick, Monitor, Turns)
+        Turns =:= undefined orelse witness_monitor_throttle:report_pace(Pace =:= quick, Monitor, Turns)
     end,
     R#runner{pace = Pace, unmeasured = 0}.
 
@@ -275,9 +276,9 @@ reductions() ->
     Reductions.
 
 %% A process's own birth is its first event. Other births are few, so the list is rebuilt only if it has one.
-resolved([E | Events]) when element(1, E) =:= init ->
-    [resolve(E) | resolved(Events)];
-resolved(Events) ->
+resolve_all([E | Events]) when element(1, E) =:= init ->
+    [resolve(E) | resolve_all(Events)];
+resolve_all(Events) ->
     case has_birth(Events) of
         true -> [resolve(E) || E <- Events];
         false -> Events
@@ -296,23 +297,23 @@ has_birth([E | Events]) ->
     end;
 has_birth([]) -> false.
 
-run(Events, Next, R = #runner{machine = Machine}) -> read(witness_monitor_machine:run(Events, Machine), Next, R).
+run(Events, Next, R = #runner{machine = Machine}) -> handle_result(witness_monitor_machine:run(Events, Machine), Next, R).
 
-read({Slices, {ok, Machine}}, Next, R) ->
-    slices(Slices, R),
+handle_result({Slices, {ok, Machine}}, Next, R) ->
+    report_slices(Slices, R),
     proceed(Next, R#runner{machine = Machine});
-read({Slices, {decided, Final}}, _, R) ->
-    last({Slices, Final}, R).
+handle_result({Slices, {decided, Final}}, _, R) ->
+    report_all({Slices, Final}, R).
 
-ended(How, R = #runner{machine = Machine}) -> last(witness_monitor_machine:ended(How, Machine), R).
+finish(How, R = #runner{machine = Machine}) -> report_all(witness_monitor_machine:finish(How, Machine), R).
 
-inconclusive(Reason, R = #runner{machine = Machine}) -> last(witness_monitor_machine:inconclusive(Reason, Machine), R).
+finish_inconclusive(Reason, R = #runner{machine = Machine}) -> report_all(witness_monitor_machine:inconclusive(Reason, Machine), R).
 
-last({Slices, Final}, R) ->
-    slices(Slices, R),
+report_all({Slices, Final}, R) ->
+    report_slices(Slices, R),
     report(Final, R).
 
-slices(Outcomes, #runner{run = Run, reader = Reader}) ->
+report_slices(Outcomes, #runner{run = Run, reader = Reader}) ->
     lists:foreach(fun(Outcome) -> Run ! {slice, Reader, Outcome} end, Outcomes).
 
 report(Final, R = #runner{run = Run, reader = Reader}) ->
@@ -320,4 +321,4 @@ report(Final, R = #runner{run = Run, reader = Reader}) ->
     ok.
 
 outcome(ignored, _) -> ignored;
-outcome(Final, #runner{covered = Covered}) -> Final#{covered => Covered bor witness_monitor_machine:covered()}.
+outcome(Final, #runner{covered = Covered}) -> Final#{covered => Covered bor witness_monitor_machine:read_marks()}.

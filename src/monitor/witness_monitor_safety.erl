@@ -41,15 +41,15 @@ is_without(Refused, Module) ->
         {Module, Code, _} ?= code:get_object_code(Module),
         {ok, {Module, Sum}} ?= beam_lib:md5(Code),
         true ?= Sum =:= Module:module_info(md5),
-        {beam_file, Module, _, _, _, Functions} ?= disassembled(Code),
+        {beam_file, Module, _, _, _, Functions} ?= disassemble(Code),
         Named = #{{F, A} => Ops || {function, F, A, _, Ops} <- Functions},
-        all_without(Refused, [FA || FA <- callbacks(), is_map_key(FA, Named)], [], Module, Named)
+        are_all_without(Refused, [FA || FA <- callbacks(), is_map_key(FA, Named)], [], Module, Named)
     else
         _ -> false
     end.
 
 %% A node that Witness attaches to may lack the compiler.
-disassembled(Code) ->
+disassemble(Code) ->
     try beam_disasm:file(Code)
     catch error:undef -> unknown
     end.
@@ -60,14 +60,15 @@ callbacks() ->
 
 %% Depth first; `Above' are the callers. A function with many callers is checked once for each, which is cheap because the code
 %% of a monitor is small.
-all_without(Refused, FAs, Above, Module, Named) ->
-    lists:all(fun(FA) -> not lists:member(FA, Above) andalso without(Refused, FA, [FA | Above], Module, Named) end, FAs).
+are_all_without(Refused, FAs, Above, Module, Named) ->
+    lists:all(fun(FA) -> not lists:member(FA, Above) andalso is_function_without(Refused, FA, [FA | Above], Module, Named) end,
+              FAs).
 
-without(Refused, FA, Above, Module, Named) ->
+is_function_without(Refused, FA, Above, Module, Named) ->
     #{FA := Ops} = Named,
     Calls = [op(Op) || Op <- Ops],
     not lists:any(fun(Call) -> lists:member(Call, Refused) end, Calls)
-        andalso all_without(Refused, lists:usort([{F, A} || {M, F, A} <- Calls, M =:= Module]), Above, Module, Named).
+        andalso are_all_without(Refused, lists:usort([{F, A} || {M, F, A} <- Calls, M =:= Module]), Above, Module, Named).
 
 %% The kind of an operation: a call in the same module, `bounded', `unbounded', `self', or `effect': bounded, but with an effect.
 op(Op) when is_atom(Op) -> name(Op);
@@ -82,31 +83,32 @@ op({gc_bif, Name, _, _, _, _}) -> bif(Name);
 op(Op) -> name(element(1, Op)).
 
 external({extfunc, erlang, self, 0}) -> self;
-external({extfunc, erlang, F, A}) -> known(lists:member({F, A}, of_erlang()) orelse erl_internal:guard_bif(F, A));
+external({extfunc, erlang, F, A}) -> bounded_if(lists:member({F, A}, erlang_functions()) orelse erl_internal:guard_bif(F, A));
 external({extfunc, counters, add, 3}) -> effect;
-external({extfunc, M, F, A}) -> known(lists:member({M, F, A}, linear())).
+external({extfunc, M, F, A}) -> bounded_if(lists:member({M, F, A}, linear_functions())).
 
-of_erlang() -> [{phash2, 1}, {phash2, 2}, {setelement, 3}, {'=:=', 2}, {error, 1}, {error, 2}, {exit, 1}, {throw, 1}, {raise, 3}].
+erlang_functions() -> [{phash2, 1}, {phash2, 2}, {setelement, 3}, {'=:=', 2}, {error, 1}, {error, 2}, {exit, 1}, {throw, 1},
+                       {raise, 3}].
 
-linear() ->
+linear_functions() ->
     [{maps, get, 2}, {maps, get, 3}, {maps, find, 2}, {maps, is_key, 2}, {maps, new, 0}, {maps, put, 3}, {maps, remove, 2},
      {maps, size, 1}, {maps, take, 2}, {maps, update, 3},
      {lists, keyfind, 3}, {lists, keymember, 3}, {lists, member, 2}, {lists, reverse, 1}].
 
 %% `bsl' may make numbers of any size. The process dictionary is not the monitor's own.
 bif(self) -> self;
-bif(Name) -> known(not lists:member(Name, ['bsl', get])).
+bif(Name) -> bounded_if(not lists:member(Name, ['bsl', get])).
 
-known(true) -> bounded;
-known(false) -> unbounded.
+bounded_if(true) -> bounded;
+bounded_if(false) -> unbounded.
 
 %% Tests, moves, construction of terms except binaries, which may have any size, and jumps, which only go forward.
 name(Name) ->
-    known(lists:member(Name, [label, line, func_info, test, move, swap, jump, select_val, select_tuple_arity, return,
-                              allocate, allocate_heap, allocate_zero, allocate_heap_zero, deallocate, trim, test_heap, init,
-                              init_yregs, kill, get_tuple_element, set_tuple_element, put_tuple2, put_tuple, put, update_record,
-                              get_list, get_hd, get_tl, put_list, put_map_assoc, put_map_exact, get_map_elements,
-                              'try', try_end, try_case, try_case_end, 'catch', catch_end, raw_raise, build_stacktrace,
-                              badmatch, case_end, if_end, badrecord, int_code_end, executable_line, debug_line, nif_start,
-                              bs_start_match4, bs_start_match3, bs_match, bs_get_tail, bs_get_position, bs_set_position,
-                              bs_get_integer2, bs_get_binary2, bs_get_float2])).
+    bounded_if(lists:member(Name, [label, line, func_info, test, move, swap, jump, select_val, select_tuple_arity, return, allocate,
+                                   allocate_heap, allocate_zero, allocate_heap_zero, deallocate, trim, test_heap, init, init_yregs,
+                                   kill, get_tuple_element, set_tuple_element, put_tuple2, put_tuple, put, update_record, get_list,
+                                   get_hd, get_tl, put_list, put_map_assoc, put_map_exact, get_map_elements, 'try', try_end,
+                                   try_case, try_case_end, 'catch', catch_end, raw_raise, build_stacktrace, badmatch, case_end,
+                                   if_end, badrecord, int_code_end, executable_line, debug_line, nif_start, bs_start_match4,
+                                   bs_start_match3, bs_match, bs_get_tail, bs_get_position, bs_set_position, bs_get_integer2,
+                                   bs_get_binary2, bs_get_float2])).

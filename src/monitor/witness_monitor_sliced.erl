@@ -11,13 +11,13 @@ it has no information of its own. There may be as many such outcomes as slices, 
 times as large as a slice. So for each reason the first ones are explained, and the others are counted (`t:undecided/0`).
 """.
 
--export([new/6, run/2, ended/2, inconclusive/2, count/1, save/1, load/2]).
+-export([new/6, run/2, finish/2, inconclusive/2, count/1, save/1, load/2]).
 -export_type([sliced/0, outcome/0, satisfied/0, undecided/0, saved/0]).
 
 -doc "An outcome that also has, as `slice`, the values of the slice with their names.".
 -type outcome() :: #{slice := [{Name :: binary(), Value :: term()}], atom() => term()}.
 
--doc "A slice with a verdict `yes` that is only counted (`witness_monitor_instance:counting/2`).".
+-doc "A slice with a verdict `yes` that is only counted (`witness_monitor_instance:set_counting/2`).".
 -type satisfied() :: {satisfied, Vacuous :: boolean(), witness_monitor_slices:key()}.
 
 -doc "The number of `inconclusive` slices of this reason, without those that are explained.".
@@ -47,7 +47,7 @@ last event of each, if idle time is limited, and how many undecided ones of each
                  explained = #{} :: explained()}).
 
 %% Undecided slices of one reason that are explained.
--define(EXPLAINED, 100).
+-define(MAX_EXPLAINED, 100).
 
 -opaque sliced() :: #sliced{}.
 
@@ -73,13 +73,13 @@ count(#sliced{count = Count}) -> Count.
 run(Events, S0) ->
     {Result, Outcomes, S} = case S0 of
         #sliced{idle = none, slices = Slices, count = Count} -> run(Events, Slices, Count, [], S0);
-        _ -> timed(Events, [], S0)
+        _ -> run_timed(Events, [], S0)
     end,
-    {Result, together(Outcomes), S}.
+    {Result, merge_outcomes(Outcomes), S}.
 
 %% The counts come last, by their reasons.
-together([]) -> [];
-together(Outcomes) ->
+merge_outcomes([]) -> [];
+merge_outcomes(Outcomes) ->
     Others = [Outcome || Outcome <- Outcomes, not is_tuple(Outcome) orelse element(1, Outcome) =/= undecided],
     Reasons = lists:foldl(fun({undecided, Reason, _}, A) -> maps:update_with(Reason, fun(N) -> N + 1 end, 1, A);
                              (_, A) -> A
@@ -87,25 +87,25 @@ together(Outcomes) ->
     Others ++ [{undecided, Reason, N} || Reason := N <- maps:iterator(Reasons, ordered)].
 
 %% Events with times are handled one by one, so that the result does not depend on how the events are divided.
-timed([], Outcomes, S) -> {ok, lists:append(lists:reverse(Outcomes)), S};
-timed([E | Events], Outcomes, S0) ->
-    {Idle, S1 = #sliced{slices = Slices, count = Count}} = expired(witness_event:ts(E), S0),
+run_timed([], Outcomes, S) -> {ok, lists:append(lists:reverse(Outcomes)), S};
+run_timed([E | Events], Outcomes, S0) ->
+    {Idle, S1 = #sliced{slices = Slices, count = Count}} = expire(witness_event:ts(E), S0),
     {Result, Decided, S2} = run([E], Slices, Count, [], S1),
-    S = touched(E, Decided, S2),
+    S = touch_slices(E, Decided, S2),
     case Result of
-        ok -> timed(Events, [Decided, Idle | Outcomes], S);
+        ok -> run_timed(Events, [Decided, Idle | Outcomes], S);
         _ -> {Result, lists:append(lists:reverse([Decided, Idle | Outcomes])), S}
     end.
 
-expired(Now, S = #sliced{idle = Idle, slices = Slices}) ->
+expire(Now, S = #sliced{idle = Idle, slices = Slices}) ->
     {Ids, Idle1} = witness_monitor_slice_expiry:due(Now, Idle),
     lists:mapfoldl(fun(Id, A = #sliced{slices = Alive}) ->
         {_, Instance} = witness_monitor_slices:find(Id, Alive),
-        unfinished({Id, Instance}, slice_idle, A#sliced{slices = witness_monitor_slices:remove(Id, Alive)})
+        end_slice({Id, Instance}, slice_idle, A#sliced{slices = witness_monitor_slices:remove(Id, Alive)})
     end, S#sliced{idle = Idle1, slices = Slices}, Ids).
 
 %% Keeps the invariant that each slice in `idle` is alive.
-touched(E, Decided, S = #sliced{slice = Slice, filter = Filter, slices = Slices, idle = Idle}) ->
+touch_slices(E, Decided, S = #sliced{slice = Slice, filter = Filter, slices = Slices, idle = Idle}) ->
     Left = lists:foldl(fun({undecided, _, {id, Id}}, A) -> witness_monitor_slice_expiry:forget(Id, A);
                           ({satisfied, _, Id}, A) -> witness_monitor_slice_expiry:forget(Id, A);
                           (#{slice := Values}, A) ->
@@ -138,7 +138,7 @@ run([E | Events], Slices, Count, Outcomes, S = #sliced{slice = Slice, filter = F
                 none when Whom =:= live ->
                     run(Events, Slices, Count, Outcomes, S);
                 none ->
-                    {Slices1, Outcomes1, S1} = start(Key, E, Slices, Outcomes, S),
+                    {Slices1, Outcomes1, S1} = start_slice(Key, E, Slices, Outcomes, S),
                     run(Events, Slices1, Count + 1, Outcomes1, S1)
             end;
         all ->
@@ -147,24 +147,24 @@ run([E | Events], Slices, Count, Outcomes, S = #sliced{slice = Slice, filter = F
             end, {Slices, Outcomes}, witness_monitor_slices:to_list(Slices)),
             run(Events, Slices1, Count, Outcomes1, S);
         Other ->
-            paused(witness_monitor_instance:crash(slice, Other), Slices, Count, Outcomes, S)
+            result(witness_monitor_instance:crash(slice, Other), Slices, Count, Outcomes, S)
     catch
         Class:Reason:Stack ->
-            paused(witness_monitor_instance:crash(Class, Reason, Stack), Slices, Count, Outcomes, S)
+            result(witness_monitor_instance:crash(Class, Reason, Stack), Slices, Count, Outcomes, S)
     end;
 run([], Slices, Count, Outcomes, S) ->
-    paused(ok, Slices, Count, Outcomes, S).
+    result(ok, Slices, Count, Outcomes, S).
 
-paused(Result, Slices, Count, Outcomes, S) ->
+result(Result, Slices, Count, Outcomes, S) ->
     {Result, lists:reverse(Outcomes), S#sliced{slices = Slices, count = Count}}.
 
 step({Born, Id, Instance}, E, Slices, Outcomes, S = #sliced{config = Config}) ->
     case witness_monitor_instance:run([E], Config, Instance) of
         {ok, Next} -> {witness_monitor_slices:update(Id, Born, Next, Slices), Outcomes};
-        {decided, Outcome} -> {witness_monitor_slices:remove(Id, Slices), [named(Id, Outcome, S) | Outcomes]}
+        {decided, Outcome} -> {witness_monitor_slices:remove(Id, Slices), [put_name(Id, Outcome, S) | Outcomes]}
     end.
 
-start(Key, E, Slices, Outcomes, S = #sliced{config = Config, instance = Make, filter = Filter}) ->
+start_slice(Key, E, Slices, Outcomes, S = #sliced{config = Config, instance = Make, filter = Filter}) ->
     try witness_monitor_instance:new(Make(Key, Filter)) of
         First ->
             case witness_monitor_instance:run([E], Config, First) of
@@ -172,11 +172,11 @@ start(Key, E, Slices, Outcomes, S = #sliced{config = Config, instance = Make, fi
                     case witness_monitor_slices:add(id(Key), Instance, Slices) of
                         {[], Slices1} -> {Slices1, Outcomes, S};
                         {[Oldest], Slices1} ->
-                            {Outcome, S1} = unfinished(Oldest, max_slices, S),
+                            {Outcome, S1} = end_slice(Oldest, max_slices, S),
                             {Slices1, [Outcome | Outcomes], S1}
                     end;
                 {decided, Outcome} ->
-                    {Slices, [named(id(Key), Outcome, S) | Outcomes], S}
+                    {Slices, [put_name(id(Key), Outcome, S) | Outcomes], S}
             end
     catch
         Class:Reason:Stack ->
@@ -186,49 +186,49 @@ start(Key, E, Slices, Outcomes, S = #sliced{config = Config, instance = Make, fi
     end.
 
 -doc "No further event comes: the outcomes of the slices that are alive, the oldest one first.".
--spec ended(complete | stopped, sliced()) -> [outcome() | satisfied() | undecided()].
-ended(How, S = #sliced{config = Config}) ->
+-spec finish(complete | stopped, sliced()) -> [outcome() | satisfied() | undecided()].
+finish(How, S = #sliced{config = Config}) ->
     Reason = case How of stopped -> stopped; complete -> undefined end,
-    each(fun(Id, Instance, S1) ->
-        {Undecided, Judged} = witness_monitor_instance:undecided(How, Config, Instance),
-        Outcome = fun() -> named(Id, witness_monitor_instance:judged(Judged, How, Config, Instance), S1) end,
+    end_each(fun(Id, Instance, S1) ->
+        {Undecided, Judged} = witness_monitor_instance:judge_undecided(How, Config, Instance),
+        Outcome = fun() -> put_name(Id, witness_monitor_instance:conclude(Judged, How, Config, Instance), S1) end,
         case Undecided of
-            true -> undecided(Id, Reason, Outcome, S1);
-            false -> {Outcome(), S1}
+                true -> undecided(Id, Reason, Outcome, S1);
+                false -> {Outcome(), S1}
         end
     end, S).
 
-each(Outcome, S = #sliced{slices = Slices}) ->
+end_each(Outcome, S = #sliced{slices = Slices}) ->
     {Outcomes, _} = lists:mapfoldl(fun({_, Id, Instance}, S1) -> Outcome(Id, Instance, S1) end, S,
                                    witness_monitor_slices:to_list(Slices)),
-    together(Outcomes).
+    merge_outcomes(Outcomes).
 
 -doc "The same, if the slices are inconclusive for this reason.".
 -spec inconclusive(witness_monitor_instance:reason(), sliced()) -> [outcome() | undecided()].
-inconclusive(Reason, S) -> each(fun(Id, Instance, S1) -> unfinished({Id, Instance}, Reason, S1) end, S).
+inconclusive(Reason, S) -> end_each(fun(Id, Instance, S1) -> end_slice({Id, Instance}, Reason, S1) end, S).
 
--spec unfinished({witness_monitor_slices:key(), witness_monitor_instance:instance()}, witness_monitor_instance:reason(), sliced()) ->
+-spec end_slice({witness_monitor_slices:key(), witness_monitor_instance:instance()}, witness_monitor_instance:reason(), sliced()) ->
     {one(), sliced()}.
-unfinished({Id, Instance}, Reason, S) -> undecided(Id, Reason, fun() -> inconclusive(Id, Instance, Reason, S) end, S).
+end_slice({Id, Instance}, Reason, S) -> undecided(Id, Reason, fun() -> inconclusive(Id, Instance, Reason, S) end, S).
 
 undecided(Id, Reason, Outcome, S = #sliced{explained = Explained}) ->
-    Kind = kind(Reason),
+    Kind = reason_kind(Reason),
     case maps:get(Kind, Explained, 0) of
-        ?EXPLAINED -> {{undecided, Reason, {id, Id}}, S};
+        ?MAX_EXPLAINED -> {{undecided, Reason, {id, Id}}, S};
         Count -> {Outcome(), S#sliced{explained = Explained#{Kind => Count + 1}}}
     end.
 
-kind({gap, _}) -> gap;
-kind({crashed, _}) -> crashed;
-kind(Reason) -> Reason.
+reason_kind({gap, _}) -> gap;
+reason_kind({crashed, _}) -> crashed;
+reason_kind(Reason) -> Reason.
 
 inconclusive(Id, Instance, Reason, S = #sliced{config = Config}) ->
-    named(Id, witness_monitor_instance:inconclusive(Reason, Config, Instance), S).
+    put_name(Id, witness_monitor_instance:inconclusive(Reason, Config, Instance), S).
 
 -doc "The filter, and what else `load/2` needs, as data.".
 -spec save(sliced()) -> {Filter :: term(), saved()}.
 save(#sliced{filter = Filter, slices = Slices, count = Count, idle = Idle, explained = Explained}) ->
-    {Filter, {Count, witness_monitor_slices:born(Slices),
+    {Filter, {Count, witness_monitor_slices:youngest(Slices),
               [{Born, Id, witness_monitor_instance:save(Instance)} ||
                {Born, Id, Instance} <- witness_monitor_slices:to_list(Slices)],
               case Idle of none -> []; _ -> witness_monitor_slice_expiry:save(Idle) end, Explained}}.
@@ -240,7 +240,7 @@ load({Count, Born, Saved, Idle}, S) ->
     load({Count, Born, Saved, Idle, #{}}, S);
 load({Count, Born, Saved, Idle, Explained}, S = #sliced{slices = None, names = Names, idle = Fresh})
   when is_integer(Count), Count >= 0, is_integer(Born), Born >= 0, is_map(Explained) ->
-    try {[slice(Slice, Born, length(Names)) || Slice <- Saved], times(Idle, Fresh)} of
+    try {[slice(Slice, Born, length(Names)) || Slice <- Saved], load_expiry(Idle, Fresh)} of
         {Alive, Times} ->
             {ok, S#sliced{count = Count, explained = Explained, slices = witness_monitor_slices:from_list(Born, Alive, None), idle = Times}}
     catch
@@ -248,8 +248,8 @@ load({Count, Born, Saved, Idle, Explained}, S = #sliced{slices = None, names = N
     end;
 load(_, _) -> error.
 
-times([], none) -> none;
-times(Saved, Fresh) when Fresh =/= none -> witness_monitor_slice_expiry:load(Saved, Fresh).
+load_expiry([], none) -> none;
+load_expiry(Saved, Fresh) when Fresh =/= none -> witness_monitor_slice_expiry:load(Saved, Fresh).
 
 slice({Birth, Id, Saved}, Born, Values)
   when is_integer(Birth), Birth > 0, Birth =< Born, (Values =:= 1 orelse tuple_size(Id) =:= Values) ->
@@ -261,6 +261,6 @@ slice({Birth, Id, Saved}, Born, Values)
 id({Value}) -> Value;
 id(Key) -> Key.
 
-named(Id, {satisfied, Vacuous}, _) -> {satisfied, Vacuous, Id};
-named(Value, Outcome, #sliced{names = [Name]}) -> Outcome#{slice => [{Name, Value}]};
-named(Key, Outcome, #sliced{names = Names}) -> Outcome#{slice => lists:zip(Names, tuple_to_list(Key))}.
+put_name(Id, {satisfied, Vacuous}, _) -> {satisfied, Vacuous, Id};
+put_name(Value, Outcome, #sliced{names = [Name]}) -> Outcome#{slice => [{Name, Value}]};
+put_name(Key, Outcome, #sliced{names = Names}) -> Outcome#{slice => lists:zip(Names, tuple_to_list(Key))}.

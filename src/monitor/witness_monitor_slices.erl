@@ -8,7 +8,7 @@ its slices are gone, which takes at least as many removals as it was long. So ea
 the bound, amortised, and nothing grows beyond the bound.
 """.
 
--export([new/1, find/2, add/3, update/4, remove/2, to_list/1, born/1, from_list/3]).
+-export([new/1, find/2, add/3, update/4, remove/2, to_list/1, youngest/1, from_list/3]).
 -export_type([slices/1, key/0, birth/0]).
 
 -type key() :: term().
@@ -66,8 +66,8 @@ remove(Key, #slices{alive = Alive} = Slices) when is_map_key(Key, Alive) ->
 to_list(#slices{alive = Alive}) -> lists:keysort(1, [{Born, Key, Value} || Key := {Born, Value} <- Alive]).
 
 -doc "The number of the youngest slice so far.".
--spec born(slices(_)) -> birth() | 0.
-born(#slices{born = Born}) -> Born.
+-spec youngest(slices(_)) -> birth() | 0.
+youngest(#slices{born = Born}) -> Born.
 
 -doc """
 Puts slices with their births into a new map; `Born` is at least the number of the youngest one. The line is made

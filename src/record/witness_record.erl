@@ -15,13 +15,13 @@ its instructions over a pipe (`m:witness_record_vm`). Guide: `docs/record.md`; f
 
 ## Errors
 
-A mistake of the user is returned as `{error, Reason}` before anything runs; `format_error/1` makes text of it. How the
-program ends is not an error: a crash is recorded like everything else.
+A mistake of the user is returned as `{error, {witness_record, Reason}}` before anything runs; `format_error/1` makes text of the
+reason. How the program ends is not an error: a crash is recorded like everything else.
 """.
 
 -export([record/1, start/1, await/2, stop/1, keep/1, format_error/1]).
 
--export_type([options/0, recording/0, summary/0, ended/0, reason/0]).
+-export_type([options/0, recording/0, summary/0, ended/0, reason/0, error/0]).
 
 -doc """
 - `run` or `app`: the function to call, or the application to start with all that it needs. Exactly one of them is required;
@@ -81,24 +81,24 @@ stopped. Reasons are `normal`, or text.
 -type summary() :: #{outcome := recorded | {ended, term()}, ended := ended(), vm := non_neg_integer(),
                      unwoven := [module()],
                      refused => [witness_log_recording_refusal:reason()],
-                     observed => term(), unsealed => witness_record_seal:reason(), born => non_neg_integer(),
+                     observed => term(), unsealed => witness_record_seal:error(), born => non_neg_integer(),
                      files => witness_record_writer:summary()}.
 
 -doc "What was wrong with the options, or with what they name.".
--type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {exclusive, atom(), atom()}
+-type reason() :: witness_option:reason() | {exclusive, atom(), atom()}
                 | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
                 | {file, file:filename_all(), file:posix() | badarg | terminated}
                 | {config, file:filename(), term()}
                 | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}
                 | {observer, term()}.
 
-%% The least `{bytes, N}` of the option `last`: the oldest data is dropped in pieces of some 64 KB.
--define(LEAST, 1_000_000).
+-type error() :: {?MODULE, reason()}.
+
 %% Bytes that are kept in memory at most, if the limit is a time.
--define(MOST, 1 bsl 28).
+-define(MAX_LAST_BYTES, 1 bsl 28).
 
 -doc "Records a program to its end.".
--spec record(options()) -> {ok, summary()} | {error, reason()}.
+-spec record(options()) -> {ok, summary()} | {error, error()}.
 record(Options) ->
     maybe
         {ok, Recording} ?= start(Options),
@@ -108,18 +108,24 @@ record(Options) ->
 -doc """
 Weaves what is not in the cache, and starts the program. If the caller ends, the recording is finished, and its VM ends.
 """.
--spec start(options()) -> {ok, recording()} | {error, reason()}.
-start(Options) ->
+-spec start(options()) -> {ok, recording()} | {error, error()}.
+start(Options) -> add_module(start_vm(Options)).
+
+%% Within this layer errors have no module.
+add_module({error, Reason}) -> {error, {?MODULE, Reason}};
+add_module({ok, _} = Result) -> Result.
+
+start_vm(Options) ->
     maybe
         ok ?= check(Options),
         ok ?= check_files(Options),
-        Complete = needed(last(Options)),
+        Complete = add_needed(memory_limit(Options)),
         {ok, Code} ?= code(Complete),
         ok ?= make_folder(Complete),
         witness_record_vm:start(Complete, Code)
     end.
 
-needed(Options) ->
+add_needed(Options) ->
     case witness_record_needs:apps(Options) of
         [] -> Options;
         Apps -> Options#{weave => lists:uniq(maps:get(weave, Options, []) ++ Apps)}
@@ -129,21 +135,22 @@ code(#{tracing_only := true} = Options) -> witness_record_traced:prepare(Options
 code(Options) -> witness_record_code:prepare(Options).
 
 %% A limit by time has a bound in bytes, too.
-last(#{last := {bytes, Bytes}} = Options) -> Options#{contents => true, last := #{bytes => Bytes, time => infinity}};
-last(#{last := {seconds, Seconds}} = Options) -> Options#{contents => true, last := #{bytes => ?MOST, time => Seconds * 1000}};
-last(Options) -> Options.
+memory_limit(#{last := {bytes, Bytes}} = Options) -> Options#{contents => true, last := #{bytes => Bytes, time => infinity}};
+memory_limit(#{last := {seconds, Seconds}} = Options) ->
+    Options#{contents => true, last := #{bytes => ?MAX_LAST_BYTES, time => Seconds * 1000}};
+memory_limit(Options) -> Options.
 
--doc "Waits for the end of the program. `{error, timeout}`: it goes on.".
--spec await(recording(), timeout()) -> {ok, summary()} | {error, reason() | timeout}.
-await(Recording, Timeout) -> witness_record_vm:await(Recording, Timeout).
+-doc "Waits for the end of the program. With the reason `timeout` it goes on.".
+-spec await(recording(), timeout()) -> {ok, summary()} | {error, error() | {?MODULE, timeout}}.
+await(Recording, Timeout) -> add_module(witness_record_vm:await(Recording, Timeout)).
 
 -doc """
 Writes the last part now, with the option `last`, and returns its folder: `kept-1`, `kept-2` and so on, in that of the
-recording. `busy`: another part is being written; `enough`: a hundred were written; `ended`: the recording is over, or it has
-no last part.
+recording. The reason of an error is `busy`: another part is being written; `enough`: a hundred were written; `ended`: the
+recording is over, or it has no last part; or it is that of a file that could not be written.
 """.
--spec keep(recording()) -> {ok, file:filename()} | {error, busy | enough | ended | term()}.
-keep(Recording) -> witness_record_vm:keep(Recording).
+-spec keep(recording()) -> {ok, file:filename()} | {error, {?MODULE, busy | enough | ended | witness_record_writer:reason()}}.
+keep(Recording) -> add_module(witness_record_vm:keep(Recording)).
 
 -doc "Finishes the recording, and ends the program. `await/2` then returns the summary.".
 -spec stop(recording()) -> ok.
@@ -151,39 +158,20 @@ stop(Recording) -> witness_record_vm:stop(Recording).
 
 %% --- options ---------------------------------------------------------------------
 
-check(#{run := _, app := _}) -> {error, {exclusive, run, app}};
-check(#{observer := _} = Options) when not is_map_key(on_told, Options) -> {error, {missing_option, on_told}};
-check(#{tracing_only := true, weave := [_ | _]}) -> {error, {exclusive, tracing_only, weave}};
-check(#{dir := _} = Options) when is_map_key(run, Options); is_map_key(app, Options) ->
-    case [Pair || {Name, Value} = Pair <- maps:to_list(Options), not valid(Name, Value)] of
-        [] -> ok;
-        [{Name, Value} | _] -> {error, {bad_option, Name, Value}}
-    end;
-check(#{dir := _}) -> {error, {missing_option, run}};
-check(#{}) -> {error, {missing_option, dir}}.
+check(Options) ->
+    maybe
+        ok ?= witness_option:check(Options, witness_option_schema:record()),
+        check_together(Options)
+    else
+        {error, {witness_option, Reason}} -> {error, Reason};
+        {error, _} = Error -> Error
+    end.
 
-valid(run, {M, F, Args}) -> is_atom(M) andalso is_atom(F) andalso is_list(Args);
-valid(app, App) -> is_atom(App);
-valid(Name, Apps) when Name =:= weave; Name =:= applications; Name =:= outside ->
-    is_list(Apps) andalso lists:all(fun is_atom/1, Apps);
-valid(environment, Apps) -> is_list(Apps) andalso lists:all(fun is_environment/1, Apps);
-valid(Name, Value) when Name =:= dir; Name =:= config; Name =:= cache -> is_name(Value);
-valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
-valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
-valid(Name, Value) when Name =:= contents; Name =:= hash; Name =:= full_ids; Name =:= compress;
-                    Name =:= tracing_only -> is_boolean(Value);
-valid(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
-valid(Name, Fun) when Name =:= on_progress; Name =:= on_told -> is_function(Fun, 1);
-valid(last, {bytes, N}) -> is_integer(N) andalso N >= ?LEAST;
-valid(last, {seconds, N}) -> is_integer(N) andalso N > 0;
-valid(observer, {Module, _}) -> is_atom(Module);
-valid(_, _) -> false.
-
-is_environment({App, Parameters}) when is_atom(App), is_list(Parameters) ->
-    lists:all(fun({Name, _}) -> is_atom(Name); (_) -> false end, Parameters);
-is_environment(_) -> false.
-
-is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
+check_together(#{run := _, app := _}) -> {error, {exclusive, run, app}};
+check_together(#{observer := _} = Options) when not is_map_key(on_told, Options) -> {error, {missing_option, on_told}};
+check_together(#{tracing_only := true, weave := [_ | _]}) -> {error, {exclusive, tracing_only, weave}};
+check_together(#{} = Options) when is_map_key(run, Options); is_map_key(app, Options) -> ok;
+check_together(#{}) -> {error, {missing_option, run}}.
 
 check_files(Options) ->
     maybe
@@ -225,9 +213,9 @@ make_folder(#{dir := Dir}) ->
     end.
 
 -doc "An error as text.".
--spec format_error(reason() | timeout) -> unicode:chardata().
-format_error({bad_option, Name, Value}) ->
-    [~"option ", atom_to_binary(Name), ~": not a valid value: ", witness_event:format_term(Value, 200)];
+-spec format_error(reason() | timeout | busy | enough | ended | witness_record_writer:reason()) -> unicode:chardata().
+format_error(Reason) when element(1, Reason) =:= bad_option; element(1, Reason) =:= unknown_option ->
+    witness_option:format_error(Reason);
 format_error({missing_option, run}) -> ~"option run, or app, is expected, and not there";
 format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
 format_error({exclusive, A, B}) ->
@@ -249,7 +237,11 @@ format_error({native, Reason}) ->
     [~"recording needs native code, which could not be loaded: ", witness_event:format_term(Reason, 500)];
 format_error({observer, Reason}) -> [~"the program cannot be observed: ", witness_event:format_term(Reason, 500)];
 format_error({vm, Reason}) -> [~"the VM of the program could not be started: ", witness_event:format_term(Reason, 500)];
-format_error(timeout) -> ~"the program still runs".
+format_error(timeout) -> ~"the program still runs";
+format_error(busy) -> ~"another part is being written";
+format_error(enough) -> ~"a hundred parts were written";
+format_error(ended) -> ~"the recording is over, or it has no last part";
+format_error(Reason) -> [~"the part could not be written: ", witness_event:format_term(Reason, 500)].
 
 name(Name) ->
     case unicode:characters_to_binary(Name) of

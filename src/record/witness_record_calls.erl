@@ -42,7 +42,7 @@ which a program reads data sources.
 """.
 -spec plan([witness_weave_objects:folder()]) -> witness_weave:plan().
 plan(Folders) ->
-    Natives = lists:usort([{code, ensure_loaded, 1} | witness_record_source:calls()]
+    Natives = lists:usort([{code, ensure_loaded, 1}, {witness_record_source, answer, 2}, {witness_record_source, read, 2}]
                           ++ lists:append([Found || #{natives := Found} <- Folders])),
     #{runtime => witness_record_runtime, calls => ?MODULE, sends => replaced, timeouts => true, waits => true, references => true,
       callbacks => false,
@@ -89,10 +89,7 @@ class(Module, Function, Arity) ->
 possible(Module, Function, Arity) when Module =/= '_', Function =/= '_', Arity =/= '_' ->
     class(Module, Function, Arity) =/= none orelse is_steered(Module, Function, Arity);
 possible(Module, Function, Arity) ->
-    lists:any(fun({M, F, A}) ->
-                  (Module =:= '_' orelse Module =:= M) andalso (Function =:= '_' orelse Function =:= F) andalso
-                      (Arity =:= '_' orelse Arity =:= A)
-              end, maps:keys(element(1, tables()))).
+    witness_weave_calls:is_any({Module, Function, Arity}, maps:keys(element(1, tables()))).
 
 -doc """
 Whether a recording leaves this function alone, but a replay performs it in another way. A fun of it is a stand-in in both, so

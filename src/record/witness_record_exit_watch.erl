@@ -44,22 +44,24 @@ init(Session) ->
 
 -doc false.
 handle_call(settle, _, #calm{monitored = Monitored} = C) ->
-    {reply, ok, told(#{Ref => [] || Ref := Pid <- Monitored, not is_process_alive(Pid)}, C#calm{settled = true})}.
+    {reply, ok, wait_for_exits(#{Ref => [] || Ref := Pid <- Monitored, not is_process_alive(Pid)}, C#calm{settled = true})}.
 
 %% Ends of other processes are recorded, too, in the order in which they arrive.
-told(Waiting, C) when map_size(Waiting) =:= 0 -> C;
-told(Waiting, C) ->
-    receive {'DOWN', Ref, process, Pid, Reason} -> told(maps:remove(Ref, Waiting), ended(Ref, Pid, Reason, C)) end.
+wait_for_exits(Waiting, C) when map_size(Waiting) =:= 0 -> C;
+wait_for_exits(Waiting, C) ->
+    receive
+        {'DOWN', Ref, process, Pid, Reason} -> wait_for_exits(maps:remove(Ref, Waiting), record_exit(Ref, Pid, Reason, C))
+    end.
 
 -doc false.
 handle_cast(_, C) -> {noreply, C}.
 
 -doc false.
-handle_info({calm, Pid}, #calm{settled = false} = C) -> {noreply, calmed(Pid, C)};
-handle_info({'DOWN', Ref, process, Pid, Reason}, C) -> {noreply, ended(Ref, Pid, Reason, C)};
+handle_info({calm, Pid}, #calm{settled = false} = C) -> {noreply, clear_flag(Pid, C)};
+handle_info({'DOWN', Ref, process, Pid, Reason}, C) -> {noreply, record_exit(Ref, Pid, Reason, C)};
 handle_info(_, C) -> {noreply, C}.
 
-calmed(Pid, #calm{session = Session, monitored = Monitored} = C) ->
+clear_flag(Pid, #calm{session = Session, monitored = Monitored} = C) ->
     Ref = monitor(process, Pid),
     case process_info(Pid, priority) of
         undefined ->
@@ -71,6 +73,6 @@ calmed(Pid, #calm{session = Session, monitored = Monitored} = C) ->
             C#calm{monitored = Monitored#{Ref => Pid}}
     end.
 
-ended(Ref, Pid, Reason, #calm{monitored = Monitored} = C) ->
+record_exit(Ref, Pid, Reason, #calm{monitored = Monitored} = C) ->
     ok = witness_record_native:ended(Pid, Reason),
     C#calm{monitored = maps:remove(Ref, Monitored)}.

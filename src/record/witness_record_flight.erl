@@ -28,8 +28,8 @@ its own writes it meanwhile. The part at the end goes to the folder itself. If t
                writing = none :: none | {reference(), gen_server:from()},
                ended = running :: witness_record_native:state()}).
 
--define(MOST, 100).
--define(TAKE, 16).
+-define(MAX_KEPT, 100).
+-define(MAX_PIECES, 16).
 -define(FLUSH_MS, 1_000).
 -define(IDLE_MS, 10).
 
@@ -60,15 +60,15 @@ init({Dir, Header, #{last := Limit} = Options}) ->
 
 -doc false.
 handle_call({keep, _}, _, #last{writing = {_, _}} = L) -> {reply, {error, busy}, L};
-handle_call({keep, _}, _, #last{kept = ?MOST} = L) -> {reply, {error, enough}, L};
+handle_call({keep, _}, _, #last{kept = ?MAX_KEPT} = L) -> {reply, {error, enough}, L};
 handle_call({keep, Modules}, From, L0) ->
-    L = #last{kept = Kept, dir = Dir} = gathered(L0),
+    L = #last{kept = Kept, dir = Dir} = collect(L0),
     Folder = filename:join(Dir, "kept-" ++ integer_to_list(Kept + 1)),
     {_, Ref} = spawn_monitor(?MODULE, write, [Folder, Modules, L]),
     {noreply, L#last{kept = Kept + 1, writing = {Ref, From}}};
 handle_call({finish, Modules, More}, _, L0) ->
-    #last{dir = Dir, ended = Ended} = L = gathered(settled(L0)),
-    Reply = case {written(Dir, Modules, More, L), Ended} of
+    #last{dir = Dir, ended = Ended} = L = collect(wait_for_part(L0)),
+    Reply = case {write_ring(Dir, Modules, More, L), Ended} of
         {{ok, Summary}, running} -> {ok, Summary};
         {{ok, Summary}, {ended, Reason}} -> {ended, Reason, Summary};
         {{error, Reason}, _} -> {ended, Reason, none}
@@ -77,7 +77,7 @@ handle_call({finish, Modules, More}, _, L0) ->
 
 -doc false.
 -spec write(file:filename(), [{module(), binary(), boolean()}], #last{}) -> no_return().
-write(Folder, Modules, L) -> exit({written, Folder, written(Folder, Modules, #{}, L)}).
+write(Folder, Modules, L) -> exit({written, Folder, write_ring(Folder, Modules, #{}, L)}).
 
 -doc false.
 handle_cast(_, L) -> {noreply, L}.
@@ -92,8 +92,8 @@ handle_info(take, L) ->
     {noreply, L1};
 handle_info(flush, #last{options = Options} = L) ->
     _ = erlang:send_after(maps:get(flush, Options, ?FLUSH_MS), self(), flush),
-    {noreply, gathered(L)};
-handle_info({'DOWN', Ref, process, _, Result}, #last{writing = {Ref, _}} = L) -> {noreply, replied(Result, L)};
+    {noreply, collect(L)};
+handle_info({'DOWN', Ref, process, _, Result}, #last{writing = {Ref, _}} = L) -> {noreply, reply(Result, L)};
 handle_info(_, L) -> {noreply, L}.
 
 -doc false.
@@ -103,7 +103,7 @@ format_status(Status) ->
                 (_, Value) -> Value
              end, Status).
 
-replied(Result, #last{writing = {_, From}} = L) ->
+reply(Result, #last{writing = {_, From}} = L) ->
     gen_server:reply(From, case Result of
         {written, Folder, {ok, _}} -> {ok, Folder};
         {written, _, {error, Reason}} -> {error, Reason};
@@ -112,24 +112,24 @@ replied(Result, #last{writing = {_, From}} = L) ->
     L#last{writing = none}.
 
 %% Waits for the part that is being written.
-settled(#last{writing = none} = L) -> L;
-settled(#last{writing = {Ref, _}} = L) -> receive {'DOWN', Ref, process, _, Result} -> replied(Result, L) end.
+wait_for_part(#last{writing = none} = L) -> L;
+wait_for_part(#last{writing = {Ref, _}} = L) -> receive {'DOWN', Ref, process, _, Result} -> reply(Result, L) end.
 
 take(#last{native = Native, ring = Ring, ended = Ended} = L) ->
-    {Parts, State} = Native:take(?TAKE),
+    {Parts, State} = Native:take(?MAX_PIECES),
     Flat = [{Kind, iolist_to_binary(Part)} || {Kind, Part} <- Parts],
     {lists:sum([byte_size(Part) || {_, Part} <- Flat]),
      L#last{ring = witness_record_ring:add(Flat, erlang:monotonic_time(millisecond), Ring),
             %% The recorder ended because it was told to stop: that is no early end of the recording.
             ended = case {Ended, State} of {running, {ended, stopped}} -> running; {running, _} -> State; _ -> Ended end}}.
 
-gathered(#last{native = Native} = L) ->
+collect(#last{native = Native} = L) ->
     ok = Native:flush(),
-    drained(take(L)).
+    drain(take(L)).
 
-drained({0, #last{ring = Ring} = L}) -> L#last{ring = witness_record_ring:settled(Ring)};
-drained({_, L}) -> drained(take(L)).
+drain({0, #last{ring = Ring} = L}) -> L#last{ring = witness_record_ring:place_ends(Ring)};
+drain({_, L}) -> drain(take(L)).
 
-written(Folder, Modules, More, #last{header = Header, options = Options, ring = Ring, ended = Ended}) ->
+write_ring(Folder, Modules, More, #last{header = Header, options = Options, ring = Ring, ended = Ended}) ->
     witness_record_writer:write(Folder, Header, witness_record_ring:parts(Ring),
                                 (maps:with([compress], Options))#{modules => Modules, ended => Ended, more => More}).

@@ -13,64 +13,64 @@ are a fraction of what the messages take themselves. When the messages are gone,
 next.
 """.
 
--export([look/0, is_key/1]).
+-export([fit/0, is_key/1]).
 
 -define(KEY, '$witness_record_heap').
 
 %% Messages from which on a mailbox is long.
--define(LONG, 256).
+-define(LONG_MAILBOX, 256).
 %% Words of heap for each message.
--define(WORDS, 8).
--define(MOST_WORDS, 1_048_576).
+-define(WORDS_PER_MESSAGE, 8).
+-define(MAX_WORDS, 1_048_576).
 
 -doc "Fits the heap to the caller's mailbox. Called now and then.".
--spec look() -> ok.
-look() ->
+-spec fit() -> ok.
+fit() ->
     {message_queue_len, Length} = process_info(self(), message_queue_len),
     case get(?KEY) of
-        undefined when Length < ?LONG -> ok;
-        undefined -> first(Length);
-        {Before, Given} when Length < ?LONG -> back(Before, Given);
-        {_, Given} when Length * ?WORDS < 2 * Given; Given >= ?MOST_WORDS -> ok;
-        {Before, Given} -> more(Length, Before, Given)
+        undefined when Length < ?LONG_MAILBOX -> ok;
+        undefined -> set_first(Length);
+        {Before, Given} when Length < ?LONG_MAILBOX -> reset(Before, Given);
+        {_, Given} when Length * ?WORDS_PER_MESSAGE < 2 * Given; Given >= ?MAX_WORDS -> ok;
+        {Before, Given} -> grow(Length, Before, Given)
     end.
 
 -doc "Whether this key of a process dictionary belongs to this module.".
 -spec is_key(term()) -> boolean().
 is_key(Key) -> Key =:= ?KEY.
 
-first(Length) ->
+set_first(Length) ->
     {garbage_collection, Info} = process_info(self(), garbage_collection),
     {_, Least} = lists:keyfind(min_heap_size, 1, Info),
     case lists:keyfind(max_heap_size, 1, Info) of
-        {_, #{size := 0}} -> given(words(Length), Least);
+        {_, #{size := 0}} -> set_size(words(Length), Least);
         _ -> ok
     end.
 
-words(Length) -> min(Length * ?WORDS, ?MOST_WORDS).
+words(Length) -> min(Length * ?WORDS_PER_MESSAGE, ?MAX_WORDS).
 
 %% The VM rounds the size up, and returns the actual one when it is set again.
-given(Words, Before) when Words > Before ->
+set_size(Words, Before) when Words > Before ->
     _ = process_flag(min_heap_size, Words),
     put(?KEY, {Before, process_flag(min_heap_size, Words)}),
     ok;
-given(_, _) ->
+set_size(_, _) ->
     ok.
 
-more(Length, Before, Given) ->
+grow(Length, Before, Given) ->
     case process_flag(min_heap_size, words(Length)) of
-        Given -> given(words(Length), Before);
-        Own -> kept(Own)
+        Given -> set_size(words(Length), Before);
+        Own -> leave_to_program(Own)
     end.
 
-back(Before, Given) ->
+reset(Before, Given) ->
     case process_flag(min_heap_size, Before) of
         Given -> erase(?KEY), ok;
-        Own -> kept(Own)
+        Own -> leave_to_program(Own)
     end.
 
 %% The program has chosen a size itself.
-kept(Own) ->
+leave_to_program(Own) ->
     _ = process_flag(min_heap_size, Own),
     _ = erase(?KEY),
     ok.

@@ -31,7 +31,7 @@ The application `inets` must be outside: `outside => [inets]` of `m:witness_reco
 
 -export([do/1, event/1, read/2]).
 
--define(TIMEOUT, 30_000).
+-define(TIMEOUT_MS, 30_000).
 
 -doc false.
 do(#mod{data = Done} = Request) ->
@@ -44,7 +44,7 @@ deliver(#mod{config_db = Config} = Request) ->
     case httpd_util:lookup(Config, witness_record_handler) of
         undefined -> {error, noproc};
         To ->
-            Timeout = httpd_util:lookup(Config, witness_record_timeout, ?TIMEOUT),
+            Timeout = httpd_util:lookup(Config, witness_record_timeout, ?TIMEOUT_MS),
             witness_record_source:deliver(?MODULE, To, Request, Timeout)
     end.
 

@@ -10,7 +10,7 @@ or that another user owns, is never used; the reason is returned.
 
 -export([find/0, make/0, own/0, format_error/1]).
 
--export_type([key/0, reason/0]).
+-export_type([key/0, reason/0, error/0]).
 
 -type key() :: <<_:256>>.
 
@@ -20,36 +20,40 @@ with the file, as text.
 """.
 -type reason() :: none | no_crypto | {file, file:filename(), unicode:chardata()}.
 
--define(BYTES, 32).
+-type error() :: {?MODULE, reason()}.
+
+-define(KEY_BYTES, 32).
 
 -doc "Reads the key.".
--spec find() -> {ok, key()} | {error, reason()}.
+-spec find() -> {ok, key()} | {error, error()}.
 find() ->
     case code:ensure_loaded(crypto) of
         {module, crypto} -> found(name());
-        {error, _} -> {error, no_crypto}
+        {error, _} -> {error, {?MODULE, no_crypto}}
     end.
 
 found(Name) ->
     maybe
-        {ok, #file_info{type = regular, size = ?BYTES, uid = Owner, mode = Mode}} ?= file:read_link_info(Name, [raw]),
+        {ok, #file_info{type = regular, size = ?KEY_BYTES, uid = Owner, mode = Mode}} ?= file:read_link_info(Name, [raw]),
         {mode, 0} ?= {mode, Mode band 8#077},
-        {ok, Owner} ?= own(),
-        {ok, <<Key:?BYTES/binary>>} ?= file:read_file(Name),
+        {ok, Owner} ?= make_owned(),
+        {ok, <<Key:?KEY_BYTES/binary>>} ?= file:read_file(Name),
         {ok, Key}
     else
-        {error, enoent} -> {error, none};
-        {error, Reason} -> {error, {file, Name, file:format_error(Reason)}};
-        {mode, _} -> {error, {file, Name, ~"others may read it; delete it, and the next recording makes a new one"}};
-        {ok, #file_info{}} -> {error, {file, Name, ~"it is no key; delete it, and the next recording makes a new one"}};
-        {ok, _} -> {error, {file, Name, ~"it belongs to another user"}}
+        {error, enoent} -> {error, {?MODULE, none}};
+        {error, Reason} -> file_error(Name, file:format_error(Reason));
+        {mode, _} -> file_error(Name, ~"others may read it; delete it, and the next recording makes a new one");
+        {ok, #file_info{}} -> file_error(Name, ~"it is no key; delete it, and the next recording makes a new one");
+        {ok, _} -> file_error(Name, ~"it belongs to another user")
     end.
 
+file_error(Name, Text) -> {error, {?MODULE, {file, Name, Text}}}.
+
 -doc "Reads the key; makes one if there is none. If two processes make one at the same time, both get the same key.".
--spec make() -> {ok, key()} | {error, reason()}.
+-spec make() -> {ok, key()} | {error, error()}.
 make() ->
     case find() of
-        {error, none} -> made(name());
+        {error, {?MODULE, none}} -> made(name());
         Found -> Found
     end.
 
@@ -61,7 +65,7 @@ made(Name) ->
         {ok, File} ?= file:open(Temporary, [write, exclusive, raw, binary]),
         Written = maybe
             ok ?= file:change_mode(Temporary, 8#600),
-            file:write(File, crypto:strong_rand_bytes(?BYTES))
+            file:write(File, crypto:strong_rand_bytes(?KEY_BYTES))
         end,
         Closed = file:close(File),
         ok ?= Written,
@@ -73,7 +77,7 @@ made(Name) ->
     else
         {error, Reason} ->
             _ = file:delete(Temporary),
-            {error, {file, Name, file:format_error(Reason)}}
+            file_error(Name, file:format_error(Reason))
     end.
 
 name() -> filename:join(filename:dirname(witness_record_code:cache(#{})), "key").
@@ -81,8 +85,14 @@ name() -> filename:join(filename:dirname(witness_record_code:cache(#{})), "key")
 temporary(Name) -> lists:flatten(io_lib:format("~ts.~s.~b", [Name, os:getpid(), erlang:unique_integer([positive])])).
 
 -doc "The number of this VM's user: the owner of a file that this VM makes.".
--spec own() -> {ok, non_neg_integer()} | {error, file:posix() | badarg | terminated | system_limit}.
+-spec own() -> {ok, non_neg_integer()} | {error, error()}.
 own() ->
+    case make_owned() of
+        {ok, Own} -> {ok, Own};
+        {error, Reason} -> file_error("the cache", file:format_error(Reason))
+    end.
+
+make_owned() ->
     File = temporary(filename:join(filename:dirname(name()), "owner")),
     maybe
         ok ?= filelib:ensure_dir(File),

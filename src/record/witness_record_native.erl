@@ -59,33 +59,27 @@ buffers at most (64 to 65,536); `full_ids`: ids take eight bytes, to measure wha
 """.
 -type options() :: #{budget => pos_integer(), order => pos_integer(), full_ids => boolean()}.
 
--define(LEAST_BUDGET, 1_000_000).
+-define(MIN_BUDGET_BYTES, 1_000_000).
 
 %% --- start and end -----------------------------------------------------------------
 
 -doc "Whether the native code could be loaded; if not, why.".
 -spec available() -> ok | {error, unicode:chardata()}.
 available() ->
-    case persistent_term:get({?MODULE, failed}, none) of
-        none -> ok;
-        {Reason, Text} -> {error, io_lib:format("the native recorder could not be loaded: ~ts (~tw)", [Text, Reason])}
-    end.
+    witness_trace_library:available(?MODULE, "the native recorder").
 
 -doc "Starts a recording. What was not taken of an earlier one is dropped. Processes that are alive already are outside.".
 -spec start(options()) -> ok | {error, running | memory}.
 start(Options) ->
     #{budget := Budget, order := Order, full_ids := Full} =
         maps:merge(#{budget => 1 bsl 26, order => 256, full_ids => false}, Options),
-    true = is_integer(Budget) andalso Budget >= ?LEAST_BUDGET,
+    true = is_integer(Budget) andalso Budget >= ?MIN_BUDGET_BYTES,
     true = is_boolean(Full),
-    Slots = slots(1 bsl 12, min(erlang:system_info(process_limit) div 8, 1 bsl 17)),
+    Slots = witness_trace_library:slots(erlang:system_info(process_limit), 1 bsl 17),
     case alone(fun() -> open(Budget, Order, Full, Slots) end) of
         ok -> ok;
         Reason -> {error, Reason}
     end.
-
-slots(N, Enough) when N >= Enough -> N;
-slots(N, Enough) -> slots(2 * N, Enough).
 
 -doc """
 Ends the recording, and frees its memory of processes. What they had buffered can still be taken.
@@ -248,17 +242,7 @@ info() -> erlang:nif_error(not_loaded).
 
 %% --- native code -------------------------------------------------------------------------
 
-load() ->
-    Dir = case code:priv_dir(witness) of
-        {error, _} -> filename:join(filename:dirname(filename:dirname(code:which(?MODULE))), "priv");
-        Found -> Found
-    end,
-    File = "witness_record-" ++ erlang:system_info(nif_version),
-    %% Without native code the module is loaded, too, so that it can say why.
-    case erlang:load_nif(filename:join(Dir, File), 0) of
-        ok -> _ = persistent_term:erase({?MODULE, failed}), ok;
-        {error, Reason} -> persistent_term:put({?MODULE, failed}, Reason)
-    end.
+load() -> witness_trace_library:loaded(?MODULE, erlang:load_nif(witness_trace_library:file("witness_record"), 0)).
 
 -doc false.
 enabled(_, _, _) -> discard.

@@ -14,7 +14,7 @@ recording in this order:
 4. when that process and its descendants have ended, or the application has, or the program ends its VM, it writes what is
    still in memory, and the list of modules.
 
-*Why nothing is lost when the VM is ended.* `halt` in woven code calls `ending/0` first, in any process. So does the VM if the
+*Why nothing is lost when the VM is ended.* `halt` in woven code calls `finish_now/0` first, in any process. So does the VM if the
 signal SIGUSR1 ends it. `init:stop` ends the applications, and then the supervisors of `kernel`. This process is below one of
 them, and `terminate/2` finishes the recording in the same way.
 
@@ -23,7 +23,7 @@ its messages. It sends them none.
 """.
 -behaviour(gen_server).
 
--export([main/0, ending/0]).
+-export([main/0]).
 -export_type([tell/0]).
 -export([start_link/1, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export([start_application/1, call/2]).
@@ -56,20 +56,20 @@ Starts to observe the children of these processes. The first process of the prog
                 phase = waiting :: waiting | running | draining | finished}).
 
 %% Milliseconds that the writer may take at the end, before the supervisor kills this process.
--define(SHUTDOWN, 120_000).
+-define(SHUTDOWN_MS, 120_000).
 %% Places in the process table that the end of a recording may need besides.
--define(PLACES, 8).
+-define(SPARE_PLACES, 8).
 
 -doc "Starts to listen. Called while the VM boots.".
 -spec main() -> ok.
 main() ->
-    Child = #{id => ?MODULE, start => {?MODULE, start_link, [group_leader()]}, restart => temporary, shutdown => ?SHUTDOWN},
+    Child = #{id => ?MODULE, start => {?MODULE, start_link, [group_leader()]}, restart => temporary, shutdown => ?SHUTDOWN_MS},
     {ok, _} = supervisor:start_child(kernel_safe_sup, Child),
     ok.
 
 -doc "Finishes the recording. Called by processes that are about to end the VM.".
--spec ending() -> ok.
-ending() ->
+-spec finish_now() -> ok.
+finish_now() ->
     try gen_server:call(?MODULE, ending, infinity) catch exit:_ -> ok end.
 
 -doc false.
@@ -97,16 +97,16 @@ handle_info({Port, {data, Data}}, #state{port = Port} = State) ->
     case binary_to_term(Data) of
         {start, Job} -> {noreply, begin_job(Job, State)};
         {keep, Ref} -> {noreply, keep(Ref, State)};
-        stop -> {noreply, stopped(State)}
+        stop -> {noreply, handle_stop(State)}
     end;
-handle_info({'EXIT', Port, _}, #state{port = Port} = State) -> {noreply, stopped(State)};
-handle_info({'DOWN', Ref, process, _, Reason}, #state{root = {_, Ref}} = State) -> {noreply, root_ended(Reason, State)};
+handle_info({'EXIT', Port, _}, #state{port = Port} = State) -> {noreply, handle_stop(State)};
+handle_info({'DOWN', Ref, process, _, Reason}, #state{root = {_, Ref}} = State) -> {noreply, handle_root_exit(Reason, State)};
 handle_info({'DOWN', Ref, process, _, Reason}, #state{master = Ref} = State) ->
-    {noreply, leave(finish({stopped, application(State), text(Reason)}, State))};
+    {noreply, end_vm(finish({stopped, application(State), reason_text(Reason)}, State))};
 handle_info({'DOWN', Ref, process, _, _}, #state{phase = draining, living = Living} = State)
   when is_map_key(Ref, Living) ->
     case maps:remove(Ref, Living) of
-        Left when map_size(Left) =:= 0 -> {noreply, look(State#state{living = Left})};
+        Left when map_size(Left) =:= 0 -> {noreply, check_live(State#state{living = Left})};
         Left -> {noreply, State#state{living = Left}}
     end;
 handle_info({trace, _, call, {erlang, setnode, [Node | _]}}, #state{nodes = Nodes} = State) ->
@@ -120,92 +120,92 @@ terminate(_, State) -> finish(halted, State).
 
 begin_job(Job, State) ->
     maybe
-        ok ?= woven(Job),
+        ok ?= check_woven(Job),
         ok ?= native(Job),
         ok = application:set_env(maps:get(environment, Job, []), [{persistent, true}]),
-        ok ?= outside(maps:get(outside, Job, [])),
-        ok = observable(Job),
+        ok ?= start_outside(maps:get(outside, Job, [])),
+        ok = prepare_observer(Job),
         Session = trace:session_create(?MODULE, witness_record_native:tracer(), []),
-        Calming = telling(Session, Job),
+        Calming = start_runtime(Session, Job),
         {ok, Writer} ?= (writer(Job)):start_link(maps:get(dir, Job), header(Job), maps:with([compress, last], Job)),
-        Freezer = witness_trace_freeze:start(?PLACES, fun is_own/1),
+        Freezer = witness_trace_freeze:start(?SPARE_PLACES, fun is_own/1),
         %% Every process of the recorder exists by now: what this process spawns from here on is the program's.
-        {ok, Observation} ?= observed(Job, State),
-        ok = tracing(Session, Job),
-        Begun = State#state{freezer = Freezer, job = Job, naming = naming(), writer = Writer, observation = Observation, session = Session,
-                            calming = Calming,
-                            phase = running},
-        tell(running, Begun#state.port),
-        Begun#state{root = root(first(Job), Job)}
+        {ok, Observation} ?= start_observation(Job, State),
+        ok = start_tracing(Session, Job),
+        Begun = State#state{freezer = Freezer, job = Job, naming = trace_naming(), writer = Writer, observation = Observation,
+                            session = Session, calming = Calming, phase = running},
+        report(running, Begun#state.port),
+        Begun#state{root = start_root(first_call(Job), Job)}
     else
         {error, Reason} ->
-            tell({refused, Reason}, State#state.port),
-            leave(State#state{phase = finished})
+            report({refused, Reason}, State#state.port),
+            end_vm(State#state{phase = finished})
     end.
 
 %% Starts what woven code needs.
-telling(_, #{tracing_only := true}) -> undefined;
-telling(Session, Job) ->
+start_runtime(_, #{tracing_only := true}) -> undefined;
+start_runtime(Session, Job) ->
     ok = witness_record_loads:start(maps:get(calls, Job)),
     {ok, Calming} = witness_record_exit_watch:start_link(Session),
-    ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job), (starting())#{calming => Calming})),
+    ok = witness_record_runtime:start(maps:merge(maps:with([calls, contents, hash], Job),
+                                                 (runtime_options())#{calming => Calming})),
     ok = handler(Job),
     Calming.
 
 %% A VM becomes a node by a call in a process below this supervisor. No process of the program is below it.
-naming() ->
+trace_naming() ->
     Session = trace:session_create(witness_record_naming, self(), []),
     _ = trace:function(Session, {erlang, setnode, 2}, true, []),
     _ = trace:process(Session, whereis(kernel_sup), true, [call, set_on_spawn]),
     Session.
 
-tracing(Session, #{tracing_only := true} = Job) ->
+start_tracing(Session, #{tracing_only := true} = Job) ->
     witness_record_traced:start(Session, (maps:with([contents, hash], Job))#{adopting => controller()});
-tracing(Session, Job) ->
+start_tracing(Session, Job) ->
     _ = trace:process(Session, new, true, [procs]),
     case Job of #{unwoven := [_ | _]} -> witness_record_native:verify(on); #{} -> ok end.
 
-root({M, F, Args}, #{tracing_only := true}) -> witness_record_traced:first(M, F, Args);
-root({M, F, Args}, _) ->
+start_root({M, F, Args}, #{tracing_only := true}) -> witness_record_traced:spawn_first(M, F, Args);
+start_root({M, F, Args}, _) ->
     {Root, Ref, _} = witness_record_runtime:root(M, F, Args),
     {Root, Ref}.
 
 %% `witness' is started before applications are recorded. Loading the module is no step of the first process.
-observable(#{observer := _} = Job) ->
+prepare_observer(#{observer := _} = Job) ->
     _ = [code:ensure_loaded(Module) || #{run := {Module, _, _}} <- [Job]],
     {ok, _} = application:ensure_all_started(witness),
     ok;
-observable(_) -> ok.
+prepare_observer(_) -> ok.
 
 %% Every process that the recorder needs exists, so from now on only the program's processes are children of these two.
-observed(#{observer := {Module, Argument}}, #state{port = Port}) ->
-    Tell = fun(What) -> tell({told, What}, Port) end,
+start_observation(#{observer := {Module, Argument}}, #state{port = Port}) ->
+    Tell = fun(What) -> report({told, What}, Port) end,
     case Module:begin_observing(Argument, [self(), controller()], Tell) of
         {ok, Observation} -> {ok, {Module, Observation}};
         {error, Reason} -> {error, {observer, Reason}}
     end;
-observed(_, _) -> {ok, none}.
+start_observation(_, _) -> {ok, none}.
 
-ended_observation({Module, Observation}) -> #{observed => Module:end_observing(Observation)};
-ended_observation(none) -> #{}.
+end_observation({Module, Observation}) -> #{observed => Module:end_observing(Observation)};
+end_observation(none) -> #{}.
 
 %% Nothing is recorded yet, and the children of these processes will not be.
-outside([]) -> ok;
-outside([App | Apps]) ->
+start_outside([]) -> ok;
+start_outside([App | Apps]) ->
     case application:ensure_all_started(App) of
-        {ok, _} -> outside(Apps);
+        {ok, _} -> start_outside(Apps);
         {error, Reason} -> {error, {application, App, {not_started, Reason}}}
     end.
 
-starting() -> #{adopting => controller(), ending => fun ending/0, loading => fun witness_record_loads:notice/2}.
+runtime_options() -> #{adopting => controller(), ending => fun finish_now/0, loading => fun witness_record_loads:notice/2}.
 
 %% The processes of applications are its children, whether this recorder or the program starts them.
 controller() -> whereis(application_controller).
 
 %% If a folder did not come first in the code path, the recording would have nothing in it.
-woven(#{woven := []}) -> ok;
-woven(#{woven := Folders}) ->
-    case witness_weave_cache:in_use(Folders) of
+check_woven(#{woven := []}) -> ok;
+check_woven(#{woven := Folders}) ->
+    case witness_weave_cache:check_use(Folders) of
         ok -> ok;
         {error, Reason} -> {error, {weave, Reason}}
     end.
@@ -223,8 +223,9 @@ native(Job) ->
 
 %% The VM calls this module when another one must be loaded. It calls the recorder, which must therefore be loaded before.
 handler(#{handler := Folder}) ->
-    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_heap, witness_record_exit_watch,
-                                     witness_record_calls, witness_record_loads, witness_record_native, witness_weave_runtime, witness_weave_funs]),
+    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_dictionary, witness_record_heap, witness_record_exit_watch,
+                                     witness_record_calls, witness_record_loads, witness_record_native, witness_weave_runtime,
+                                     witness_weave_funs]),
     witness_record_handler:load(Folder).
 
 header(Job) ->
@@ -233,9 +234,9 @@ header(Job) ->
                  max_heap_size => erlang:system_info(max_heap_size), full_ids => maps:get(full_ids, Job, false)},
                maps:with([run, app, applications, calls, unwoven, code, digests, tracing_only], Job)).
 
-first(#{run := {M, F, Args}, applications := [_ | _] = Apps}) -> {?MODULE, call, [Apps, {M, F, Args}]};
-first(#{run := MFA}) -> MFA;
-first(#{app := App}) -> {?MODULE, start_application, [App]}.
+first_call(#{run := {M, F, Args}, applications := [_ | _] = Apps}) -> {?MODULE, call, [Apps, {M, F, Args}]};
+first_call(#{run := MFA}) -> MFA;
+first_call(#{app := App}) -> {?MODULE, start_application, [App]}.
 
 -doc false.
 -spec start_application(atom()) -> no_return().
@@ -249,14 +250,14 @@ call(Apps, {M, F, Args}) ->
 
 %% --- end -------------------------------------------------------------------------
 
-root_ended({witness_started, {ok, _}}, #state{job = #{app := App}} = State) ->
+handle_root_exit({witness_started, {ok, _}}, #state{job = #{app := App}} = State) ->
     case application_controller:get_master(App) of
-        undefined -> leave(finish({stopped, App, normal}, State));
+        undefined -> end_vm(finish({stopped, App, normal}, State));
         Master -> State#state{master = monitor(process, Master)}
     end;
-root_ended({witness_started, {error, Reason}}, #state{job = #{app := App}} = State) ->
-    leave(finish({stopped, App, text(Reason)}, State));
-root_ended(Reason, State) -> look(State#state{phase = draining, ended = {returned, text(Reason)}}).
+handle_root_exit({witness_started, {error, Reason}}, #state{job = #{app := App}} = State) ->
+    end_vm(finish({stopped, App, reason_text(Reason)}, State));
+handle_root_exit(Reason, State) -> check_live(State#state{phase = draining, ended = {returned, reason_text(Reason)}}).
 
 application(#state{job = #{app := App}}) -> App.
 
@@ -264,23 +265,25 @@ application(#state{job = #{app := App}}) -> App.
 keep(Ref, #state{job = #{last := _} = Job, writer = Writer, port = Port, phase = Phase} = State)
   when Phase =:= running; Phase =:= draining ->
     Modules = modules(Job),
-    _ = spawn(fun() -> tell({kept, Ref, try witness_record_flight:keep(Writer, Modules) catch exit:_ -> {error, ended} end}, Port) end),
+    _ = spawn(fun() ->
+        report({kept, Ref, try witness_record_flight:keep(Writer, Modules) catch exit:_ -> {error, ended} end}, Port)
+    end),
     State;
 keep(Ref, #state{port = Port} = State) ->
-    tell({kept, Ref, {error, ended}}, Port),
+    report({kept, Ref, {error, ended}}, Port),
     State.
 
-text(normal) -> normal;
-text(Reason) -> witness_event:format_term(Reason, 2000).
+reason_text(normal) -> normal;
+reason_text(Reason) -> witness_event:format_term(Reason, 2000).
 
 %% Processes that the root has left behind may still work. When they have ended, this looks again, and finds what they have
 %% spawned. If none is alive and none was born meanwhile, all have ended; otherwise one may have ended and left a child.
-look(#state{ended = Ended} = State) ->
+check_live(#state{ended = Ended} = State) ->
     #{born := Before} = witness_record_native:info(),
     Living = [Pid || Pid <- processes(), in_tree(Pid)],
     case {Living, witness_record_native:info()} of
-        {[], #{born := Before}} -> leave(finish(Ended, State));
-        {[], #{}} -> look(State);
+        {[], #{born := Before}} -> end_vm(finish(Ended, State));
+        {[], #{}} -> check_live(State);
         {_, #{}} -> State#state{living = #{monitor(process, Pid) => Pid || Pid <- Living}}
     end.
 
@@ -289,13 +292,13 @@ in_tree(Pid) -> witness_record_native:identify(Pid) > 0 andalso application:get_
 
 %% Only the first call of `finish/2' has an effect, and says how the recording ended.
 %% The program is suspended while the recording is finished: otherwise it might spawn without end.
-stopped(#state{freezer = undefined} = State) -> leave(finish(stopped, State));
-stopped(#state{freezer = Freezer} = State) ->
+handle_stop(#state{freezer = undefined} = State) -> end_vm(finish(stopped, State));
+handle_stop(#state{freezer = Freezer} = State) ->
     ok = witness_trace_freeze:freeze(Freezer),
     Finished = finish(stopped, State),
     %% An application is stopped in order, so its processes must run.
     _ = is_application(State) andalso witness_trace_freeze:thaw(Freezer, 0),
-    leave(Finished).
+    end_vm(Finished).
 
 is_application(#state{job = #{app := _}}) -> true;
 is_application(#state{job = Job}) -> maps:get(applications, Job, []) =/= [].
@@ -311,7 +314,7 @@ is_own(P) ->
 
 finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Job} = State)
   when Phase =:= running; Phase =:= draining ->
-    Observed = ended_observation(State#state.observation),
+    Observed = end_observation(State#state.observation),
     _ = [ok = witness_record_exit_watch:settle(Calming) || Calming <- [State#state.calming], is_pid(Calming)],
     ok = witness_record_stop:seal(),
     Unwoven = unwoven(Job),
@@ -323,9 +326,9 @@ finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Jo
     end,
     true = trace:session_destroy(Session),
     #{born := Born} = witness_record_native:info(),
-    tell({finished, Observed#{outcome => Outcome, ended => Ended, files => Written, born => Born,
+    report({finished, Observed#{outcome => Outcome, ended => Ended, files => Written, born => Born,
                               unwoven => [Module || {Module, _} <- Unwoven],
-                              refused => witness_log_recording_refusal:reasons(written(Job), More#{modules => Modules})}},
+                              refused => witness_log_recording_refusal:reasons(final_header(Job), More#{modules => Modules})}},
          State#state.port),
     State#state{phase = finished};
 finish(_, State) -> State.
@@ -335,7 +338,7 @@ waiting(#{tracing_only := true}) -> <<>>;
 waiting(#{}) -> witness_record_stop:waiting().
 
 %% An application, and what it needs, is stopped in order.
-leave(State) ->
+end_vm(State) ->
     case is_application(State) of
         true ->
             ok = init:stop(),
@@ -353,16 +356,16 @@ unwoven(#{unwoven := Names}) ->
     witness_record_unwoven:why(lists:ukeysort(1, Noticed ++ [{Name, unknown} || Name <- Names, code:is_loaded(Name) =/= false])).
 
 %% The contents of the file `header'.
-written(#{last := _} = Job) -> (header(Job))#{late => true};
-written(Job) -> header(Job).
+final_header(#{last := _} = Job) -> (header(Job))#{late => true};
+final_header(Job) -> header(Job).
 
 %% The names of this VM while it was a node.
 nodes_of(#state{naming = Naming, nodes = Nodes}) ->
     _ = [receive {trace_delivered, all, Ref} -> ok end || Naming =/= undefined, Ref <- [trace:delivered(Naming, all)]],
-    lists:usort([node() || is_alive()] ++ Nodes ++ named_since()).
+    lists:usort([node() || is_alive()] ++ Nodes ++ drain_names()).
 
-named_since() ->
-    receive {trace, _, call, {erlang, setnode, [Node | _]}} -> [Node | named_since()] after 0 -> [] end.
+drain_names() ->
+    receive {trace, _, call, {erlang, setnode, [Node | _]}} -> [Node | drain_names()] after 0 -> [] end.
 
-tell(Message, Port) ->
+report(Message, Port) ->
     try port_command(Port, term_to_binary(Message)) of true -> ok catch error:badarg -> ok end.

@@ -13,10 +13,10 @@ recording that begins late (`parts/1`), and refers to nothing outside of it:
 
 The birth of a process is kept as long as the process is alive, and until its end is as old as the oldest part. So beyond the
 limit the ring keeps the births of live processes, and two numbers for each. The end of a process arrives before the last of what
-it did: when a flush has brought that, the end takes its place (`settled/1`).
+it did: when a flush has brought that, the end takes its place (`place_ends/1`).
 """.
 
--export([new/2, add/3, settled/1, parts/1, size/1]).
+-export([new/2, add/3, place_ends/1, parts/1, size/1]).
 
 -export_type([ring/0, limit/0]).
 
@@ -52,16 +52,16 @@ size(#ring{size = Size}) -> Size.
 -doc "Adds what was taken at this time, in milliseconds.".
 -spec add([{witness_record_native:stream(), binary()}], Now :: integer(), ring()) -> ring().
 add(Parts, Now, R) ->
-    trimmed(Now, lists:foldl(fun({processes, Part}, A) -> processes(Part, Now, A);
-                                ({Kind, Part}, A) -> queued(Now, Kind, Part, byte_size(Part), A)
+    trim(Now, lists:foldl(fun({processes, Part}, A) -> processes(Part, Now, A);
+                                ({Kind, Part}, A) -> enqueue(Now, Kind, Part, byte_size(Part), A)
                              end, R, Parts)).
 
 -doc "Gives ends of processes their place. Must be called when all that was gathered until now has been added.".
--spec settled(ring()) -> ring().
-settled(#ring{ending = Ending} = R) ->
-    lists:foldr(fun({Now, Id}, A) -> queued(Now, ended, Id, 0, A) end, R#ring{ending = []}, Ending).
+-spec place_ends(ring()) -> ring().
+place_ends(#ring{ending = Ending} = R) ->
+    lists:foldr(fun({Now, Id}, A) -> enqueue(Now, ended, Id, 0, A) end, R#ring{ending = []}, Ending).
 
-queued(Now, Kind, What, Size, #ring{queue = Queue, size = All} = R) ->
+enqueue(Now, Kind, What, Size, #ring{queue = Queue, size = All} = R) ->
     R#ring{queue = queue:in({Now, Kind, What}, Queue), size = All + Size}.
 
 processes(<<1, Rest/binary>> = All, Now, #ring{births = Births} = R) ->
@@ -76,29 +76,29 @@ processes(<<>>, _, R) -> R.
 
 %% --- dropping --------------------------------------------------------------------
 
-trimmed(Now, #ring{queue = Queue, size = Size, limit = #{bytes := Most, time := Time}} = R) ->
+trim(Now, #ring{queue = Queue, size = Size, limit = #{bytes := Most, time := Time}} = R) ->
     case queue:peek(Queue) of
         %% Nothing is left of what this process did.
-        {value, {_, ended, _} = Oldest} -> trimmed(Now, dropped(Oldest, R#ring{queue = queue:drop(Queue)}));
+        {value, {_, ended, _} = Oldest} -> trim(Now, drop(Oldest, R#ring{queue = queue:drop(Queue)}));
         {value, {Then, _, _} = Oldest} when Size > Most; is_integer(Time), Now - Then > Time ->
-            trimmed(Now, dropped(Oldest, R#ring{queue = queue:drop(Queue)}));
+            trim(Now, drop(Oldest, R#ring{queue = queue:drop(Queue)}));
         _ -> R
     end.
 
-dropped({_, ended, Id}, #ring{births = Births, begins = Begins, ended = Ended} = R) ->
+drop({_, ended, Id}, #ring{births = Births, begins = Begins, ended = Ended} = R) ->
     R#ring{births = maps:remove(Id, Births), begins = maps:remove(Id, Begins), ended = maps:remove(Id, Ended)};
-dropped({_, Kind, Part}, #ring{size = Size} = R) ->
-    each_subtrace(fun(Id, Bytes, A) -> passed(Kind, Id, Bytes, A) end, R#ring{size = Size - byte_size(Part)}, Part).
+drop({_, Kind, Part}, #ring{size = Size} = R) ->
+    each_subtrace(fun(Id, Bytes, A) -> count_dropped(Kind, Id, Bytes, A) end, R#ring{size = Size - byte_size(Part)}, Part).
 
-passed(order, Id, Bytes, R) ->
-    #begin_at{reader = Reader, surplus = Surplus} = At = begins(Id, R),
-    {Needs, Reader1} = needed(Bytes, Reader, 0),
+count_dropped(order, Id, Bytes, R) ->
+    #begin_at{reader = Reader, surplus = Surplus} = At = begin_of(Id, R),
+    {Needs, Reader1} = count_needed(Bytes, Reader, 0),
     put_begin(Id, At#begin_at{reader = Reader1, surplus = Surplus - Needs}, R);
-passed(data, Id, Bytes, R) ->
-    #begin_at{surplus = Surplus} = At = begins(Id, R),
+count_dropped(data, Id, Bytes, R) ->
+    #begin_at{surplus = Surplus} = At = begin_of(Id, R),
     put_begin(Id, At#begin_at{surplus = Surplus + items(Bytes, 0)}, R).
 
-begins(Id, #ring{begins = Begins, full = Full}) ->
+begin_of(Id, #ring{begins = Begins, full = Full}) ->
     case Begins of
         #{Id := At} -> At;
         #{} -> #begin_at{reader = witness_log_recording_entry:reader(Full)}
@@ -106,10 +106,10 @@ begins(Id, #ring{begins = Begins, full = Full}) ->
 
 put_begin(Id, At, #ring{begins = Begins} = R) -> R#ring{begins = Begins#{Id => At}}.
 
-needed(<<>>, Reader, Sum) -> {Sum, Reader};
-needed(Bytes, Reader, Sum) ->
+count_needed(<<>>, Reader, Sum) -> {Sum, Reader};
+count_needed(Bytes, Reader, Sum) ->
     {Entry, Rest, Reader1} = witness_log_recording_entry:next(Bytes, Reader),
-    needed(Rest, Reader1, Sum + needs(Entry)).
+    count_needed(Rest, Reader1, Sum + needs(Entry)).
 
 needs({content, N}) -> N;
 needs({result, _, data}) -> 1;
@@ -149,7 +149,7 @@ each_subtrace(Fun, Acc, Bytes) ->
 parts(#ring{queue = Queue, births = Births, ended = Ended} = R) ->
     {Parts, _} = queue:fold(fun
         ({_, Kind, Part}, {Done, All}) when Kind =:= order; Kind =:= data ->
-            {New, All1} = each_subtrace(fun(Id, Bytes, A) -> again(Kind, Id, Bytes, A, R) end, {[], All}, Part),
+            {New, All1} = each_subtrace(fun(Id, Bytes, A) -> renumber(Kind, Id, Bytes, A, R) end, {[], All}, Part),
             {[{Kind, lists:reverse(New)} | Done], All1};
         (_, Acc) -> Acc
     end, {[], #{}}, Queue),
@@ -157,11 +157,11 @@ parts(#ring{queue = Queue, births = Births, ended = Ended} = R) ->
                   [witness_log_recording_process:encode({ended, Id}) || is_map_key(Id, Ended)]]}
      || {Id, Records} <- lists:sort(maps:to_list(Births))] ++ lists:reverse(Parts).
 
-again(Kind, Id, Bytes, {New, All}, R) ->
+renumber(Kind, Id, Bytes, {New, All}, R) ->
     K = case All of
         #{Id := Known} -> Known;
         #{} ->
-            #begin_at{reader = Reader, surplus = Surplus} = begins(Id, R),
+            #begin_at{reader = Reader, surplus = Surplus} = begin_of(Id, R),
             #kept{reader = Reader, no_data = max(0, Surplus), no_entry = max(0, -Surplus)}
     end,
     {Kept, K1} = case Kind of
@@ -182,13 +182,13 @@ entries(Bytes, #kept{reader = Reader, no_data = NoData} = K, Full, Kept) ->
     {Entry, Rest, Reader1} = witness_log_recording_entry:next(Bytes, Reader),
     K1 = K#kept{reader = Reader1},
     case needs(Entry) of
-        _ when NoData =:= 0 -> entries(Rest, K1, Full, [encoded(Entry, Full) | Kept]);
+        _ when NoData =:= 0 -> entries(Rest, K1, Full, [encode(Entry, Full) | Kept]);
         N when N =< NoData -> entries(Rest, K1#kept{no_data = NoData - N}, Full, Kept);
-        N -> entries(Rest, K1#kept{no_data = 0}, Full, [encoded({content, N - NoData}, Full) | Kept])
+        N -> entries(Rest, K1#kept{no_data = 0}, Full, [encode({content, N - NoData}, Full) | Kept])
     end.
 
 %% A run names its sender. So the sub-trace differs from the recorder's, but its entries are the same.
-encoded(Entry, Full) -> witness_log_recording_entry:encode(Entry, Full).
+encode(Entry, Full) -> witness_log_recording_entry:encode(Entry, Full).
 
 without_entry(Bytes, #kept{no_entry = 0} = K) -> {Bytes, K};
 without_entry(<<>>, K) -> {<<>>, K};

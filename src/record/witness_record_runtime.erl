@@ -35,22 +35,23 @@ effect. `process_info(_, sequential_trace_token)` shows the recorder's.
 -export([start/1, stop/0, root/3, verify/0, is_recorded/0]).
 -export([received/1, timeout/0, waits/1, sent/2, send/3, spawn/3, dictionary/3, information/3, result/4, returned/2, foreign/4,
          wait/3, token/3, make_fun/3, digest/3, halt/3, load/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3,
-         stand_in/3, stands_in/1]).
+         stand_in/3, set_runtime/1]).
 -export([first/3, next/3, awake/3, are_options/1, may_halt/1, may_hibernate/1]).
--export([is_token_call/2, without_token/2, elsewhere/1]).
+-export([elsewhere/1]).
 -compile({no_auto_import, [apply/3, spawn/3, halt/3]}).
 
 %% OTP's specification says that `erlang:seq_trace/2' returns what `seq_trace_info/1' does, but it returns the previous value.
--dialyzer([{no_match, [taken/3]}, {no_unused, [calm/0, looked_at/3, is_sender/1, own/2, also/4]}]).
+-dialyzer([{no_match, [record_taken/3]},
+           {no_unused, [ask_exit_watch/0, check_sender/3, is_sender/1, record_own/2, record_contents/4]}]).
 
 -define(KEY, '$witness_record').
 %% The function that a process was spawned with, if it is a call of the table.
 -define(FIRST, '$witness_record_first').
 %% How often a process that asks for this of another one yields, so that the other one starts.
--define(YIELDS, 100).
+-define(MAX_YIELDS, 100).
 
 %% At one in so many births the parent checks its heap.
--define(LOOK, 64).
+-define(BIRTHS_PER_CHECK, 64).
 
 %% --- the recorder ----------------------------------------------------------------
 
@@ -72,7 +73,7 @@ start(Options) ->
         maps:merge(#{calls => witness_record_calls:calls(), ending => fun() -> ok end, loading => fun(_, _) -> ok end,
                      contents => false, hash => false}, Options),
     #{verify := Verify} = witness_record_native:info(),
-    %% If more than the sender is recorded, each message must come to `looked_at/3', which need not check the sender for that.
+    %% If more than the sender is recorded, each message must come to `check_sender/3', which need not check the sender for that.
     Trusted = (Contents orelse Hash) andalso not Verify,
     _ = [witness_record_native:verify(on) || Trusted],
     persistent_term:put(?MODULE, All#{trusted => Trusted}).
@@ -97,7 +98,7 @@ stop() ->
 root(Module, Function, Args) ->
     Id = witness_record_native:child(),
     _ = erlang:seq_trace(label, Id),
-    {First, Begin, With} = begun_with(Module, Function, Args),
+    {First, Begin, With} = wrap_start(Module, Function, Args),
     {Pid, Monitor} = spawn_monitor(First, Begin, With),
     _ = erlang:seq_trace(sequential_trace_token, []),
     {Pid, Monitor, Id}.
@@ -109,13 +110,13 @@ is_recorded() -> me() =/= 0.
 %% The identifier of the process. The recorder is asked for it once.
 me() ->
     case get(?KEY) of
-        undefined -> identified(persistent_term:get(?MODULE, off));
+        undefined -> identify(persistent_term:get(?MODULE, off));
         Me -> Me
     end.
 
-identified(off) ->
+identify(off) ->
     0;
-identified(#{}) ->
+identify(#{}) ->
     Me = witness_record_native:identify(),
     put(?KEY, Me),
     Me.
@@ -127,61 +128,61 @@ identified(#{}) ->
 received(Msg) ->
     case get(?KEY) of
         undefined -> first(Msg, persistent_term:get(?MODULE, off));
-        Me -> taken(Msg, erlang:seq_trace(label, Me), Me)
+        Me -> record_taken(Msg, erlang:seq_trace(label, Me), Me)
     end.
 
 first(_, off) ->
     ok;
 first(Msg, Started) ->
-    Me = identified(Started),
-    taken(Msg, erlang:seq_trace(label, Me), Me).
+    Me = identify(Started),
+    record_taken(Msg, erlang:seq_trace(label, Me), Me).
 
-taken(_, _, 0) -> ok;
-taken({'EXIT', _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
-taken({'DOWN', _, _, _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
-taken({spawn_reply, _, _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
+record_taken(_, _, 0) -> ok;
+record_taken({'EXIT', _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
+record_taken({'DOWN', _, _, _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
+record_taken({spawn_reply, _, _, _} = Msg, _, Me) -> witness_record_native:content(Me, Msg);
 %% The same, with a tag of the program's own.
-taken({_, Request, ok, Child} = Msg, _, Me) when is_reference(Request), is_pid(Child) ->
+record_taken({_, Request, ok, Child} = Msg, _, Me) when is_reference(Request), is_pid(Child) ->
     witness_record_native:content(Me, Msg);
-taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
+record_taken(Msg, From, Me) when is_integer(From), From > 0, From =/= Me ->
     case witness_record_native:took(Me, From) of
         ok -> ok;
-        calm -> calm();
-        look -> witness_record_heap:look();
-        verify -> looked_at(Msg, From, Me)
+        calm -> ask_exit_watch();
+        look -> witness_record_heap:fit();
+        verify -> check_sender(Msg, From, Me)
     end;
-taken(Msg, From, Me) when From =:= -Me ->
+record_taken(Msg, From, Me) when From =:= -Me ->
     case witness_record_native:took(Me, Me) of
         ok -> ok;
-        calm -> calm();
-        look -> witness_record_heap:look();
-        verify -> own(Msg, Me)
+        calm -> ask_exit_watch();
+        look -> witness_record_heap:fit();
+        verify -> record_own(Msg, Me)
     end;
-taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
+record_taken(Msg, _, Me) -> witness_record_native:content(Me, Msg).
 
-calm() ->
+ask_exit_watch() ->
     case persistent_term:get(?MODULE, off) of
         #{calming := Pid} -> witness_record_exit_watch:ask(Pid);
         _ -> ok
     end.
 
-own(Msg, Me) ->
+record_own(Msg, Me) ->
     case persistent_term:get(?MODULE, off) of
-        #{trusted := true} = Told -> also(Msg, Me, Me, Told);
+        #{trusted := true} = Told -> record_contents(Msg, Me, Me, Told);
         _ -> witness_record_native:content(Me, Msg)
     end.
 
 %% The token names the process that sent with it, whatever its label. If that process has ended, its identifier is not known:
 %% then the message itself is recorded, which is always right, if longer.
-looked_at(Msg, From, Me) ->
+check_sender(Msg, From, Me) ->
     #{trusted := Trusted} = Told =
         persistent_term:get(?MODULE, #{contents => false, hash => false, trusted => false}),
     case Trusted orelse is_sender(From) of
-        true -> also(Msg, From, Me, Told);
+        true -> record_contents(Msg, From, Me, Told);
         false -> witness_record_native:content(Me, Msg)
     end.
 
-also(Msg, From, Me, #{contents := Contents, hash := Hash}) ->
+record_contents(Msg, From, Me, #{contents := Contents, hash := Hash}) ->
     ok = witness_record_native:from(Me, From),
     _ = [witness_record_native:contents(Me, Msg) || Contents],
     _ = [witness_record_native:hash(Me, Msg) || Hash],
@@ -260,18 +261,18 @@ send_to(Function, [To | Rest] = Args, Me) ->
     case destination(To) of
         plain ->
             ok = announce(To, Rest, Me),
-            returns(Function, Args, Me);
+            call_and_record(Function, Args, Me);
         own ->
             ok = announce(To, Rest, Me),
-            to_own(Function, Args, Me);
-        {name, Name} -> named(Function, Name, To, Rest, Me);
+            send_to_self(Function, Args, Me);
+        {name, Name} -> send_to_name(Function, Name, To, Rest, Me);
         remote ->
             ok = announce(To, Rest, Me),
             remote(Function, Args, Me);
         nobody -> erlang:apply(erlang, Function, Args)
     end.
 
-returns(Function, Args, Me) ->
+call_and_record(Function, Args, Me) ->
     Value = erlang:apply(erlang, Function, Args),
     ok = sent(Function, Args, Value, Me),
     Value.
@@ -286,12 +287,12 @@ destination(To) when is_pid(To); is_port(To); is_reference(To) -> plain;
 destination(_) -> nobody.
 
 %% Nothing fails here, so the label is always restored. With options the message is recorded itself.
-to_own(Function, [_, Msg], Me) ->
+send_to_self(Function, [_, Msg], Me) ->
     _ = erlang:seq_trace(label, -Me),
     self() ! Msg,
     _ = erlang:seq_trace(label, Me),
     case Function of send_nosuspend -> true; _ -> Msg end;
-to_own(Function, Args, _) -> erlang:apply(erlang, Function, Args).
+send_to_self(Function, Args, _) -> erlang:apply(erlang, Function, Args).
 
 %% Recorded before the send: if the process ends in between, no process takes a message that was not announced.
 announce(To, [Msg | _], Me) ->
@@ -301,7 +302,7 @@ announce(To, [Msg | _], Me) ->
     end.
 
 %% The message goes to the process that was looked up. If that ends in between, the message is lost, as if it ended just after.
-named(Function, Name, To, Rest, Me) ->
+send_to_name(Function, Name, To, Rest, Me) ->
     case whereis(Name) of
         undefined when is_atom(To) ->
             ok = witness_record_native:raise(Me, number(erlang, Function, length(Rest) + 1), {error, badarg}),
@@ -314,21 +315,21 @@ named(Function, Name, To, Rest, Me) ->
         Found when Found =:= self() ->
             ok = witness_record_native:named(Me, Found),
             ok = announce(To, Rest, Me),
-            to_own(Function, [Found | Rest], Me);
+            send_to_self(Function, [Found | Rest], Me);
         Found ->
             ok = witness_record_native:named(Me, Found),
             ok = announce(To, Rest, Me),
-            returns(Function, [Found | Rest], Me)
+            call_and_record(Function, [Found | Rest], Me)
     end.
 
 %% Another node must not get the identifier of a process that is recorded here.
 remote(Function, Args, Me) ->
     ok = verify(),
     _ = erlang:seq_trace(sequential_trace_token, []),
-    labelled_again(Function, Args, Args, fun(Value) -> sent(Function, Args, Value, Me) end, Me).
+    call_labelled(Function, Args, Args, fun(Value) -> sent(Function, Args, Value, Me) end, Me).
 
 %% During the call the process has another token, and the call may have other arguments than the program has given.
-labelled_again(Function, Given, Args, Tell, Me) ->
+call_labelled(Function, Given, Args, Tell, Me) ->
     try erlang:apply(erlang, Function, Args) of
         Value ->
             _ = erlang:seq_trace(label, Me),
@@ -338,7 +339,7 @@ labelled_again(Function, Given, Args, Tell, Me) ->
         Class:Reason:Stack ->
             _ = erlang:seq_trace(label, Me),
             Shown = [case Frame of {M, F, Args, Info} -> {M, F, Given, Info}; _ -> Frame end || Frame <- Stack],
-            raised(Class, Reason, Shown, number(erlang, Function, length(Args)), Me)
+            record_raise(Class, Reason, Shown, number(erlang, Function, length(Args)), Me)
     end.
 
 %% The result of a send is recorded if it does not follow from its arguments: a port, or another node, may be busy.
@@ -384,23 +385,23 @@ elsewhere(_) -> false.
 %% The child is born with the label.
 child(Function, Args, Me) ->
     Id = witness_record_native:child(),
-    _ = [witness_record_heap:look() || Id rem ?LOOK =:= 0],
+    _ = [witness_record_heap:fit() || Id rem ?BIRTHS_PER_CHECK =:= 0],
     _ = erlang:seq_trace(label, Id),
-    labelled_again(Function, Args, begun_with(Args), fun(Value) -> spawned(Function, Args, Value, Me) end, Me).
+    call_labelled(Function, Args, wrap_start(Args), fun(Value) -> record_spawn_result(Function, Args, Value, Me) end, Me).
 
-spawned(_, _, Child, _) when is_pid(Child) -> ok;
-spawned(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlang, Function, length(Args)), Value).
+record_spawn_result(_, _, Child, _) when is_pid(Child) -> ok;
+record_spawn_result(Function, Args, Value, Me) -> witness_record_native:result(Me, number(erlang, Function, length(Args)), Value).
 
 %% The VM itself, and no woven code, calls the first function of a process. There a call of the table would not be recorded, and a
 %% process that it spawns would have the label of its parent. So such a process starts in `first/3'. Invalid arguments stay.
-begun_with([Module, Function, Args | Rest]) when is_atom(Module), is_atom(Function), is_list(Args) ->
-    {M, F, As} = begun_with(Module, Function, Args),
+wrap_start([Module, Function, Args | Rest]) when is_atom(Module), is_atom(Function), is_list(Args) ->
+    {M, F, As} = wrap_start(Module, Function, Args),
     [M, F, As | Rest];
-begun_with([Node, Module, Function, Args | Rest]) when is_atom(Node), is_atom(Module), is_atom(Function), is_list(Args) ->
-    [Node | begun_with([Module, Function, Args | Rest])];
-begun_with(Args) -> Args.
+wrap_start([Node, Module, Function, Args | Rest]) when is_atom(Node), is_atom(Module), is_atom(Function), is_list(Args) ->
+    [Node | wrap_start([Module, Function, Args | Rest])];
+wrap_start(Args) -> Args.
 
-begun_with(Module, Function, Args) ->
+wrap_start(Module, Function, Args) ->
     case is_woven_call(Module, Function, Args) of
         true -> {?MODULE, first, [Module, Function, Args]};
         false -> {Module, Function, Args}
@@ -485,7 +486,7 @@ result(Number, Module, Function, Args) ->
                     ok = witness_record_native:result(Me, Number, Value),
                     Value
             catch
-                Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
+                Class:Reason:Stack -> record_raise(Class, Reason, Stack, Number, Me)
             end
     end.
 
@@ -508,7 +509,7 @@ foreign(Number, Module, Function, Args) ->
                     ok = witness_record_native:result(Me, Number, Value),
                     Value
             catch
-                Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
+                Class:Reason:Stack -> record_raise(Class, Reason, Stack, Number, Me)
             end
     end.
 
@@ -531,8 +532,8 @@ outside(Do, Me) ->
         put(?KEY, Me)
     end.
 
--spec raised(error | exit | throw, term(), erlang:raise_stacktrace(), non_neg_integer(), pos_integer()) -> no_return().
-raised(Class, Reason, Stack, Number, Me) ->
+-spec record_raise(error | exit | throw, term(), erlang:raise_stacktrace(), non_neg_integer(), pos_integer()) -> no_return().
+record_raise(Class, Reason, Stack, Number, Me) ->
     ok = witness_record_native:raise(Me, Number, {Class, Reason}),
     erlang:raise(Class, Reason, Stack).
 
@@ -540,56 +541,47 @@ raised(Class, Reason, Stack, Number, Me) ->
 -spec information(module(), atom(), [term()]) -> term().
 information(erlang, process_info, Args) ->
     case me() of
-        0 -> shown(as_without(Args));
+        0 -> shown(hidden_info(Args));
         Me ->
             Number = number(erlang, process_info, length(Args)),
-            try as_without(Args) of
+            try hidden_info(Args) of
                 Value ->
                     ok = witness_record_native:result(Me, Number, Value),
                     shown(Value)
             catch
-                Class:Reason:Stack -> raised(Class, Reason, Stack, Number, Me)
+                Class:Reason:Stack -> record_raise(Class, Reason, Stack, Number, Me)
             end
     end.
 
 %% Hidden before the result is recorded, since a replay shows what was recorded.
-as_without([Pid | _] = Args) -> without(erlang:apply(erlang, process_info, Args), Pid).
+hidden_info([Pid | _] = Args) -> hide_watch(erlang:apply(erlang, process_info, Args), Pid).
 
-without({monitored_by, [_ | _] = Pids} = Item, _) ->
+hide_watch({monitored_by, [_ | _] = Pids} = Item, _) ->
     case persistent_term:get(?MODULE, off) of
         #{calming := Pid} -> {monitored_by, Pids -- [Pid]};
         _ -> Item
     end;
-without({initial_call, {?MODULE, first, 3}}, Pid) -> {initial_call, spawned_with(Pid, ?YIELDS)};
-without([_ | _] = Items, Pid) -> [without(Item, Pid) || Item <- Items];
-without(Item, _) -> Item.
+hide_watch({initial_call, {?MODULE, first, 3}}, Pid) -> {initial_call, first_call(Pid, ?MAX_YIELDS)};
+hide_watch([_ | _] = Items, Pid) -> [hide_watch(Item, Pid) || Item <- Items];
+hide_watch(Item, _) -> Item.
 
 %% The process stores it as soon as it runs. If it does not run, or has ended meanwhile, no more is known than of a fun.
-spawned_with(Pid, Yields) ->
+first_call(Pid, Yields) ->
     case process_info(Pid, {dictionary, ?FIRST}) of
         {_, {_, _, _} = First} -> First;
         {_, undefined} when Yields > 0 ->
             erlang:yield(),
-            spawned_with(Pid, Yields - 1);
+            first_call(Pid, Yields - 1);
         _ -> {erlang, apply, 2}
     end.
 
-shown({dictionary, Entries}) when is_list(Entries) -> {dictionary, [Entry || Entry <- Entries, not is_own(Entry)]};
-shown([_ | _] = Items) -> [shown(Item) || Item <- Items];
-shown(Item) -> Item.
-
-is_own({Key, _}) -> is_own_key(Key).
+shown(Info) -> witness_record_dictionary:without_own(Info, fun is_own_key/1).
 
 is_own_key(Key) -> Key =:= ?KEY orelse Key =:= ?FIRST orelse witness_record_heap:is_key(Key).
 
 -doc false.
 -spec dictionary(module(), atom(), [term()]) -> term().
-dictionary(erlang, get, []) -> [Entry || Entry <- get(), not is_own(Entry)];
-dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), not is_own_key(Key)];
-dictionary(erlang, erase, []) ->
-    All = erase(),
-    _ = [put(Key, Value) || {Key, Value} <- All, is_own_key(Key)],
-    [Entry || Entry <- All, not is_own(Entry)].
+dictionary(erlang, Function, Args) -> witness_record_dictionary:call(Function, Args, fun is_own_key/1).
 
 -doc false.
 -spec token(module(), atom(), [term()]) -> term().
@@ -599,8 +591,7 @@ token(erlang, Function, Args) ->
         false -> erlang:apply(erlang, Function, Args)
     end.
 
--doc "Whether such a call does not fail.".
--spec is_token_call(atom(), [term()]) -> boolean().
+%% Whether such a call does not fail.
 is_token_call(seq_trace, [label, _]) -> true;
 is_token_call(seq_trace, [serial, Serial]) -> is_tuple(Serial) andalso tuple_size(Serial) =:= 2;
 is_token_call(seq_trace, [sequential_trace_token, _]) -> true;
@@ -611,8 +602,7 @@ is_token_call(seq_trace_print, _) -> true.
 is_flag(Flag) ->
     lists:member(Flag, [send, 'receive', print, timestamp, monotonic_timestamp, strict_monotonic_timestamp]).
 
--doc "What such a call returns in a process that has no token.".
--spec without_token(atom(), [term()]) -> [] | 0 | {0, 0} | false.
+%% What such a call returns in a process that has no token.
 without_token(seq_trace, [label, _]) -> 0;
 without_token(seq_trace, [serial, _]) -> {0, 0};
 without_token(seq_trace, [Flag, _]) when Flag =/= sequential_trace_token -> false;
@@ -709,8 +699,8 @@ stand_in(Module, Function, Arity) ->
     witness_weave_runtime:calling(Arity, fun(Args) -> (persistent_term:get({?MODULE, does}, ?MODULE)):apply(Module, Function, Args) end).
 
 -doc "Sets the run-time module of this VM, if it is another one.".
--spec stands_in(module()) -> ok.
-stands_in(Runtime) -> persistent_term:put({?MODULE, does}, Runtime).
+-spec set_runtime(module()) -> ok.
+set_runtime(Runtime) -> persistent_term:put({?MODULE, does}, Runtime).
 
 -doc false.
 -spec digest(module(), atom(), [term()]) -> term().

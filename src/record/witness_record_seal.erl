@@ -28,50 +28,53 @@ not name; one that is not a regular file; a folder or file that other users may 
 
 -export([seal/1, add/2, verify/1, format_error/1]).
 
--export_type([reason/0]).
+-export_type([reason/0, error/0]).
 
 -doc """
-Why a recording has no valid seal: no usable key; no seal; a file that is no seal; one that was made with another key, or changed since;
+Why a recording has no valid seal: there is none; a file that is no seal; one that was made with another key, or changed since;
 what is wrong with a file of the recording.
 """.
--type reason() :: {key, witness_record_key:reason()} | none | damaged | foreign | {file, file:filename_all(), unicode:chardata()}.
+-type reason() :: none | damaged | foreign | {file, file:filename_all(), unicode:chardata()}.
+
+-doc "Without a usable key there is no seal.".
+-type error() :: {?MODULE, reason()} | witness_record_key:error().
 
 -define(MAGIC, "WITSEAL", 1).
 %% All files that a replay ever reads of a recording.
 -define(NAMES, ["header", "order", "data", "processes", "modules", "index", "verdicts"]).
--define(CODE, 32).
+-define(MAC_BYTES, 32).
 %% The largest seal, in bytes; and how much of a file is read at once.
--define(MOST, 1_024).
--define(PART, 1_048_576).
+-define(MAX_SEAL_BYTES, 1_024).
+-define(READ_BYTES, 1_048_576).
 
 -type entry() :: {Name :: string(), Size :: non_neg_integer(), Digest :: <<_:256>>}.
 
 -doc "Seals the files that are in the folder of a recording now.".
--spec seal(file:filename_all()) -> ok | {error, reason()}.
+-spec seal(file:filename_all()) -> ok | {error, error()}.
 seal(Dir) ->
     maybe
-        {ok, Key} ?= key(witness_record_key:make()),
+        {ok, Key} ?= witness_record_key:make(),
         {ok, Entries} ?= entries([Name || Name <- ?NAMES, is_there(Dir, Name)], Dir, []),
-        written(Dir, Key, Entries)
+        write(Dir, Key, Entries)
     end.
 
 -doc "Adds a file to a seal that is valid for the others. A recording without a seal gets none.".
--spec add(file:filename_all(), Name :: string()) -> ok | {error, reason()}.
+-spec add(file:filename_all(), Name :: string()) -> ok | {error, error()}.
 add(Dir, Name) ->
     maybe
-        {ok, Key} ?= key(witness_record_key:find()),
+        {ok, Key} ?= witness_record_key:find(),
         {ok, Entries} ?= sealed(Dir, Key),
         {ok, [Entry]} ?= entries([Name], Dir, []),
-        written(Dir, Key, lists:keystore(Name, 1, Entries, Entry))
+        write(Dir, Key, lists:keystore(Name, 1, Entries, Entry))
     end.
 
 -doc "Whether this account has made the recording on this machine, and it has not changed since.".
--spec verify(file:filename_all()) -> ok | {error, reason()}.
+-spec verify(file:filename_all()) -> ok | {error, error()}.
 verify(Dir) ->
     maybe
-        {ok, Key} ?= key(witness_record_key:find()),
+        {ok, Key} ?= witness_record_key:find(),
         {ok, Entries} ?= sealed(Dir, Key),
-        {ok, Own} ?= own(),
+        {ok, Own} ?= witness_record_key:own(),
         ok ?= private(Dir, file:read_file_info(Dir, [raw]), directory, Own),
         Named = [Name || {Name, _, _} <- Entries],
         ok ?= first_error([private(name(Dir, Name), file:read_link_info(name(Dir, Name), [raw]), regular, Own) || Name <- Named]),
@@ -82,16 +85,9 @@ verify(Dir) ->
 
 first_error(Results) -> hd([Error || {error, _} = Error <- Results] ++ [ok]).
 
-wrong(Dir, Name, Text) -> {error, {file, name(Dir, Name), Text}}.
+wrong(Dir, Name, Text) -> file_error(name(Dir, Name), Text).
 
-key({ok, Key}) -> {ok, Key};
-key({error, Reason}) -> {error, {key, Reason}}.
-
-own() ->
-    case witness_record_key:own() of
-        {ok, Own} -> {ok, Own};
-        {error, Reason} -> {error, {key, {file, ~"the cache", file:format_error(Reason)}}}
-    end.
+file_error(Name, Text) -> {error, {?MODULE, {file, Name, Text}}}.
 
 name(Dir, Name) -> filename:join(Dir, Name).
 
@@ -100,16 +96,16 @@ is_there(Dir, Name) -> file:read_link_info(name(Dir, Name), [raw]) =/= {error, e
 
 %% A file that other users may change could be changed after it was compared.
 private(_, {ok, #file_info{type = Type, uid = Own, mode = Mode}}, Type, Own) when Mode band 8#022 =:= 0 -> ok;
-private(Name, {ok, #file_info{type = Type, uid = Own}}, Type, Own) -> {error, {file, Name, ~"other users may change it"}};
-private(Name, {ok, #file_info{type = Type}}, Type, _) -> {error, {file, Name, ~"it belongs to another user"}};
-private(Name, {ok, #file_info{}}, directory, _) -> {error, {file, Name, ~"it is no folder"}};
-private(Name, {ok, #file_info{}}, _, _) -> {error, {file, Name, ~"it is no regular file"}};
-private(Name, {error, enoent}, _, _) -> {error, {file, Name, ~"it is gone"}};
-private(Name, {error, Reason}, _, _) -> {error, {file, Name, file:format_error(Reason)}}.
+private(Name, {ok, #file_info{type = Type, uid = Own}}, Type, Own) -> file_error(Name, ~"other users may change it");
+private(Name, {ok, #file_info{type = Type}}, Type, _) -> file_error(Name, ~"it belongs to another user");
+private(Name, {ok, #file_info{}}, directory, _) -> file_error(Name, ~"it is no folder");
+private(Name, {ok, #file_info{}}, _, _) -> file_error(Name, ~"it is no regular file");
+private(Name, {error, enoent}, _, _) -> file_error(Name, ~"it is gone");
+private(Name, {error, Reason}, _, _) -> file_error(Name, file:format_error(Reason)).
 
 %% --- the contents of files -------------------------------------------------------
 
--spec entries([string()], file:filename_all(), [entry()]) -> {ok, [entry()]} | {error, reason()}.
+-spec entries([string()], file:filename_all(), [entry()]) -> {ok, [entry()]} | {error, error()}.
 entries([], _, Entries) -> {ok, lists:reverse(Entries)};
 entries([Name | Names], Dir, Entries) ->
     maybe
@@ -127,7 +123,7 @@ entries([Name | Names], Dir, Entries) ->
     end.
 
 digest(Device, State, Size) ->
-    case file:read(Device, ?PART) of
+    case file:read(Device, ?READ_BYTES) of
         {ok, Part} -> digest(Device, crypto:hash_update(State, Part), Size + byte_size(Part));
         eof -> {ok, Size, crypto:hash_final(State)};
         {error, _} = Error -> Error
@@ -135,7 +131,7 @@ digest(Device, State, Size) ->
 
 %% --- the file --------------------------------------------------------------------
 
-written(Dir, Key, Entries) ->
+write(Dir, Key, Entries) ->
     Named = [[byte_size(N), N, <<Size:64>>, Digest] || {Name, Size, Digest} <- Entries, N <- [list_to_binary(Name)]],
     Bytes = iolist_to_binary([?MAGIC, length(Entries), Named]),
     File = name(Dir, "seal"),
@@ -153,27 +149,27 @@ written(Dir, Key, Entries) ->
     else
         {error, Reason} ->
             _ = file:delete(Temporary),
-            {error, {file, File, file:format_error(Reason)}}
+            file_error(File, file:format_error(Reason))
     end.
 
 code(Key, Bytes) -> crypto:mac(hmac, sha256, Key, Bytes).
 
--spec sealed(file:filename_all(), witness_record_key:key()) -> {ok, [entry()]} | {error, reason()}.
+-spec sealed(file:filename_all(), witness_record_key:key()) -> {ok, [entry()]} | {error, error()}.
 sealed(Dir, Key) ->
     File = name(Dir, "seal"),
     maybe
         {ok, #file_info{type = regular, size = Size}} ?= file:read_link_info(File, [raw]),
-        true ?= Size > ?CODE andalso Size =< ?MOST,
+        true ?= Size > ?MAC_BYTES andalso Size =< ?MAX_SEAL_BYTES,
         {ok, Read} ?= file:read_file(File),
-        {<<?MAGIC, Count, Named/binary>> = Bytes, Code} ?= split_binary(Read, byte_size(Read) - ?CODE),
+        {<<?MAGIC, Count, Named/binary>> = Bytes, Code} ?= split_binary(Read, byte_size(Read) - ?MAC_BYTES),
         true ?= crypto:hash_equals(code(Key, Bytes), Code) orelse foreign,
         {ok, Entries} ?= named(Count, Named, []),
         {ok, Entries}
     else
-        {error, enoent} -> {error, none};
-        {error, Reason} -> {error, {file, File, file:format_error(Reason)}};
-        foreign -> {error, foreign};
-        _ -> {error, damaged}
+        {error, enoent} -> {error, {?MODULE, none}};
+        {error, Reason} -> file_error(File, file:format_error(Reason));
+        foreign -> {error, {?MODULE, foreign}};
+        _ -> {error, {?MODULE, damaged}}
     end.
 
 named(0, <<>>, Entries) -> {ok, lists:reverse(Entries)};
@@ -183,7 +179,6 @@ named(_, _, _) -> error.
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().
-format_error({key, Reason}) -> witness_record_key:format_error(Reason);
 format_error(none) -> ~"it has no seal: another account or machine has recorded it, or an older Witness, or its end was cut off";
 format_error(damaged) -> ~"its seal is damaged";
 format_error(foreign) -> ~"its seal is not of this account on this machine";

@@ -37,7 +37,7 @@ end.
 ```
 """.
 
--export([deliver/4, read/2, answer/2, calls/0]).
+-export([deliver/4, read/2, answer/2]).
 
 -export_type([event/0]).
 
@@ -61,7 +61,7 @@ The caller must not be recorded itself, since it takes messages in code that is 
 deliver(Source, To, Data, Timeout) ->
     _ = witness_record_runtime:is_recorded() andalso error(recorded),
     {Type, Known} = Source:event(Data),
-    case whereabouts(To) of
+    case to_pid(To) of
         undefined -> {error, noproc};
         Pid ->
             Monitor = monitor(process, Pid),
@@ -79,8 +79,8 @@ deliver(Source, To, Data, Timeout) ->
             Result
     end.
 
-whereabouts(Name) when is_atom(Name) -> whereis(Name);
-whereabouts(Pid) when is_pid(Pid) -> Pid.
+to_pid(Name) when is_atom(Name) -> whereis(Name);
+to_pid(Pid) when is_pid(Pid) -> Pid.
 
 timer(infinity, _) -> none;
 timer(Timeout, Alias) -> erlang:start_timer(Timeout, self(), Alias).
@@ -116,20 +116,16 @@ life(Owner) ->
 
 -doc "A part of an event, as its source defines it. `closed`: it was answered, or its source has stopped waiting.".
 -spec read(event(), Part :: term()) -> {ok, term()} | {error, closed | {error | exit | throw, Reason :: term()}}.
-read(Event, Part) -> asked(Event, read, Part).
+read(Event, Part) -> ask(Event, read, Part).
 
 -doc "Ends an event with this answer, which `deliver/4` returns.".
 -spec answer(event(), Answer :: term()) -> ok | {error, closed}.
-answer(Event, Answer) -> asked(Event, answer, Answer).
+answer(Event, Answer) -> ask(Event, answer, Answer).
 
-asked({?MODULE, Life, Alias}, What, Term) ->
+ask({?MODULE, Life, Alias}, What, Term) ->
     Reply = monitor(process, Life, [{alias, reply_demonitor}]),
     Alias ! {Alias, What, Reply, Term},
     receive
         {Reply, Result} -> Result;
         {'DOWN', Reply, process, _, _} -> {error, closed}
     end.
-
--doc "The calls of the program that are recorded with their results.".
--spec calls() -> [mfa()].
-calls() -> [{?MODULE, answer, 2}, {?MODULE, read, 2}].

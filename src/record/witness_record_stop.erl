@@ -15,7 +15,7 @@ named.
 -export([ask/0]).
 
 %% Milliseconds that processes have to answer. A process in native code cannot, and then no process is named.
--define(PATIENCE_MS, 10_000).
+-define(ANSWER_TIMEOUT_MS, 10_000).
 %% Modules through which a process waits for code.
 -define(LOADING, [error_handler, code, code_server, erl_prim_loader]).
 
@@ -30,7 +30,7 @@ waiting() ->
     receive
         {'DOWN', Monitor, process, Asker, {waiting, Ids}} -> witness_log_recording_number:ascending(Ids);
         {'DOWN', Monitor, process, Asker, _} -> <<>>
-    after ?PATIENCE_MS ->
+    after ?ANSWER_TIMEOUT_MS ->
         true = demonitor(Monitor, [flush]),
         exit(Asker, kill),
         <<>>
@@ -38,9 +38,9 @@ waiting() ->
 
 -doc false.
 -spec ask() -> no_return().
-ask() -> exit({waiting, lists:usort(lists:filtermap(fun waits/1, processes()))}).
+ask() -> exit({waiting, lists:usort(lists:filtermap(fun waiting_id/1, processes()))}).
 
-waits(Pid) ->
+waiting_id(Pid) ->
     maybe
         Id = witness_record_native:identify(Pid),
         true ?= Id > 0,

@@ -16,7 +16,7 @@ message that was taken before the time began, or one that came too late. A messa
 timeout. The results of calls are not recorded. So such a recording cannot be replayed, and its header says so (`tracing_only`).
 """.
 
--export([start/2, first/3, prepare/1]).
+-export([start/2, spawn_first/3, prepare/1]).
 
 %% The timeout of a `receive' is reported as a message of the clock; all others have their sender in the second place.
 -define(RECEIVED, [{[clock_service, '_', timeout], [], [{message, expired}]}, {['_', '$1', '_'], [], [{message, '$1'}]}]).
@@ -34,8 +34,8 @@ start(Session, Options) ->
     ok.
 
 -doc "Spawns the first process.".
--spec first(module(), atom(), [term()]) -> {pid(), reference()}.
-first(Module, Function, Args) ->
+-spec spawn_first(module(), atom(), [term()]) -> {pid(), reference()}.
+spawn_first(Module, Function, Args) ->
     _ = witness_record_native:child(),
     spawn_monitor(Module, Function, Args).
 

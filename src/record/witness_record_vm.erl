@@ -96,12 +96,12 @@ handle_continue(open, #state{options = Options, code = Code, job = Job} = State)
     process_flag(trap_exit, true),
     Arguments = arguments(Options, Code) ++ ["-s", "witness_record_node", "main"],
     Port = open_port({spawn_executable, erl()}, [nouse_stdio, exit_status, binary, {packet, 4}, {args, Arguments}]),
-    {noreply, told(Port, {start, Job}, State#state{port = Port})}.
+    {noreply, send_to_vm(Port, {start, Job}, State#state{port = Port})}.
 
 erl() -> filename:join([code:root_dir(), "bin", "erl"]).
 
 %% A VM that has ended cannot get a message; its exit status will arrive.
-told(Port, Message, State) ->
+send_to_vm(Port, Message, State) ->
     try port_command(Port, term_to_binary(Message)) of
         true -> State
     catch
@@ -116,46 +116,46 @@ handle_call(await, From, #state{result = none, waiting = Waiting} = State) ->
 handle_call(await, _, #state{result = Result} = State) -> {reply, Result, State};
 handle_call(keep, From, #state{result = none, port = Port, keeping = Keeping} = State) ->
     Ref = make_ref(),
-    {noreply, told(Port, {keep, Ref}, State#state{keeping = Keeping#{Ref => From}})};
+    {noreply, send_to_vm(Port, {keep, Ref}, State#state{keeping = Keeping#{Ref => From}})};
 handle_call(keep, _, State) -> {reply, {error, ended}, State};
 handle_call(started, _, #state{result = {error, _} = Error} = State) -> {reply, Error, State};
 handle_call(started, _, State) -> {reply, ok, State}.
 
 -doc false.
-handle_cast(stop, State) -> {noreply, stopping(State)}.
+handle_cast(stop, State) -> {noreply, send_stop(State)}.
 
-stopping(#state{result = none, port = Port} = State) -> told(Port, stop, State);
-stopping(State) -> State.
+send_stop(#state{result = none, port = Port} = State) -> send_to_vm(Port, stop, State);
+send_stop(State) -> State.
 
 -doc false.
 handle_info({Port, {data, Data}}, #state{port = Port} = State) ->
     %% It comes from our own code, in a VM that runs with the rights of this one.
-    {noreply, heard(witness_event_external:decode(Data), State)};
-handle_info({Port, {exit_status, Status}}, #state{port = Port} = State) -> ended(Status, State);
+    {noreply, handle_report(witness_event_external:decode(Data), State)};
+handle_info({Port, {exit_status, Status}}, #state{port = Port} = State) -> handle_exit(Status, State);
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner, result = none} = State) ->
-    {noreply, stopping(State#state{owner = gone})};
+    {noreply, send_stop(State#state{owner = gone})};
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) -> {stop, normal, State};
 handle_info(_, State) -> {noreply, State}.
 
-heard(running, #state{started = {_, _} = From} = State) ->
+handle_report(running, #state{started = {_, _} = From} = State) ->
     gen_server:reply(From, ok),
     State#state{started = running};
-heard(running, State) -> State#state{started = running};
-heard({told, What}, #state{options = #{on_told := Tell}} = State) ->
+handle_report(running, State) -> State#state{started = running};
+handle_report({told, What}, #state{options = #{on_told := Tell}} = State) ->
     _ = Tell(What),
     State;
-heard({kept, Ref, Result}, #state{keeping = Keeping} = State) ->
+handle_report({kept, Ref, Result}, #state{keeping = Keeping} = State) ->
     {From, Others} = maps:take(Ref, Keeping),
     gen_server:reply(From, Result),
     State#state{keeping = Others};
-heard({finished, _} = Told, State) -> State#state{told = Told};
-heard({refused, _} = Told, State) -> State#state{told = Told}.
+handle_report({finished, _} = Told, State) -> State#state{told = Told};
+handle_report({refused, _} = Told, State) -> State#state{told = Told}.
 
-ended(Status, #state{owner = gone} = State) ->
-    _ = sealed(result(Status, State), State),
+handle_exit(Status, #state{owner = gone} = State) ->
+    _ = seal(result(Status, State), State),
     {stop, normal, State};
-ended(Status, #state{started = Started, waiting = Waiting} = State) ->
-    Result = sealed(result(Status, State), State),
+handle_exit(Status, #state{started = Started, waiting = Waiting} = State) ->
+    Result = seal(result(Status, State), State),
     [gen_server:reply(From, Result) || From <- Waiting],
     [gen_server:reply(From, {error, ended}) || _ := From <- State#state.keeping],
     case Started of
@@ -166,12 +166,12 @@ ended(Status, #state{started = Started, waiting = Waiting} = State) ->
     {noreply, State#state{result = Result, waiting = []}}.
 
 %% Nothing is written any more, however the VM has ended, and until now only this account could write.
-sealed({ok, Summary}, #state{job = #{dir := Dir}}) ->
+seal({ok, Summary}, #state{job = #{dir := Dir}}) ->
     case witness_record_seal:seal(Dir) of
         ok -> {ok, Summary};
-        {error, Reason} -> {ok, Summary#{unsealed => Reason}}
+        {error, Error} -> {ok, Summary#{unsealed => Error}}
     end;
-sealed(Error, _) -> Error.
+seal(Error, _) -> Error.
 
 result(Status, #state{told = {finished, Summary}}) -> {ok, Summary#{vm => Status}};
 result(_, #state{told = {refused, Reason}}) -> {error, Reason};

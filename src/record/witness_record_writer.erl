@@ -45,13 +45,13 @@ it.
 %% Each refers only to those before it.
 -define(KINDS, [processes, data, order]).
 %% About how many bytes a block has before compression; what the recorder hands over at once is never divided.
--define(BLOCK, 65_536).
+-define(BLOCK_BYTES, 65_536).
 %% Pieces that are taken at once, each of about as many bytes.
--define(TAKE, 16).
+-define(MAX_PIECES, 16).
 -define(FLUSH_MS, 1_000).
 %% Milliseconds to wait when there was nothing to take.
 -define(IDLE_MS, 10).
--define(INDEX, 67_108_864).
+-define(MAX_INDEXED_BYTES, 67_108_864).
 
 %% gathered: the bytes of the next block. next: its place in the file.
 -record(stream, {name :: file:filename_all(),
@@ -109,10 +109,10 @@ Writes a whole recording of parts that were gathered before, in the calling proc
     {ok, summary()} | {error, reason()}.
 write(Dir, Header, Parts, #{modules := Modules, ended := Ended} = Options) ->
     maybe
-        {ok, W} ?= opened(Dir, Header, Options),
+        {ok, W} ?= open(Dir, Header, Options),
         Gathered = lists:foldl(fun gather/2, W#writer{ended = Ended, contents = false, native = none,
                                                            more = maps:get(more, Options, #{})}, Parts),
-        {Result, #writer{failed = Failed, ended = Why}} = sealed(Modules, Gathered),
+        {Result, #writer{failed = Failed, ended = Why}} = complete(Modules, Gathered),
         case {Failed, Result, Why} of
             {true, _, {ended, Reason}} -> {error, Reason};
             {false, {ok, Summary}, _} -> {ok, Summary};
@@ -130,7 +130,7 @@ init({Dir, Header, Options}) ->
     process_flag(priority, high),
     proc_lib:set_label(witness_record_writer),
     maybe
-        {ok, #writer{flush = Flush} = W} ?= opened(Dir, Header, Options),
+        {ok, #writer{flush = Flush} = W} ?= open(Dir, Header, Options),
         _ = erlang:send_after(Flush, self(), flush),
         self() ! take,
         {ok, W}
@@ -139,22 +139,22 @@ init({Dir, Header, Options}) ->
         {error, Reason} -> {error, Reason}
     end.
 
-opened(Dir, Header, Options) ->
+open(Dir, Header, Options) ->
     Id = rand:bytes(8),
     maybe
         ok ?= make_folder(Dir),
-        {ok, Streams} ?= begun(Dir, Id, [block(maps:merge(known(), Header), none)]),
+        {ok, Streams} ?= create_files(Dir, Id, [block(maps:merge(system_info(), Header), none)]),
         Compressor = case Options of #{compress := false} -> none; #{} -> witness_log_recording_file:compressor() end,
         Flush = maps:get(flush, Options, ?FLUSH_MS),
         Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
         Contents = case Header of #{options := #{contents := true}} -> true; #{} -> false end,
         {ok, #writer{dir = Dir, id = Id, native = maps:get(native, Options, witness_record_native), full = Full,
-                     contents = Contents,
-                     compressor = Compressor, streams = Streams, index = maps:get(index, Options, ?INDEX), flush = Flush}}
+                     contents = Contents, compressor = Compressor, streams = Streams,
+                     index = maps:get(index, Options, ?MAX_INDEXED_BYTES), flush = Flush}}
     end.
 
 %% If the recording cannot be started, its folder can be used for another one.
-begun(Dir, Id, Header) ->
+create_files(Dir, Id, Header) ->
     maybe
         {ok, Streams} ?= streams(Dir, Id, ?KINDS, #{}),
         ok ?= put_file(Dir, header, Id, Header),
@@ -167,7 +167,7 @@ begun(Dir, Id, Header) ->
             Error
     end.
 
-known() ->
+system_info() ->
     #{otp => list_to_binary(erlang:system_info(otp_release)), erts => list_to_binary(erlang:system_info(version)),
       system => list_to_binary(string:trim(erlang:system_info(system_version))),
       node => node(), schedulers => erlang:system_info(schedulers_online),
@@ -176,14 +176,14 @@ known() ->
 
 make_folder(Dir) ->
     case file:make_dir(Dir) of
-        ok -> named(Dir, file:change_mode(Dir, 8#700));
+        ok -> name_error(Dir, file:change_mode(Dir, 8#700));
         {error, eexist} -> ok;
-        Error -> named(Dir, Error)
+        Error -> name_error(Dir, Error)
     end.
 
-named(_, ok) -> ok;
-named(_, {ok, _} = Ok) -> Ok;
-named(Name, {error, Reason}) -> {error, {file, Name, Reason}}.
+name_error(_, ok) -> ok;
+name_error(_, {ok, _} = Ok) -> Ok;
+name_error(Name, {error, Reason}) -> {error, {file, Name, Reason}}.
 
 streams(_, _, [], Streams) -> {ok, Streams};
 streams(Dir, Id, [Kind | Kinds], Streams) ->
@@ -191,15 +191,15 @@ streams(Dir, Id, [Kind | Kinds], Streams) ->
     Head = witness_log_recording_file:head(Kind, Id),
     maybe
         {ok, Device} ?= create(Name),
-        ok ?= named(Name, file:write(Device, Head)),
+        ok ?= name_error(Name, file:write(Device, Head)),
         streams(Dir, Id, Kinds, Streams#{Kind => #stream{name = Name, device = Device, next = byte_size(Head)}})
     end.
 
 %% No other account may ever read the messages of the program.
 create(Name) ->
     maybe
-        {ok, Device} ?= named(Name, file:open(Name, [write, exclusive, raw, binary])),
-        ok ?= named(Name, file:change_mode(Name, 8#600)),
+        {ok, Device} ?= name_error(Name, file:open(Name, [write, exclusive, raw, binary])),
+        ok ?= name_error(Name, file:change_mode(Name, 8#600)),
         {ok, Device}
     end.
 
@@ -209,11 +209,11 @@ put_file(Dir, Kind, Id, Blocks) ->
     Temporary = witness_log_recording_file:name(Dir, Kind) ++ ".new",
     maybe
         {ok, Device} ?= create(Temporary),
-        Written = named(Name, file:write(Device, [witness_log_recording_file:head(Kind, Id) | Blocks])),
-        Closed = named(Name, file:close(Device)),
+        Written = name_error(Name, file:write(Device, [witness_log_recording_file:head(Kind, Id) | Blocks])),
+        Closed = name_error(Name, file:close(Device)),
         ok ?= Written,
         ok ?= Closed,
-        ok ?= named(Name, file:rename(Temporary, Name))
+        ok ?= name_error(Name, file:rename(Temporary, Name))
     else
         {error, {file, _, eexist}} = Error -> Error;
         Error ->
@@ -223,7 +223,7 @@ put_file(Dir, Kind, Id, Blocks) ->
 
 -doc false.
 handle_call({finish, Modules, More}, _, W) ->
-    {Reply, W1} = finished(Modules, W#writer{more = More}),
+    {Reply, W1} = flush_and_complete(Modules, W#writer{more = More}),
     {stop, normal, Reply, W1}.
 
 -doc false.
@@ -241,13 +241,13 @@ handle_info(flush, #writer{native = Native, flush = Flush} = W) ->
     ok = Native:flush(),
     {_, W1} = take(W),
     _ = erlang:send_after(Flush, self(), flush),
-    {noreply, written(W1)};
+    {noreply, flush(W1)};
 handle_info(_, W) -> {noreply, W}.
 
 -doc false.
 terminate(_, #writer{streams = Streams}) when map_size(Streams) =:= 0 -> ok;
 terminate(Reason, #writer{ended = Ended} = W) ->
-    _ = finished([], W#writer{ended = case Ended of running -> {ended, {owner, Reason}}; _ -> Ended end}),
+    _ = flush_and_complete([], W#writer{ended = case Ended of running -> {ended, {owner, Reason}}; _ -> Ended end}),
     ok.
 
 -doc false.
@@ -260,7 +260,7 @@ format_status(Status) ->
 %% --- taking ----------------------------------------------------------------------
 
 take(#writer{native = Native, ended = Ended} = W) ->
-    {Parts, State} = Native:take(?TAKE),
+    {Parts, State} = Native:take(?MAX_PIECES),
     Bytes = lists:sum([iolist_size(Part) || {_, Part} <- Parts]),
     %% The recorder ended because it was told to stop: that is no early end of the recording.
     Ended1 = case {Ended, State} of {running, {ended, stopped}} -> running; {running, _} -> State; _ -> Ended end,
@@ -268,22 +268,22 @@ take(#writer{native = Native, ended = Ended} = W) ->
     {Bytes, lists:foldl(fun gather/2, W#writer{ended = Ended1}, Sorted)}.
 
 gather(_, #writer{failed = true} = W) -> W;
-gather({processes, Part}, #writer{contents = true} = W) -> gathered(processes, [Part | witness_record_names:signatures(Part)], W);
-gather({Kind, Part}, W) -> gathered(Kind, Part, W).
+gather({processes, Part}, #writer{contents = true} = W) -> append(processes, [Part | witness_record_names:signatures(Part)], W);
+gather({Kind, Part}, W) -> append(Kind, Part, W).
 
-gathered(Kind, Part, #writer{streams = Streams} = W) ->
+append(Kind, Part, #writer{streams = Streams} = W) ->
     #{Kind := #stream{gathered = Gathered, size = Size} = Stream} = Streams,
     Grown = Size + iolist_size(Part),
     W1 = W#writer{streams = Streams#{Kind := Stream#stream{gathered = [Gathered | Part], size = Grown}}},
     %% What is in the other files is written first.
-    case Grown >= ?BLOCK of
-        true when Kind =:= order -> written(W1);
+    case Grown >= ?BLOCK_BYTES of
+        true when Kind =:= order -> flush(W1);
         true -> put_block(Kind, W1);
         false -> W1
     end.
 
 %% Everything that was taken; what is referred to is written first.
-written(W) -> lists:foldl(fun put_block/2, W, ?KINDS).
+flush(W) -> lists:foldl(fun put_block/2, W, ?KINDS).
 
 put_block(_, #writer{failed = true} = W) -> W;
 put_block(Kind, #writer{streams = Streams, compressor = Compressor} = W) ->
@@ -296,13 +296,13 @@ put_block(Kind, #writer{streams = Streams, compressor = Compressor} = W) ->
                     Stream1 = Stream#stream{gathered = [], size = 0, next = Next + iolist_size(Block),
                                             raw = Stream#stream.raw + Size, blocks = Stream#stream.blocks + 1},
                     W#writer{streams = Streams#{Kind := Stream1}};
-                {error, Reason} -> failed({file, Name, Reason}, Stream, W)
+                {error, Reason} -> fail({file, Name, Reason}, Stream, W)
             end
     end.
 
 %% Nothing is written any more, since missing data would look as if it had never been. A partly written block is removed. If the
 %% file cannot even be truncated, a reader treats it as one that was cut off.
-failed(Reason, #stream{device = Device, next = Next}, #writer{native = Native, ended = Ended} = W) ->
+fail(Reason, #stream{device = Device, next = Next}, #writer{native = Native, ended = Ended} = W) ->
     _ = file:position(Device, Next),
     _ = file:truncate(Device),
     ok = case Native of none -> ok; _ -> Native:stop() end,
@@ -310,14 +310,14 @@ failed(Reason, #stream{device = Device, next = Next}, #writer{native = Native, e
 
 %% --- the end ---------------------------------------------------------------------
 
-finished(Modules, #writer{native = Native} = W) ->
+flush_and_complete(Modules, #writer{native = Native} = W) ->
     ok = Native:flush(),
-    sealed(Modules, drained(W)).
+    complete(Modules, drain(W)).
 
-sealed(Modules, W) ->
-    #writer{streams = Streams} = W1 = closed(written(W)),
+complete(Modules, W) ->
+    #writer{streams = Streams} = W1 = close(flush(W)),
     W2 = W1#writer{streams = #{}},
-    Summary = (maps:map(fun(_, Stream) -> told(Stream) end, Streams))#{dir => W#writer.dir},
+    Summary = (maps:map(fun(_, Stream) -> stream_summary(Stream) end, Streams))#{dir => W#writer.dir},
     Sizes = maps:map(fun(_, #stream{next = Next}) -> Next end, Streams),
     W3 = with_modules(Modules, Sizes, with_index(Sizes, W2)),
     case W3#writer.ended of
@@ -325,19 +325,19 @@ sealed(Modules, W) ->
         {ended, Reason} -> {{ended, Reason, Summary}, W3}
     end.
 
-drained(W) ->
+drain(W) ->
     case take(W) of
         {0, W1} -> W1;
-        {_, W1} -> drained(W1)
+        {_, W1} -> drain(W1)
     end.
 
-told(#stream{next = Next, raw = Raw, blocks = Blocks}) -> #{bytes => Next, raw => Raw, blocks => Blocks}.
+stream_summary(#stream{next = Next, raw = Raw, blocks = Blocks}) -> #{bytes => Next, raw => Raw, blocks => Blocks}.
 
-closed(#writer{streams = Streams} = W) ->
+close(#writer{streams = Streams} = W) ->
     maps:fold(fun(_, #stream{name = Name, device = Device} = Stream, W1) ->
         case file:close(Device) of
             ok -> W1;
-            {error, Reason} -> failed({file, Name, Reason}, Stream, W1)
+            {error, Reason} -> fail({file, Name, Reason}, Stream, W1)
         end
     end, W, Streams).
 
@@ -377,7 +377,7 @@ blocks(Contents, #writer{compressor = Compressor}) ->
 names() -> names(0, erlang:system_info(atom_count), [], 0).
 
 %% This is the VM's own encoding of an atom by its place in the table.
-names(Next, Count, Gathered, Size) when Next =:= Count; Size >= ?BLOCK ->
+names(Next, Count, Gathered, Size) when Next =:= Count; Size >= ?BLOCK_BYTES ->
     [lists:reverse(Gathered) | case Next of Count -> []; _ -> names(Next, Count, [], 0) end];
 names(Next, Count, Gathered, Size) ->
     Name = atom_to_binary(binary_to_term(<<131, 75, Next:24>>)),

@@ -3,7 +3,7 @@
 Attaches to a node where Witness is not installed: observes the node, and leaves it as it was.
 
 ```erlang
-1> {ok, Cookie} = witness_remote_connection:cookie("shop.cookie").
+1> {ok, Cookie} = witness_remote_connection:read_cookie("shop.cookie").
 2> {ok, Run} = witness_remote:start(#{node => 'shop@host', cookie => Cookie, watch => [{name, "checkout"}]},
                                     #{specs => ["checkout.hml"]}).
 3> witness:stop(Run).
@@ -19,7 +19,7 @@ The target needs Erlang/OTP 27 or later, and nothing else. `docs/internals/remot
 
 -export([start/2, objects/1, format_error/1]).
 
--export_type([target/0]).
+-export_type([target/0, reason/0]).
 
 -doc """
 The target of an attachment. `lease`: milliseconds without a message from here, after which the target cleans up (default 20,000).
@@ -30,44 +30,52 @@ without `watch` the whole node is observed.
 -type target() :: #{node := node(), cookie := atom(), watch => [{application | name | pid, string()}],
                     lease => pos_integer(), on_leaving => fun((unicode:chardata()) -> term())}.
 
--define(LEASE, 20_000).
+-define(DEFAULT_LEASE_MS, 20_000).
+
+-doc """
+- `{remote, Text}`: the target cannot be reached, or cannot be attached to;
+- `{lost, Text}`: the attachment had begun, and was lost;
+- `{no_object_code, Module}`: a module that the target needs is not on the code path here.
+""".
+-type reason() :: {remote | lost, unicode:chardata()} | {no_object_code, module()}.
 
 %% The modules that the target needs for a run over `evm': these, and those that they name, directly or not.
 -define(ROOTS, [witness_remote_guard, witness_run, witness_trace_evm]).
 
 %% The modules that it does not need: the compiler of specifications, the other sources of events, reading and writing of logs,
 %% weaving, and the start of an installed Witness.
--define(CUT, [witness_app, witness_sup, witness_remote_exports, witness_spec, witness_log_writer, witness_monitor_log,
-              witness_inline, witness_inline_coordinator, witness_inline_tree_watch, witness_inline_modules, witness_inline_monitors,
-              witness_inline_birth_table, witness_inline_process, witness_offline_shard, witness_outline_dispatcher, witness_outline_shard,
-              witness_offline, witness_reading, witness_record_runtime, witness_run_replay, witness_trace_native,
-              witness_weave, witness_weave_loader]).
+-define(EXCLUDED, [witness_app, witness_sup, witness_remote_exports, witness_spec, witness_log_writer, witness_monitor_log,
+                   witness_inline, witness_inline_coordinator, witness_inline_tree_watch, witness_inline_modules,
+                   witness_inline_monitors, witness_inline_birth_table, witness_inline_process, witness_offline_shard,
+                   witness_outline_dispatcher, witness_outline_shard, witness_offline,
+                   witness_record_runtime, witness_run_replay, witness_trace_native, witness_weave, witness_weave_loader]).
 
 %% The module that is called first; the merged module has its name.
 -define(GUARD, witness_remote_guard).
 
 %% This atom is also the name of the application, and a word in reports.
--define(WORD, witness).
+-define(APPLICATION, witness).
 
 -doc """
 Attaches, with those options of `witness:start/1` that apply to a system that runs elsewhere: `specs` are files
 here, `monitors` are not supported yet, and the source is `evm`. The result can be given to `witness:await/2`,
-`witness:stop/1` and `witness:info/1`. An error is for `format_error/1`; nothing is left at the target then.
+`witness:stop/1` and `witness:info/1`. The errors are `{witness_remote, Reason}` and those of `witness:start/1`; nothing is left at
+the target then.
 """.
--spec start(target(), map()) -> {ok, witness:run()} | {error, term()}.
+-spec start(target(), map()) -> {ok, witness:run()} | {error, witness:error()}.
 start(Target = #{node := Node, cookie := Cookie}, Options) ->
     maybe
         ok ?= witness_remote_connection:open(Node, Cookie),
-        ok ?= witness_remote_connection:check(Node),
+        ok ?= witness_remote_connection:check_release(Node),
         {ok, System} ?= system(Target, Options),
         {ok, Specs, Compiled, Warnings} ?= compile(Node, Options),
         {ok, All} ?= objects(Compiled),
         Names = [M || {M, _} <- All],
-        Objects = few(All, Compiled),
-        ok ?= witness_remote_connection:has(Node, external(Objects, Names)),
+        Objects = merge_objects(All, Compiled),
+        ok ?= witness_remote_connection:check_modules(Node, external_modules(Objects, Names)),
         witness_remote_run:start(#{
-            node => Node, lease => maps:get(lease, Target, ?LEASE), objects => Objects, names => Names, absent => ?CUT,
-            specs => Specs, warnings => Warnings, owner => self(),
+            node => Node, lease => maps:get(lease, Target, ?DEFAULT_LEASE_MS), objects => Objects, names => Names,
+            absent => ?EXCLUDED, specs => Specs, warnings => Warnings, owner => self(),
             on_leaving => maps:get(on_leaving, Target, fun(_) -> ok end),
             on_verdict => maps:get(on_verdict, Options, fun(_) -> ok end),
             options => (maps:without([specs, include, on_verdict, owner], Options))#{system => System}})
@@ -79,49 +87,55 @@ system(_, _) -> {ok, node}.
 
 resolve([], _, Targets) -> {ok, {attach, lists:reverse(Targets)}};
 resolve([{Kind, Text} | Watched], Node, Targets) ->
-    case {Kind, there(Kind, Node, Text)} of
+    case {Kind, resolve_target(Kind, Node, Text)} of
         {application, {ok, App}} -> resolve(Watched, Node, [{application, App} | Targets]);
         {_, {ok, Target}} -> resolve(Watched, Node, [Target | Targets]);
-        {_, {error, {lost, _}} = Lost} -> Lost;
+        {_, {error, {?MODULE, {lost, _}}} = Lost} -> Lost;
         {_, {error, _}} ->
-            {error, {remote, ["at ", atom_to_binary(Node), " there is no ", kind(Kind), " ", Text]}}
+            {error, {?MODULE, {remote, ["at ", atom_to_binary(Node), " there is no ", format_kind(Kind), " ", Text]}}}
     end.
 
 %% A name that is not an atom at the target is registered for no process there, and does not become an atom.
-there(pid, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_pid, [Text]);
-there(_, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_existing_atom, [Text]).
+resolve_target(pid, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_pid, [Text]);
+resolve_target(_, Node, Text) -> witness_remote_connection:call(Node, erlang, list_to_existing_atom, [Text]).
 
-kind(application) -> "application";
-kind(name) -> "process that is registered as";
-kind(pid) -> "process".
+format_kind(application) -> "application";
+format_kind(name) -> "process that is registered as";
+format_kind(pid) -> "process".
 
 -doc "The modules that are loaded into a target with these specifications.".
--spec objects([witness_remote_bundle:object()]) -> {ok, [witness_remote_bundle:object()]} | {error, term()}.
-objects(Specs) -> witness_remote_bundle:closure(?ROOTS ++ Specs, [?WORD | ?CUT]).
+-spec objects([witness_remote_bundle:object()]) -> {ok, [witness_remote_bundle:object()]} | {error, {?MODULE, reason()}}.
+objects(Specs) ->
+    case witness_remote_bundle:closure(?ROOTS ++ Specs, [?APPLICATION | ?EXCLUDED]) of
+        {ok, _} = Found -> Found;
+        {error, Reason} -> {error, {?MODULE, Reason}}
+    end.
 
 %% Modules of OTP that the bundle calls. Libraries that are used only if present may be missing.
-external(Objects, Names) ->
-    lists:usort(lists:append([called(Object) || {_, Object} <- Objects])) -- (Names ++ [?WORD, telemetry | ?CUT]).
+external_modules(Objects, Names) ->
+    lists:usort(lists:append([called_modules(Object) || {_, Object} <- Objects]))
+        -- (Names ++ [?APPLICATION, telemetry | ?EXCLUDED]).
 
-called(Object) -> lists:usort([M || {M, _, _} <- witness_remote_bundle:imports(Object)]).
+called_modules(Object) -> lists:usort([M || {M, _, _} <- witness_remote_bundle:imports(Object)]).
 
 %% Everything in one module, except the specifications, and the modules that these call by name. Without debug
 %% information modules stay separate: it takes longer to leave the target then.
-few(All, Specs) ->
-    Apart = apart(Specs, maps:from_list(All), #{}),
+merge_objects(All, Specs) ->
+    Separate = separate_objects(Specs, maps:from_list(All), #{}),
     Rest = [Object || {M, _} = Object <- All, not is_map_key(M, maps:from_list(Specs))],
-    case merged(Rest) of
-        {ok, Merged} -> [Merged | maps:to_list(Apart)];
+    case merge_cached(Rest) of
+        {ok, Merged} -> [Merged | maps:to_list(Separate)];
         {error, {no_debug_info, _}} -> All
     end.
 
-apart([], _, Apart) -> Apart;
-apart([{M, _} | Objects], All, Apart) when is_map_key(M, Apart) -> apart(Objects, All, Apart);
-apart([{M, Object} | Objects], All, Apart) ->
-    apart([{C, map_get(C, All)} || C <- called(Object), is_map_key(C, All)] ++ Objects, All, Apart#{M => Object}).
+separate_objects([], _, Separate) -> Separate;
+separate_objects([{M, _} | Objects], All, Separate) when is_map_key(M, Separate) -> separate_objects(Objects, All, Separate);
+separate_objects([{M, Object} | Objects], All, Separate) ->
+    separate_objects([{C, map_get(C, All)} || C <- called_modules(Object), is_map_key(C, All)] ++ Objects, All,
+                     Separate#{M => Object}).
 
 %% Merging takes some seconds, and the result is the same for all specifications.
-merged(Objects) ->
+merge_cached(Objects) ->
     Key = {?MODULE, erlang:md5(term_to_binary(lists:sort(Objects)))},
     case persistent_term:get(Key, none) of
         none ->
@@ -146,7 +160,7 @@ compile([{Number, File} | Files], Options, Specs, Objects, Warnings) ->
         {ok, {Map, Object}, Diagnostics} ->
             New = [#{code => specification, text => witness_spec:format_diagnostic(D)} || D <- Diagnostics],
             compile(Files, Options, [Map | Specs], [{Module, Object} | Objects], Warnings ++ New);
-        {error, Diagnostics} -> {error, {specification, Diagnostics}}
+        {error, _} = Error -> Error
     end.
 
 %% The functions of the target; if it does not answer, there is no warning.
@@ -160,9 +174,8 @@ exports(Node, Module) ->
         error:{badmatch, {error, _}} -> []
     end.
 
--doc "An error of `start/2` for people. `{lost, _}`: the attachment had begun, and was lost.".
--spec format_error(term()) -> unicode:chardata().
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
 format_error({remote, Text}) -> Text;
 format_error({lost, Text}) -> Text;
-format_error({no_object_code, Module}) -> ["the object code of ", atom_to_binary(Module), " is not on the code path"];
-format_error(Reason) -> witness:format_error(Reason).
+format_error({no_object_code, Module}) -> ["the object code of ", atom_to_binary(Module), " is not on the code path"].

@@ -29,7 +29,7 @@ debug information, attributes, compiler information.
 -type renaming() :: #{module() => atom()}.
 
 %% Chunks that the loader needs, and the lines of the source for stack traces.
--define(KEPT, ["AtU8", "Code", "StrT", "ImpT", "ExpT", "FunT", "LitT", "Type", "Line"]).
+-define(KEPT_CHUNKS, ["AtU8", "Code", "StrT", "ImpT", "ExpT", "FunT", "LitT", "Type", "Line"]).
 
 -doc """
 The object code of the given modules, which may come with theirs, and of all modules of this application that they name,
@@ -48,7 +48,7 @@ closure(Roots, Cut) ->
 
 closure([], _, Found) -> Found;
 closure([{Module, Object} | Modules], Ours, Found) ->
-    closure(named(Object, Ours) ++ Modules, Ours, Found#{Module => Object});
+    closure(named_modules(Object, Ours) ++ Modules, Ours, Found#{Module => Object});
 closure([Module | Modules], Ours, Found) when is_map_key(Module, Found) ->
     closure(Modules, Ours, Found);
 closure([Module | Modules], Ours, Found) ->
@@ -58,13 +58,13 @@ closure([Module | Modules], Ours, Found) ->
     end.
 
 %% Code may use any atom as the name of a module, so every atom that is such a name counts.
-named(Object, Ours) ->
+named_modules(Object, Ours) ->
     {ok, _, Chunks} = beam_lib:all_chunks(Object),
-    Names = lists:append([names(Id, Data) || {Id, Data} <- Chunks, lists:member(Id, ["AtU8", "LitT"])]),
+    Names = lists:append([atom_names(Id, Data) || {Id, Data} <- Chunks, lists:member(Id, ["AtU8", "LitT"])]),
     [M || M <- Ours, lists:member(atom_to_binary(M), Names)].
 
-names("AtU8", Data) -> decode_atoms(Data);
-names("LitT", Data) -> [atom_to_binary(Atom) || Atom <- witness_event_external:atoms(witness_event_external:literals(Data))].
+atom_names("AtU8", Data) -> decode_atoms(Data);
+atom_names("LitT", Data) -> [atom_to_binary(Atom) || Atom <- witness_event_external:atoms(witness_event_external:literals(Data))].
 
 -doc "The functions of other modules that a module calls.".
 -spec imports(binary()) -> [mfa()].
@@ -79,13 +79,14 @@ rename(Objects, Renaming) ->
 
 rename_object(Object, Renaming) ->
     {ok, _, Chunks} = beam_lib:all_chunks(Object),
-    {ok, Renamed} = beam_lib:build_module([{Id, chunk(Id, Data, Renaming)} || {Id, Data} <- Chunks,
-                                                                              lists:member(Id, ?KEPT)]),
+    {ok, Renamed} = beam_lib:build_module([{Id, rename_chunk(Id, Data, Renaming)} || {Id, Data} <- Chunks,
+                                                                                     lists:member(Id, ?KEPT_CHUNKS)]),
     Renamed.
 
-chunk("AtU8", Data, Renaming) -> encode_atoms([rename_text(Atom, Renaming) || Atom <- decode_atoms(Data)]);
-chunk("LitT", Data, Renaming) -> encode_literals([rename_term(Literal, Renaming) || Literal <- witness_event_external:literals(Data)]);
-chunk(_, Data, _) -> Data.
+rename_chunk("AtU8", Data, Renaming) -> encode_atoms([rename_text(Atom, Renaming) || Atom <- decode_atoms(Data)]);
+rename_chunk("LitT", Data, Renaming) ->
+    encode_literals([rename_term(Literal, Renaming) || Literal <- witness_event_external:literals(Data)]);
+rename_chunk(_, Data, _) -> Data.
 
 %% --- atoms -----------------------------------------------------------------------
 

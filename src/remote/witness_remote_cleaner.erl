@@ -31,7 +31,7 @@ It receives `{Tag, load, Objects, {Module, Function, Args}}`, with the cleaner a
 arguments, `{Tag, alive}`, and `{Tag, leave}`.
 """.
 
--export([slots/0, slot/1, claim/4]).
+-export([slots/0, name_in_slot/1, claim/4]).
 
 -export_type([slot/0, reference_tag/0]).
 
@@ -41,7 +41,7 @@ arguments, `{Tag, alive}`, and `{Tag, leave}`.
 -doc "The first element of all messages of an attachment.".
 -type reference_tag() :: reference().
 
--define(EVALUATED, ~"""
+-define(PROGRAM, ~"""
 Tell = fun(Message) -> erlang:send(Tool, Message, [nosuspend, noconnect]) end,
 Ours = fun(P) ->
     case erlang:process_info(P, [initial_call, {dictionary, '$initial_call'}, current_function]) of
@@ -134,8 +134,8 @@ end.
 slots() -> lists:seq(1, 8).
 
 -doc "The names of modules in a slot.".
--spec slot(slot()) -> fun((module()) -> atom()).
-slot(Slot) ->
+-spec name_in_slot(slot()) -> fun((module()) -> atom()).
+name_in_slot(Slot) ->
     fun(Module) -> binary_to_atom(<<(atom_to_binary(Module))/binary, $$, (integer_to_binary(Slot))/binary>>) end.
 
 -doc """
@@ -144,12 +144,12 @@ calling process. The lease is in milliseconds.
 """.
 -spec claim(node(), slot(), {reference_tag(), Lease :: pos_integer()}, [module()]) -> pid().
 claim(Node, Slot, {Tag, Lease}, Modules) ->
-    Named = slot(Slot),
+    Named = name_in_slot(Slot),
     Bindings = #{'Tool' => self(), 'Tag' => Tag, 'Lease' => Lease, 'Modules' => Modules,
                  'Name' => Named(witness), 'SpareName' => Named(witness_spare)},
     spawn(Node, erl_eval, exprs, [expressions(), Bindings]).
 
 expressions() ->
-    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(?EVALUATED)),
+    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(?PROGRAM)),
     {ok, Expressions} = erl_parse:parse_exprs(Tokens),
     Expressions.

@@ -11,22 +11,22 @@ name, and this machine has no domain for such a name, this node takes one of a f
 `{remote, Text}`: the node cannot be attached to; `{lost, Text}`: the connection to it was lost.
 """.
 
--export([cookie/1, open/2, check/1, has/2, call/4, release/2]).
+-export([read_cookie/1, open/2, check_release/1, check_modules/2, call/4, check_release/2]).
 
 -export_type([problem/0]).
 
 -doc "The problem, for people.".
--type problem() :: {remote | lost, unicode:chardata()}.
+-type problem() :: {witness_remote, {remote | lost, unicode:chardata()}}.
 
--define(OLDEST, 27).
--define(NAMES, 64).
--define(PATIENCE, 10_000).
+-define(OLDEST_RELEASE, 27).
+-define(NAME_COUNT, 64).
+-define(TIMEOUT_MS, 10_000).
 
 -doc "Reads a cookie. Only its owner may be able to read the file, as for the VM itself. An error is text.".
--spec cookie(file:name_all()) -> {ok, atom()} | {error, unicode:chardata()}.
-cookie(File) ->
+-spec read_cookie(file:name_all()) -> {ok, atom()} | {error, unicode:chardata()}.
+read_cookie(File) ->
     maybe
-        {ok, {regular, Mode}} ?= kind(File),
+        {ok, {regular, Mode}} ?= file_kind(File),
         0 ?= Mode band 8#077,
         {ok, Content} ?= file:read_file(File),
         [Cookie] ?= string:lexemes(Content, "\r\n\t "),
@@ -38,18 +38,18 @@ cookie(File) ->
         {error, Reason} -> cookie_error(File, ["cannot be read: ", file:format_error(Reason)]);
         Wrong when Wrong =:= []; Wrong =:= false; is_list(Wrong) ->
             cookie_error(File, "one word of at most 255 printable ASCII characters is expected in it");
-        _ -> cookie_error(File, ["others than its owner may read it: chmod 400 ", name(File)])
+        _ -> cookie_error(File, ["others than its owner may read it: chmod 400 ", file_name(File)])
     end.
 
-kind(File) ->
+file_kind(File) ->
     case file:read_file_info(File, [raw]) of
         {ok, Info} -> {ok, {element(3, Info), element(8, Info)}};
         {error, _} = Error -> Error
     end.
 
-cookie_error(File, Problem) -> {error, ["the cookie file ", name(File), ": ", Problem]}.
+cookie_error(File, Problem) -> {error, ["the cookie file ", file_name(File), ": ", Problem]}.
 
-name(File) ->
+file_name(File) ->
     case unicode:characters_to_binary(File) of
         Name when is_binary(Name) -> Name;
         _ -> "(its name is not Unicode)"
@@ -59,47 +59,47 @@ name(File) ->
 -spec open(node(), Cookie :: atom()) -> ok | {error, problem()}.
 open(Node, Cookie) ->
     maybe
-        {ok, Name, Host} ?= parts(Node),
+        {ok, Name, Host} ?= split_node(Node),
         {ok, Address} ?= resolve(Node, Host),
-        ok ?= distributed(Host, Address, ?NAMES),
+        ok ?= ensure_distributed(Host, Address, ?NAME_COUNT),
         true = erlang:set_cookie(Node, Cookie),
         case net_kernel:hidden_connect_node(Node) of
             true -> ok;
-            _ -> {error, {remote, unconnected(Node, Name, Host, Address)}}
+            _ -> remote_error(format_unconnected(Node, Name, Host, Address))
         end
     end.
 
-parts(Node) ->
+split_node(Node) ->
     case string:split(atom_to_list(Node), "@") of
         [[_ | _] = Name, [_ | _] = Host] -> {ok, Name, Host};
-        _ -> {error, {remote, ["a node is NAME@HOST, not ", atom_to_binary(Node)]}}
+        _ -> remote_error(["a node is NAME@HOST, not ", atom_to_binary(Node)])
     end.
 
 resolve(Node, Host) ->
     case inet:getaddr(Host, inet) of
         {ok, Address} -> {ok, Address};
         {error, Reason} ->
-            {error, {remote, ["the node ", atom_to_binary(Node), " cannot be reached: there is no host ", Host, " (",
-                              inet:format_error(Reason), ")"]}}
+            remote_error(["the node ", atom_to_binary(Node), " cannot be reached: there is no host ", Host, " (",
+                          inet:format_error(Reason), ")"])
     end.
 
-distributed(Host, Address, Tries) ->
+ensure_distributed(Host, Address, Tries) ->
     case is_alive() of
         true -> ok;
-        false -> start(lists:member($., Host), Address, Tries)
+        false -> start_distribution(lists:member($., Host), Address, Tries)
     end.
 
-start(false, _, _) -> started(net_kernel:start(undefined, options(shortnames)));
-start(true, Address, Tries) ->
+start_distribution(false, _, _) -> start_result(net_kernel:start(undefined, distribution_options(shortnames)));
+start_distribution(true, Address, Tries) ->
     {ok, [{Own, _, _} | _]} = {ok, own_addresses(Address)},
     Name = "witness" ++ integer_to_list(rand:uniform(Tries)) ++ "@" ++ inet:ntoa(Own),
-    started(net_kernel:start(list_to_atom(Name), options(longnames))).
+    start_result(net_kernel:start(list_to_atom(Name), distribution_options(longnames))).
 
-options(Domain) -> #{name_domain => Domain, hidden => true, dist_listen => false}.
+distribution_options(Domain) -> #{name_domain => Domain, hidden => true, dist_listen => false}.
 
-started({ok, _}) -> ok;
-started({error, Reason}) ->
-    {error, {remote, ["this node cannot be made a distributed one: ", witness_event:format_term(Reason, 300)]}}.
+start_result({ok, _}) -> ok;
+start_result({error, Reason}) ->
+    remote_error(["this node cannot be made a distributed one: ", witness_event:format_term(Reason, 300)]).
 
 %% The address of this machine that the other machine sees.
 own_addresses(Address) ->
@@ -109,13 +109,13 @@ own_addresses(Address) ->
     ok = gen_udp:close(Socket),
     [{Own, Port, udp}].
 
-unconnected(Node, Name, Host, Address) ->
+format_unconnected(Node, Name, Host, Address) ->
     ["the node ", atom_to_binary(Node), " cannot be reached: ",
      case erl_epmd:names(Address) of
          {error, _} -> ["no name service (epmd) answers on ", Host];
          {ok, Names} ->
              case lists:keyfind(Name, 1, Names) of
-                 {Name, Port} -> refused(Address, Port);
+                 {Name, Port} -> format_refused(Address, Port);
                  false ->
                      ["there is no node of that name on ", Host,
                       case Names of
@@ -125,10 +125,10 @@ unconnected(Node, Name, Host, Address) ->
              end
      end].
 
-refused(Address, Port) ->
-    case gen_tcp:connect(Address, Port, [binary, {active, false}], ?PATIENCE) of
+format_refused(Address, Port) ->
+    case gen_tcp:connect(Address, Port, [binary, {active, false}], ?TIMEOUT_MS) of
         {ok, Socket} ->
-            Answer = asked(Socket),
+            Answer = begin_handshake(Socket),
             ok = gen_tcp:close(Socket),
             case Answer of
                 {error, timeout} -> "it is there, but does not answer; its process may be stopped (SIGSTOP), or the node is overloaded";
@@ -141,24 +141,24 @@ refused(Address, Port) ->
 
 %% Begins the handshake of nodes, as OTP 25 and later do; each node answers it before it asks for a cookie. A connection alone
 %% proves nothing: the operating system accepts it also for a process that is stopped.
-asked(Socket) ->
+begin_handshake(Socket) ->
     Name = ~"witness@nohost",
     Flags = element(2, erts_internal:get_dflags()),
     Hello = <<$N, Flags:64, 1:32, (byte_size(Name)):16, Name/binary>>,
     _ = gen_tcp:send(Socket, <<(byte_size(Hello)):16, Hello/binary>>),
-    gen_tcp:recv(Socket, 0, ?PATIENCE).
+    gen_tcp:recv(Socket, 0, ?TIMEOUT_MS).
 
 -doc "Whether the node is recent enough.".
--spec check(node()) -> ok | {error, problem()}.
-check(Node) ->
+-spec check_release(node()) -> ok | {error, problem()}.
+check_release(Node) ->
     maybe
         {ok, Release} ?= call(Node, erlang, system_info, [otp_release]),
-        release(Node, Release)
+        check_release(Node, Release)
     end.
 
 -doc "Whether the node has these modules of OTP.".
--spec has(node(), [module()]) -> ok | {error, problem()}.
-has(Node, Modules) ->
+-spec check_modules(node(), [module()]) -> ok | {error, problem()}.
+check_modules(Node, Modules) ->
     maybe
         {ok, Places} ?= call(Node, lists, map, [fun code:which/1, Modules]),
         [] ?= [M || {M, non_existing} <- lists:zip(Modules, Places)],
@@ -166,32 +166,33 @@ has(Node, Modules) ->
     else
         {error, _} = Error -> Error;
         Missing ->
-            {error, {remote, ["the node ", atom_to_binary(Node), " lacks modules of Erlang/OTP: ",
-                              lists:join(", ", [atom_to_binary(M) || M <- Missing])]}}
+            remote_error(["the node ", atom_to_binary(Node), " lacks modules of Erlang/OTP: ",
+                          lists:join(", ", [atom_to_binary(M) || M <- Missing])])
     end.
 
 -doc "Whether a release of OTP is recent enough.".
--spec release(node(), string()) -> ok | {error, problem()}.
-release(Node, Release) ->
+-spec check_release(node(), string()) -> ok | {error, problem()}.
+check_release(Node, Release) ->
     case string:to_integer(Release) of
-        {Number, _} when is_integer(Number), Number >= ?OLDEST -> ok;
+        {Number, _} when is_integer(Number), Number >= ?OLDEST_RELEASE -> ok;
         _ ->
-            {error, {remote, ["the node ", atom_to_binary(Node), " runs Erlang/OTP ", Release, "; ",
-                              integer_to_list(?OLDEST), " or later is needed, which has trace sessions"]}}
+            remote_error(["the node ", atom_to_binary(Node), " runs Erlang/OTP ", Release, "; ",
+                          integer_to_list(?OLDEST_RELEASE), " or later is needed, which has trace sessions"])
     end.
 
 -doc "Calls a function on the node.".
 -spec call(node(), module(), atom(), [term()]) -> {ok, term()} | {error, problem()}.
 call(Node, Module, Function, Args) ->
     try
-        {ok, erpc:call(Node, Module, Function, Args, ?PATIENCE)}
+        {ok, erpc:call(Node, Module, Function, Args, ?TIMEOUT_MS)}
     catch
         error:{erpc, noconnection} ->
-            {error, {lost, ["the connection to ", atom_to_binary(Node), " was lost"]}};
+            {error, {witness_remote, {lost, ["the connection to ", atom_to_binary(Node), " was lost"]}}};
         error:{erpc, Reason} ->
-            {error, {remote, ["the node ", atom_to_binary(Node), " does not answer: ",
-                              witness_event:format_term(Reason, 200)]}};
+            remote_error(["the node ", atom_to_binary(Node), " does not answer: ", witness_event:format_term(Reason, 200)]);
         Class:Reason ->
             Wrong = {Module, Function, Class, Reason},
-            {error, {remote, ["the node ", atom_to_binary(Node), ": ", witness_event:format_term(Wrong, 300)]}}
+            remote_error(["the node ", atom_to_binary(Node), ": ", witness_event:format_term(Wrong, 300)])
     end.
+
+remote_error(Text) -> {error, {witness_remote, {remote, Text}}}.

@@ -26,22 +26,22 @@ damaged or of a later release of OTP.
 of_module(Module, Call) ->
     case Call(erlang, module_loaded, [Module]) of
         true -> Call(Module, module_info, [functions]);
-        false -> in_file(Module, Call(code, which, [Module]), Call)
+        false -> functions_in_file(Module, Call(code, which, [Module]), Call)
     end.
 
-in_file(_, non_existing, _) -> unknown;
-in_file(Module, File, Call) when is_list(File) ->
+functions_in_file(_, non_existing, _) -> unknown;
+functions_in_file(Module, File, Call) when is_list(File) ->
     try Call(beam_lib, chunks, [File, [exports, locals]]) of
         {ok, {Module, [{exports, Exports}, {locals, Locals}]}} -> Exports ++ Locals;
-        {error, beam_lib, Reason} -> not_told(Reason);
+        {error, beam_lib, Reason} -> functions_after_error(Reason);
         _ -> []
     catch
         %% The result of OTP for names that it cannot decode.
         error:{badmatch, {'EXIT', _}} -> unreadable
     end;
-in_file(_, _, _) -> [].
+functions_in_file(_, _, _) -> [].
 
 %% The table of local functions may be missing. A file that cannot be opened may be in an archive.
-not_told({missing_chunk, _, "LocT"}) -> [];
-not_told({file_error, _, _}) -> [];
-not_told(_) -> unreadable.
+functions_after_error({missing_chunk, _, "LocT"}) -> [];
+functions_after_error({file_error, _, _}) -> [];
+functions_after_error(_) -> unreadable.

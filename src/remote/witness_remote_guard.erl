@@ -22,10 +22,10 @@ specifications, and the modules, by the names that they have here.
                     specs := [map()], modules := [module()]}.
 
 %% Window: verdicts on their way to the tool, or not printed there yet.
--define(WINDOW, 256).
+-define(MAX_UNREAD, 256).
 
--define(UNREAD, 1).
--define(MISSED, 2).
+-define(UNREAD_INDEX, 1).
+-define(MISSED_INDEX, 2).
 
 -record(guard, {watch :: reference(),
                 tool :: pid(),
@@ -44,41 +44,41 @@ init(Cleaner, Spare, #{tool := Tool, tag := Tag, options := Given, specs := Spec
     Counts = atomics:new(2, []),
     Self = self(),
     Options = Given#{source => evm, log => false, max_verdicts => 0, unobserved => [Cleaner, Spare],
-                     on_verdict => fun(Verdict) -> told(Verdict, Self, Counts) end},
+                     on_verdict => fun(Verdict) -> report_verdict(Verdict, Self, Counts) end},
     maybe
         {ok, Checked} ?= witness_options:check(Options),
         {ok, Run} ?= witness_run:start(Checked#{specs := Specs, modules => Modules}),
-        ok ?= witness_run:begun(Run),
+        ok ?= witness_run:await_begin(Run),
         Tool ! {Tag, running, witness_run:info(Run)},
         Requests = gen_server:reqids_add(gen_server:send_request(Run, await), await, gen_server:reqids_new()),
         loop(#guard{watch = Watch, tool = Tool, tag = Tag, run = Run, redact = maps:get(redact, Checked),
                     counts = Counts, requests = Requests})
     else
-        {error, Reason} -> refused(Reason, Tool, Tag)
+        {error, Reason} -> report_refusal(Reason, Tool, Tag)
     end.
 
-refused(Reason, Tool, Tag) ->
+report_refusal(Reason, Tool, Tag) ->
     Tool ! {Tag, refused, Reason},
     ok.
 
 %% The run calls it, one verdict at a time.
-told(Verdict, Guard, Counts) ->
-    case atomics:add_get(Counts, ?UNREAD, 1) of
-        Unread when Unread =< ?WINDOW -> Guard ! {verdict, Verdict};
-        _ -> missed(Counts)
+report_verdict(Verdict, Guard, Counts) ->
+    case atomics:add_get(Counts, ?UNREAD_INDEX, 1) of
+        Unread when Unread =< ?MAX_UNREAD -> Guard ! {verdict, Verdict};
+        _ -> count_missed(Counts)
     end.
 
-missed(Counts) ->
-    atomics:sub(Counts, ?UNREAD, 1),
-    atomics:add(Counts, ?MISSED, 1).
+count_missed(Counts) ->
+    atomics:sub(Counts, ?UNREAD_INDEX, 1),
+    atomics:add(Counts, ?MISSED_INDEX, 1).
 
 loop(G = #guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Counts, requests = Requests}) ->
     receive
         {verdict, Verdict} ->
-            _ = erlang:send(Tool, {Tag, verdict, Verdict}, [nosuspend, noconnect]) =:= ok orelse missed(Counts),
+            _ = erlang:send(Tool, {Tag, verdict, Verdict}, [nosuspend, noconnect]) =:= ok orelse count_missed(Counts),
             loop(G);
         {Tag, read} ->
-            atomics:sub(Counts, ?UNREAD, 1),
+            atomics:sub(Counts, ?UNREAD_INDEX, 1),
             loop(G);
         {Tag, stop} ->
             loop(G#guard{requests = gen_server:reqids_add(gen_server:send_request(Run, stop), stop, Requests)});
@@ -91,24 +91,24 @@ loop(G = #guard{watch = Watch, tool = Tool, tag = Tag, run = Run, counts = Count
                 {{reply, Info}, {info, Asked}, Others} ->
                     Tool ! {Tag, info, Asked, Info},
                     loop(G#guard{requests = Others});
-                {{reply, {ok, Summary}}, _, _} -> ended(Summary, G);
-                {{error, {Reason, _}}, _, _} -> exit({run_died, shown(Reason, G)});
+                {{reply, {ok, Summary}}, _, _} -> finish(Summary, G);
+                {{error, {Reason, _}}, _, _} -> exit({run_died, redact(Reason, G)});
                 _ -> loop(G)
             end
     end.
 
 %% The run redacts everything else that the guard sends.
-shown(Reason, #guard{redact = true}) -> witness_event_redact:term(Reason);
-shown(Reason, _) -> Reason.
+redact(Reason, #guard{redact = true}) -> witness_event_redact:term(Reason);
+redact(Reason, _) -> Reason.
 
 %% Earlier verdicts are in the mailbox.
-ended(Summary, G = #guard{tool = Tool, tag = Tag, run = Run, counts = Counts}) ->
+finish(Summary, G = #guard{tool = Tool, tag = Tag, run = Run, counts = Counts}) ->
     receive
         {verdict, Verdict} ->
-            _ = erlang:send(Tool, {Tag, verdict, Verdict}, [nosuspend, noconnect]) =:= ok orelse missed(Counts),
-            ended(Summary, G)
+            _ = erlang:send(Tool, {Tag, verdict, Verdict}, [nosuspend, noconnect]) =:= ok orelse count_missed(Counts),
+            finish(Summary, G)
     after 0 ->
         _ = witness_run:stop(Run),
-        Tool ! {Tag, summary, Summary, atomics:get(Counts, ?MISSED)},
+        Tool ! {Tag, summary, Summary, atomics:get(Counts, ?MISSED_INDEX)},
         ok
     end.

@@ -49,13 +49,13 @@ own names. An error names a module without debug information.
 merge(Entry, Entries, Objects) ->
     try #{Module => part(Module, Object) || {Module, Object} <- Objects} of
         Parts ->
-            Functions = [merged(#scope{merged = Entry, module = Module, part = Part, parts = Parts})
+            Functions = [merge_functions(#scope{merged = Entry, module = Module, part = Part, parts = Parts})
                          || Module := Part <- Parts],
-            Given = given(Entry, Entries, Parts),
-            Dynamic = dynamic(Functions, Parts),
-            Named = named(Functions, Entry, #{}),
-            Exports = [{name(Module, F), A} || Module := #part{defined = Defined} <- Parts, {F, A} := _ <- Defined,
-                                               is_map_key(name(Module, F), Named)]
+            Given = entry_functions(Entry, Entries, Parts),
+            Dynamic = dispatcher_functions(Functions, Parts),
+            Named = named_functions(Functions, Entry, #{}),
+            Exports = [{merged_name(Module, F), A} || Module := #part{defined = Defined} <- Parts, {F, A} := _ <- Defined,
+                                                      is_map_key(merged_name(Module, F), Named)]
                 ++ [{F, A} || {function, _, F, A, _} <- Given],
             Forms = [{attribute, 1, module, Entry}, {attribute, 1, export, Exports} | Given] ++ Dynamic
                 ++ lists:append(Functions) ++ [{eof, 1}],
@@ -82,56 +82,56 @@ part(Forms) ->
           defined = #{{F, A} => [] || {function, _, F, A, _} <- Functions}}.
 
 %% Function names are made of those of the bundle, so these atoms are few.
-name(Module, Function) -> binary_to_atom(<<(atom_to_binary(Module))/binary, $:, (atom_to_binary(Function))/binary>>).
+merged_name(Module, Function) -> binary_to_atom(<<(atom_to_binary(Module))/binary, $:, (atom_to_binary(Function))/binary>>).
 
-merged(S = #scope{module = Module, part = #part{file = File, functions = Functions}}) ->
+merge_functions(S = #scope{module = Module, part = #part{file = File, functions = Functions}}) ->
     [File || File =/= none]
-        ++ [{function, Anno, name(Module, F), A, expr(Clauses, S)} || {function, Anno, F, A, Clauses} <- Functions].
+        ++ [{function, Anno, merged_name(Module, F), A, merge_expr(Clauses, S)} || {function, Anno, F, A, Clauses} <- Functions].
 
 %% --- expressions -----------------------------------------------------------------
 
 %% Patterns and guards call no functions of modules.
-expr({clause, Anno, Patterns, Guards, Body}, S) ->
-    {clause, Anno, Patterns, Guards, expr(Body, S)};
-expr({call, Anno, {atom, At, F}, Args}, S = #scope{module = Module, part = Part}) ->
-    case resolved({F, length(Args)}, Part) of
-        defined -> {call, Anno, {atom, At, name(Module, F)}, expr(Args, S)};
-        {imported, From} -> expr({call, Anno, {remote, At, {atom, At, From}, {atom, At, F}}, Args}, S);
-        builtin -> expr({call, Anno, {remote, At, {atom, At, erlang}, {atom, At, F}}, Args}, S)
+merge_expr({clause, Anno, Patterns, Guards, Body}, S) ->
+    {clause, Anno, Patterns, Guards, merge_expr(Body, S)};
+merge_expr({call, Anno, {atom, At, F}, Args}, S = #scope{module = Module, part = Part}) ->
+    case resolve({F, length(Args)}, Part) of
+        defined -> {call, Anno, {atom, At, merged_name(Module, F)}, merge_expr(Args, S)};
+        {imported, From} -> merge_expr({call, Anno, {remote, At, {atom, At, From}, {atom, At, F}}, Args}, S);
+        builtin -> merge_expr({call, Anno, {remote, At, {atom, At, erlang}, {atom, At, F}}, Args}, S)
     end;
-expr({call, Anno, {remote, At, {atom, _, M} = Module, {atom, _, F} = Function}, Args}, S) ->
+merge_expr({call, Anno, {remote, At, {atom, _, M} = Module, {atom, _, F} = Function}, Args}, S) ->
     case is_defined(M, F, length(Args), S) of
-        true -> {call, Anno, {atom, At, name(M, F)}, expr(Args, S)};
-        false -> {call, Anno, {remote, At, Module, Function}, expr(arguments(M, F, Args, S), S)}
+        true -> {call, Anno, {atom, At, merged_name(M, F)}, merge_expr(Args, S)};
+        false -> {call, Anno, {remote, At, Module, Function}, merge_expr(merge_arguments(M, F, Args, S), S)}
     end;
-expr({call, Anno, {remote, At, Module, {atom, _, F} = Function}, Args}, S = #scope{parts = Parts}) ->
-    case exporting(F, length(Args), Parts) of
-        [] -> {call, Anno, {remote, At, expr(Module, S), Function}, expr(Args, S)};
-        _ -> {call, Anno, {atom, At, dispatcher(F)}, expr([Module | Args], S)}
+merge_expr({call, Anno, {remote, At, Module, {atom, _, F} = Function}, Args}, S = #scope{parts = Parts}) ->
+    case exporting_modules(F, length(Args), Parts) of
+        [] -> {call, Anno, {remote, At, merge_expr(Module, S), Function}, merge_expr(Args, S)};
+        _ -> {call, Anno, {atom, At, dispatcher_name(F)}, merge_expr([Module | Args], S)}
     end;
-expr({'fun', Anno, {function, F, A}} = Fun, S = #scope{module = Module, part = Part}) when is_atom(F) ->
-    case resolved({F, A}, Part) of
-        defined -> {'fun', Anno, {function, name(Module, F), A}};
-        {imported, From} -> expr({'fun', Anno, {function, {atom, Anno, From}, {atom, Anno, F}, {integer, Anno, A}}}, S);
+merge_expr({'fun', Anno, {function, F, A}} = Fun, S = #scope{module = Module, part = Part}) when is_atom(F) ->
+    case resolve({F, A}, Part) of
+        defined -> {'fun', Anno, {function, merged_name(Module, F), A}};
+        {imported, From} -> merge_expr({'fun', Anno, {function, {atom, Anno, From}, {atom, Anno, F}, {integer, Anno, A}}}, S);
         builtin -> Fun
     end;
-expr({'fun', Anno, {function, {atom, _, M}, {atom, _, F}, {integer, _, A} = Arity}} = Fun, S = #scope{merged = Merged}) ->
+merge_expr({'fun', Anno, {function, {atom, _, M}, {atom, _, F}, {integer, _, A} = Arity}} = Fun, S = #scope{merged = Merged}) ->
     case is_defined(M, F, A, S) of
-        true -> {'fun', Anno, {function, {atom, Anno, Merged}, {atom, Anno, name(M, F)}, Arity}};
+        true -> {'fun', Anno, {function, {atom, Anno, Merged}, {atom, Anno, merged_name(M, F)}, Arity}};
         false -> Fun
     end;
-expr({'fun', Anno, {function, {var, _, _} = Module, {atom, At, F}, {integer, _, A}}} = Fun, #scope{parts = Parts}) ->
-    case exporting(F, A, Parts) of
+merge_expr({'fun', Anno, {function, {var, _, _} = Module, {atom, At, F}, {integer, _, A}}} = Fun, #scope{parts = Parts}) ->
+    case exporting_modules(F, A, Parts) of
         [] -> Fun;
         _ ->
             Args = [{var, Anno, binary_to_atom(<<"Witness", (integer_to_binary(N))/binary>>)} || N <- lists:seq(1, A)],
-            {'fun', Anno, {clauses, [{clause, Anno, Args, [], [{call, Anno, {atom, At, dispatcher(F)}, [Module | Args]}]}]}}
+            {'fun', Anno, {clauses, [{clause, Anno, Args, [], [{call, Anno, {atom, At, dispatcher_name(F)}, [Module | Args]}]}]}}
     end;
-expr(Tuple, S) when is_tuple(Tuple) -> list_to_tuple(expr(tuple_to_list(Tuple), S));
-expr([First | Rest], S) -> [expr(First, S) | expr(Rest, S)];
-expr(Other, _) -> Other.
+merge_expr(Tuple, S) when is_tuple(Tuple) -> list_to_tuple(merge_expr(tuple_to_list(Tuple), S));
+merge_expr([First | Rest], S) -> [merge_expr(First, S) | merge_expr(Rest, S)];
+merge_expr(Other, _) -> Other.
 
-resolved(F, #part{defined = Defined, imports = Imports}) ->
+resolve(F, #part{defined = Defined, imports = Imports}) ->
     case {Defined, Imports} of
         {#{F := _}, _} -> defined;
         {_, #{F := Module}} -> {imported, Module};
@@ -145,77 +145,77 @@ is_defined(M, F, A, #scope{parts = Parts}) ->
     end.
 
 %% Arguments that name a module with functions that are called later.
-arguments(gen_server, Start, [{atom, At, M}, Arg | Options], #scope{merged = Merged, parts = Parts})
+merge_arguments(gen_server, Start, [{atom, At, M}, Arg | Options], #scope{merged = Merged, parts = Parts})
   when Start =:= start; Start =:= start_link; Start =:= start_monitor ->
     #{M := #part{server = true}} = Parts,
     [{atom, At, Merged}, {tuple, At, [{atom, At, M}, Arg]} | Options];
-arguments(sys, handle_system_msg, [Request, From, Parent, {atom, At, _} | Rest], #scope{merged = Merged}) ->
+merge_arguments(sys, handle_system_msg, [Request, From, Parent, {atom, At, _} | Rest], #scope{merged = Merged}) ->
     [Request, From, Parent, {atom, At, Merged} | Rest];
-arguments(Module, F, [{atom, At, M}, {atom, _, G} | Rest] = Args, #scope{merged = Merged, parts = Parts})
+merge_arguments(Module, F, [{atom, At, M}, {atom, _, G} | Rest] = Args, #scope{merged = Merged, parts = Parts})
   when Module =:= erlang; Module =:= proc_lib ->
     case lists:member(F, ?SPAWNS) andalso is_map_key(M, Parts) of
-        true -> [{atom, At, Merged}, {atom, At, name(M, G)} | Rest];
+        true -> [{atom, At, Merged}, {atom, At, merged_name(M, G)} | Rest];
         false -> Args
     end;
-arguments(_, _, Args, _) -> Args.
+merge_arguments(_, _, Args, _) -> Args.
 
 %% --- modules that are known only at run time -------------------------------------
 
-exporting(F, A, Parts) -> [M || M := #part{exports = Exports} <- Parts, lists:member({F, A}, Exports)].
+exporting_modules(F, A, Parts) -> [M || M := #part{exports = Exports} <- Parts, lists:member({F, A}, Exports)].
 
-dispatcher(F) -> binary_to_atom(<<"?:", (atom_to_binary(F))/binary>>).
+dispatcher_name(F) -> binary_to_atom(<<"?:", (atom_to_binary(F))/binary>>).
 
-dynamic(Functions, Parts) ->
-    Known = #{dispatcher(F) => F || #part{exports = Exports} <- maps:values(Parts), {F, _} <- Exports},
-    [dispatching(map_get(Name, Known), A, Parts) || {Name, A} <- lists:usort(called(Functions, Known, []))].
+dispatcher_functions(Functions, Parts) ->
+    Known = #{dispatcher_name(F) => F || #part{exports = Exports} <- maps:values(Parts), {F, _} <- Exports},
+    [dispatcher_function(map_get(Name, Known), A, Parts) || {Name, A} <- lists:usort(called_dispatchers(Functions, Known, []))].
 
-called({call, _, {atom, _, Name}, Args}, Known, Found) when is_map_key(Name, Known) ->
-    called(Args, Known, [{Name, length(Args) - 1} | Found]);
-called(Tuple, Known, Found) when is_tuple(Tuple) -> called(tuple_to_list(Tuple), Known, Found);
-called([First | Rest], Known, Found) -> called(Rest, Known, called(First, Known, Found));
-called(_, _, Found) -> Found.
+called_dispatchers({call, _, {atom, _, Name}, Args}, Known, Found) when is_map_key(Name, Known) ->
+    called_dispatchers(Args, Known, [{Name, length(Args) - 1} | Found]);
+called_dispatchers(Tuple, Known, Found) when is_tuple(Tuple) -> called_dispatchers(tuple_to_list(Tuple), Known, Found);
+called_dispatchers([First | Rest], Known, Found) -> called_dispatchers(Rest, Known, called_dispatchers(First, Known, Found));
+called_dispatchers(_, _, Found) -> Found.
 
-dispatching(F, A, Parts) ->
+dispatcher_function(F, A, Parts) ->
     Args = variables(A),
-    Clauses = [clause([{atom, 1, M}], {call, 1, {atom, 1, name(M, F)}, Args}) || M <- exporting(F, A, Parts)]
+    Clauses = [clause([{atom, 1, M}], {call, 1, {atom, 1, merged_name(M, F)}, Args}) || M <- exporting_modules(F, A, Parts)]
         ++ [clause([{var, 1, 'M'}], {call, 1, {remote, 1, {var, 1, 'M'}, {atom, 1, F}}, Args})],
     Module = {var, 1, 'Module'},
-    {function, 1, dispatcher(F), A + 1, [clause([Module | Args], {'case', 1, Module, Clauses})]}.
+    {function, 1, dispatcher_name(F), A + 1, [clause([Module | Args], {'case', 1, Module, Clauses})]}.
 
 variables(A) -> [{var, 1, binary_to_atom(<<"A", (integer_to_binary(N))/binary>>)} || N <- lists:seq(1, A)].
 
 clause(Patterns, Body) -> {clause, 1, Patterns, [], [Body]}.
 
 %% Functions that are only named here, to be called later. The compiler removes those that are neither called nor named.
-named({function, {atom, _, Merged}, {atom, _, Name}, _}, Merged, Found) -> Found#{Name => []};
-named(Tuple, Merged, Found) when is_tuple(Tuple) -> named(tuple_to_list(Tuple), Merged, Found);
-named([{atom, _, Merged}, {atom, _, Name} | Rest], Merged, Found) -> named(Rest, Merged, Found#{Name => []});
-named([First | Rest], Merged, Found) -> named(Rest, Merged, named(First, Merged, Found));
-named(_, _, Found) -> Found.
+named_functions({function, {atom, _, Merged}, {atom, _, Name}, _}, Merged, Found) -> Found#{Name => []};
+named_functions(Tuple, Merged, Found) when is_tuple(Tuple) -> named_functions(tuple_to_list(Tuple), Merged, Found);
+named_functions([{atom, _, Merged}, {atom, _, Name} | Rest], Merged, Found) -> named_functions(Rest, Merged, Found#{Name => []});
+named_functions([First | Rest], Merged, Found) -> named_functions(Rest, Merged, named_functions(First, Merged, Found));
+named_functions(_, _, Found) -> Found.
 
 %% --- functions that are called by their own names --------------------------------
 
-given(Entry, Entries, Parts) ->
-    [{function, 1, F, A, [clause(variables(A), {call, 1, {atom, 1, name(Entry, F)}, variables(A)})]} || {F, A} <- Entries]
-        ++ [{function, 1, F, A, [clause(variables(A), {call, 1, {atom, 1, name(M, F)}, variables(A)})]}
+entry_functions(Entry, Entries, Parts) ->
+    [{function, 1, F, A, [clause(variables(A), {call, 1, {atom, 1, merged_name(Entry, F)}, variables(A)})]} || {F, A} <- Entries]
+        ++ [{function, 1, F, A, [clause(variables(A), {call, 1, {atom, 1, merged_name(M, F)}, variables(A)})]}
             || M := #part{exports = Exports} <- Parts, lists:member({system_continue, 3}, Exports),
                {F, A} <- Exports, lists:prefix("system_", atom_to_list(F))]
-        ++ [callback(F, A, [M || M := #part{server = true, exports = Exports} <- Parts, lists:member({F, A}, Exports)])
+        ++ [callback_function(F, A, [M || M := #part{server = true, exports = Exports} <- Parts, lists:member({F, A}, Exports)])
             || {F, A} <- ?CALLBACKS].
 
-callback(init, 1, Modules) ->
+callback_function(init, 1, Modules) ->
     Clauses = [clause([{tuple, 1, [{atom, 1, M}, {var, 1, 'Arg'}]}],
-                      {block, 1, [erlang(put, [{atom, 1, ?SERVER}, {atom, 1, M}]),
-                                  {call, 1, {atom, 1, name(M, init)}, [{var, 1, 'Arg'}]}]}) || M <- Modules],
+                      {block, 1, [erlang_call(put, [{atom, 1, ?SERVER}, {atom, 1, M}]),
+                                  {call, 1, {atom, 1, merged_name(M, init)}, [{var, 1, 'Arg'}]}]}) || M <- Modules],
     {function, 1, init, 1, Clauses};
-callback(F, A, Modules) ->
+callback_function(F, A, Modules) ->
     Args = variables(A),
-    Clauses = [clause([{atom, 1, M}], {call, 1, {atom, 1, name(M, F)}, Args}) || M <- Modules] ++ without(F),
-    {function, 1, F, A, [{clause, 1, Args, [], [{'case', 1, erlang(get, [{atom, 1, ?SERVER}]), Clauses}]}]}.
+    Clauses = [clause([{atom, 1, M}], {call, 1, {atom, 1, merged_name(M, F)}, Args}) || M <- Modules] ++ default_clauses(F),
+    {function, 1, F, A, [{clause, 1, Args, [], [{'case', 1, erlang_call(get, [{atom, 1, ?SERVER}]), Clauses}]}]}.
 
 %% The default of gen_server for a missing callback.
-without(terminate) -> [clause([{var, 1, '_'}], {atom, 1, ok})];
-without(format_status) -> [clause([{var, 1, '_'}], {var, 1, 'A1'})];
-without(_) -> [].
+default_clauses(terminate) -> [clause([{var, 1, '_'}], {atom, 1, ok})];
+default_clauses(format_status) -> [clause([{var, 1, '_'}], {var, 1, 'A1'})];
+default_clauses(_) -> [].
 
-erlang(F, Args) -> {call, 1, {remote, 1, {atom, 1, erlang}, {atom, 1, F}}, Args}.
+erlang_call(F, Args) -> {call, 1, {remote, 1, {atom, 1, erlang}, {atom, 1, F}}, Args}.

@@ -18,13 +18,15 @@ Guide: `docs/replay.md`; how it works: `docs/internals/replay.md`.
 
 ## Errors
 
-If a recording cannot be replayed, the result is `{error, Reason}` before the program runs. If the VM of the replay fails, it is
-`{error, {vm, Reason}}`. `format_error/1` makes text of a reason. A divergence is not an error: it is part of the report.
+If a recording cannot be replayed, the result is `{error, {Module, Reason}}` before the program runs, and `Module:format_error/1`
+makes text of the reason. The module is this one, `m:witness_log_recording` for a recording that cannot be read, or
+`m:witness_record` for code that cannot be prepared. If the VM of the replay fails, the error is `{witness_replay, {vm, Reason}}`. A
+divergence is not an error: it is part of the report.
 """.
 
--export([replay/1, fold/3, tell/3, calls/2, stopped/2, trusted/1, format_error/1]).
+-export([replay/1, fold/3, fold_reports/3, calls/2, start_stopped/2, check_trust/1, format_error/1]).
 
--export_type([options/0, report/0, divergence/0, reason/0]).
+-export_type([options/0, report/0, divergence/0, reason/0, error/0]).
 
 -doc """
 - `dir`: the folder of the recording; required;
@@ -70,17 +72,19 @@ Where a process did something that its log does not say.
                     divergence => divergence(), waiting => [divergence()]}.
 
 -doc "Why a recording cannot be replayed.".
--type reason() :: {bad_option, atom(), term()} | {missing_option, atom()} | {recording, witness_log_recording:error()}
-                | {untrusted, witness_record_seal:reason(), witness_replay_trust:named()} | {header, unicode:chardata()}
+-type reason() :: witness_option:reason() | {untrusted, witness_record_seal:error(), witness_replay_trust:named()}
+                | {header, unicode:chardata()}
                 | {release, Recorded :: binary(), Own :: binary()} | witness_log_recording_refusal:reason() | no_processes
-                | {two | no_pid, binary()} | {number, pos_integer()} | {folder, file:filename()} | {code, witness_record:reason()} | {calls, [mfa()]}
-                | {weave, term()} | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
+                | {two | no_pid, binary()} | {number, pos_integer()} | {folder, file:filename()} | {calls, [mfa()]}
+                | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
+
+-type error() :: {?MODULE, reason()} | witness_log_recording:error() | witness_record:error().
 
 -doc "Replays a recording to its end, or to the first divergence.".
--spec replay(options()) -> {ok, report()} | {error, reason()}.
+-spec replay(options()) -> {ok, report()} | {error, error()}.
 replay(Options) ->
     maybe
-        {ok, Recording, Code, Atoms} ?= prepared(Options),
+        {ok, Recording, Code, Atoms} ?= prepare(Options),
         {Outcome, What, none} ?= witness_replay_vm:fold(none, none, Recording, Code, Atoms, Options),
         {Outcome, What}
     end.
@@ -90,15 +94,15 @@ The same, and folds over the events meanwhile, with the place of each (`m:witnes
 data that the recording does not contain. If the replay diverges, the events before that are folded too.
 """.
 -spec fold(fun((witness_event:item(), witness_log_recording_events:place(), Acc) -> Acc), Acc, options()) ->
-    {ok, report(), Acc} | {error, reason(), Acc}.
+    {ok, report(), Acc} | {error, error(), Acc}.
 fold(Fun, Acc, Options) ->
     maybe
-        {ok, Recording, Code, Atoms} ?= prepared(Options),
-        {ok, Processes} ?= read(witness_log_recording:processes(Recording)),
+        {ok, Recording, Code, Atoms} ?= prepare(Options),
+        {ok, Processes} ?= witness_log_recording:processes(Recording),
         {ok, Waiting} ?= waiting(Recording),
         Told = fun(Told, {Events, A}) ->
-            {Items, Events1} = witness_replay_events:told(Told, Events),
-            {Events1, given(Items, Fun, A)}
+            {Items, Events1} = witness_replay_events:handle_report(Told, Events),
+            {Events1, fold_items(Items, Fun, A)}
         end,
         {ok, Report, {Events, Acc1}} ?=
             witness_replay_vm:fold(Told, {witness_replay_events:new(Processes, Waiting), Acc}, Recording, Code, Atoms, Options),
@@ -106,7 +110,7 @@ fold(Fun, Acc, Options) ->
             #{outcome := identical} -> witness_replay_events:finish(Events);
             #{outcome := diverged} -> []
         end,
-        {ok, Report, given(Cut, Fun, Acc1)}
+        {ok, Report, fold_items(Cut, Fun, Acc1)}
     else
         {error, Reason} -> {error, Reason, Acc};
         {error, Reason, {_, Reached}} -> {error, Reason, Reached}
@@ -116,20 +120,21 @@ fold(Fun, Acc, Options) ->
 The same, and folds over what processes report, with every detail if the option `whole` is set. The function that makes the
 first accumulator gets the processes of the recording.
 """.
--spec tell(fun((witness_replay_emitter:told(), Acc) -> Acc), fun(([witness_log_recording:process()]) -> Acc), options()) ->
-    {ok, report(), Acc} | {error, reason()} | {error, reason(), Acc}.
-tell(Fun, First, Options) ->
+-spec fold_reports(fun((witness_replay_emitter:report(), Acc) -> Acc), fun(([witness_log_recording:process()]) -> Acc),
+                   options()) ->
+    {ok, report(), Acc} | {error, error()} | {error, error(), Acc}.
+fold_reports(Fun, First, Options) ->
     maybe
-        {ok, Recording, Code, Atoms} ?= prepared(Options),
-        {ok, Processes} ?= read(witness_log_recording:processes(Recording)),
+        {ok, Recording, Code, Atoms} ?= prepare(Options),
+        {ok, Processes} ?= witness_log_recording:processes(Recording),
         witness_replay_vm:fold(Fun, First(Processes), Recording, Code, Atoms, Options)
     end.
 
 -doc "The same, and finds the calls of a function and what they returned, up to 10,000.".
--spec calls(witness_replay_traced:named(), options()) -> {ok, report(), witness_replay_traced:found()} | {error, reason()}.
+-spec calls(witness_replay_traced:named(), options()) -> {ok, report(), witness_replay_traced:found()} | {error, error()}.
 calls(Function, Options) ->
     maybe
-        {ok, Recording, Code, Atoms} ?= prepared(Options),
+        {ok, Recording, Code, Atoms} ?= prepare(Options),
         {error, Reason, _} ?= witness_replay_vm:fold({Function, fun(Found, _) -> Found end}, none, Recording, Code, Atoms, Options),
         {error, Reason}
     end.
@@ -138,102 +143,90 @@ calls(Function, Options) ->
 Starts a replay in which each process stops when it has passed the given number of entries of its log (`m:witness_replay_breakpoint`).
 The result is the port of its VM, and a folder to delete afterwards.
 """.
--spec stopped(#{pos_integer() => non_neg_integer() | infinity}, options()) -> {ok, port(), file:filename()} | {error, reason()}.
-stopped(Limits, Options) ->
+-spec start_stopped(#{pos_integer() => non_neg_integer() | infinity}, options()) ->
+    {ok, port(), file:filename()} | {error, error()}.
+start_stopped(Limits, Options) ->
     maybe
-        {ok, _, Code, Atoms} ?= prepared(Options),
+        {ok, _, Code, Atoms} ?= prepare(Options),
         witness_replay_vm:open(Code, Atoms, Limits, Options)
     end.
 
-given(Items, Fun, Acc) -> lists:foldl(fun({Item, Place}, A) -> Fun(Item, Place, A) end, Acc, Items).
+fold_items(Items, Fun, Acc) -> lists:foldl(fun({Item, Place}, A) -> Fun(Item, Place, A) end, Acc, Items).
 
-prepared(Options) ->
+prepare(Options) ->
     maybe
-        ok ?= check(Options),
-        ok ?= trusted(Options),
-        {ok, Recording} ?= opened(maps:get(dir, Options)),
-        ok ?= replayable(Recording),
-        {ok, Atoms} ?= read(witness_log_recording:atoms(Recording)),
+        ok ?= check_options(Options),
+        ok ?= check_trust(Options),
+        {ok, Recording} ?= witness_log_recording:open(maps:get(dir, Options)),
+        ok ?= check_replayable(Recording),
+        {ok, Atoms} ?= witness_log_recording:atoms(Recording),
         {ok, Code} ?= witness_replay_code:prepare(Recording, Options),
-        ok ?= unchanged(Code, Options),
+        ok ?= check_unchanged(Code, Options),
         {ok, Recording, Code, Atoms}
     end.
 
-check(Options) ->
-    case [Pair || {Name, Value} = Pair <- maps:to_list(Options), not valid(Name, Value)] of
-        [{Name, Value} | _] -> {error, {bad_option, Name, Value}};
-        [] when is_map_key(dir, Options) -> ok;
-        [] -> {error, {missing_option, dir}}
+check_options(Options) ->
+    case witness_option:check(Options, witness_option_schema:replay()) of
+        ok -> ok;
+        {error, {witness_option, Reason}} -> {error, {?MODULE, Reason}}
     end.
-
-valid(Name, Value) when Name =:= dir; Name =:= cache -> is_name(Value);
-valid(pa, Names) -> is_list(Names) andalso lists:all(fun is_name/1, Names);
-valid(Name, Value) when Name =:= trust; Name =:= allow_changed; Name =:= whole -> is_boolean(Value);
-valid(Name, Fun) when Name =:= mirror; Name =:= on_progress -> is_function(Fun, 1);
-valid(vm_args, Args) -> is_list(Args) andalso lists:all(fun io_lib:printable_unicode_list/1, Args);
-valid(_, _) -> false.
-
-is_name(Name) -> Name =/= [] andalso Name =/= <<>> andalso (is_binary(Name) orelse io_lib:printable_unicode_list(Name)).
 
 -doc """
 Whether the code that the recording names may run: the caller trusts it, or this account has recorded it on this machine. Every
 function that replays calls this first. Until it succeeds, the recording is only read as data.
 """.
--spec trusted(#{dir := file:filename(), trust => boolean(), any() => any()}) -> ok | {error, reason()}.
-trusted(#{trust := true}) -> ok;
-trusted(#{dir := Dir}) ->
+-spec check_trust(#{dir := file:filename(), trust => boolean(), any() => any()}) -> ok | {error, error()}.
+check_trust(#{trust := true}) -> ok;
+check_trust(#{dir := Dir}) ->
     case witness_record_seal:verify(Dir) of
         ok -> ok;
         {error, Why} ->
             maybe
-                {ok, Recording} ?= opened(Dir),
+                {ok, Recording} ?= witness_log_recording:open(Dir),
                 %% If the recording cannot be replayed in any case, trust does not matter.
-                ok ?= replayable(Recording),
-                {error, {untrusted, Why, witness_replay_trust:named(witness_log_recording:header(Recording))}}
+                ok ?= check_replayable(Recording),
+                {error, {?MODULE, {untrusted, Why, witness_replay_trust:named(witness_log_recording:header(Recording))}}}
             end
     end.
 
 waiting(Recording) ->
     case witness_log_recording:waiting(Recording) of
         none -> {ok, none};
-        Read -> read(Read)
+        Read -> Read
     end.
 
-opened(Dir) -> read(witness_log_recording:open(Dir)).
-
-read({error, Error}) -> {error, {recording, Error}};
-read({ok, _} = Ok) -> Ok.
 
 %% Processes are identified by their pids, and the program gets pids and references of the recording instead of those of this
 %% VM. Another build of OTP would have others.
-replayable(Recording) ->
+check_replayable(Recording) ->
     Own = list_to_binary(string:trim(erlang:system_info(system_version))),
     Version = list_to_binary(erlang:system_info(version)),
     case witness_log_recording:header(Recording) of
-        #{system := System, erts := Erts} when Erts =/= Version -> {error, {release, System, Own}};
+        #{system := System, erts := Erts} when Erts =/= Version -> {error, {?MODULE, {release, System, Own}}};
         #{erts := Version, node := _} = Header ->
             case witness_log_recording:refusals(Recording) of
                 {ok, []} -> witness_replay_trust:check(Header);
-                {ok, [Reason | _]} -> {error, Reason};
-                {error, _} = Error -> read(Error)
+                {ok, [Reason | _]} -> {error, {?MODULE, Reason}};
+                {error, _} = Error -> Error
             end;
-        _ -> {error, no_code}
+        _ -> {error, {?MODULE, no_code}}
     end.
 
-unchanged(#{changed := [_ | _] = Changed}, Options) ->
+check_unchanged(#{changed := [_ | _] = Changed}, Options) ->
     case Options of
         #{allow_changed := true} -> ok;
-        #{} -> {error, {changed, Changed}}
+        #{} -> {error, {?MODULE, {changed, Changed}}}
     end;
-unchanged(_, _) -> ok.
+check_unchanged(_, _) -> ok.
 
 -doc "An error as text.".
 -spec format_error(reason()) -> unicode:chardata().
-format_error({bad_option, Name, Value}) ->
-    [~"option ", atom_to_binary(Name), ~": not a valid value: ", witness_event:format_term(Value, 200)];
+format_error(Reason) when element(1, Reason) =:= bad_option; element(1, Reason) =:= unknown_option ->
+    witness_option:format_error(Reason);
 format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
-format_error({recording, Error}) -> witness_log_recording:format_error(Error);
-format_error({untrusted, Why, Named}) -> witness_replay_trust:format(witness_record_seal:format_error(Why), Named);
+%% Only these: another VM may have sent the reason.
+format_error({untrusted, {Module, Reason}, Named}) when Module =:= witness_record_seal; Module =:= witness_record_key ->
+    witness_replay_trust:format(Module:format_error(Reason), Named);
 format_error({header, What}) -> [~"its header cannot be replayed: ", What];
 format_error({release, Recorded, Own}) ->
     [~"it was recorded with another build of OTP, and can only be replayed with that one\n  recorded: ", Recorded,
@@ -249,11 +242,9 @@ format_error({two, Pid}) -> [~"two processes in it had the same identifier, ", P
 format_error({no_pid, Term}) -> [~"the identifier of a process in it is none of its VM: ", Term];
 format_error({folder, Dir}) ->
     [~"there is no folder ", name(Dir), ~", whose modules were recorded; --pa names another one"];
-format_error({code, Reason}) -> witness_record:format_error(Reason);
 format_error({calls, Calls}) ->
     [~"it was recorded with another table of calls, and cannot be replayed with this one: ",
      witness_event:format_term(Calls, 300)];
-format_error({weave, _} = Reason) -> witness_record:format_error(Reason);
 format_error({changed, Modules}) ->
     [~"modules have changed since it was recorded: ", names(Modules), ~". --allow-changed replays it nevertheless"];
 format_error({file, Reason}) when is_atom(Reason) -> [~"a file of the replay's VM could not be written in the cache: ", file:format_error(Reason)];

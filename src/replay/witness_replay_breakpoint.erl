@@ -10,9 +10,7 @@ the controller. The module with the `receive` has to handle such messages (it ex
 the request for a message of the program. Any other process answers with its stack.
 """.
 
--export([start/1, is_on/0, limited/1, wait/1, wait_in/3, raise/2, ask/2, look/1]).
-
--include("src/replay/witness_replay_process.hrl").
+-export([start/1, is_on/0, set_limit/1, wait/1, wait_in_receive/3, raise/2, ask/2, inspect/1]).
 
 -define(LIMITS, witness_replay_limits).
 
@@ -21,86 +19,88 @@ the request for a message of the program. Any other process answers with its sta
 start(none) -> ok;
 start(Limits) ->
     ?LIMITS = ets:new(?LIMITS, [named_table, public, {read_concurrency, true}]),
-    ok = persistent_term:put(?MODULE, on),
+    ok = persistent_term:put(?MODULE, self()),
     true = ets:insert(?LIMITS, maps:to_list(Limits)),
     %% A stopped process takes nothing and does not end. Processes that send to it, or spawn, have to come to their own limits,
     %% so none may be throttled.
-    witness_replay_backpressure:let_go().
+    witness_replay_backpressure:disable().
 
 -spec is_on() -> boolean().
-is_on() -> persistent_term:get(?MODULE, off) =:= on.
+is_on() -> persistent_term:get(?MODULE, off) =/= off.
 
 -doc "A process with its current limit.".
--spec limited(#process{}) -> #process{}.
-limited(#process{id = Id} = P) ->
+-spec set_limit(witness_replay_process:process()) -> witness_replay_process:process().
+set_limit(P) ->
     case is_on() of
-        true -> P#process{limit = ets:lookup_element(?LIMITS, Id, 2, 0)};
+        true -> witness_replay_process:set_limit(ets:lookup_element(?LIMITS, witness_replay_process:id(P), 2, 0), P);
         false -> P
     end.
 
 -doc "A process that has reached its limit waits here until that is raised.".
--spec wait(#process{}) -> #process{}.
+-spec wait(witness_replay_process:process()) -> witness_replay_process:process().
 wait(P) ->
-    case limited(P) of
-        #process{at = At, limit = Limit} = P1 when At < Limit -> P1;
-        P1 ->
+    P1 = set_limit(P),
+    case witness_replay_process:has_reached_limit(P1) of
+        false -> P1;
+        true ->
             receive
                 witness_raised -> wait(P1);
                 {witness_ask, Ref} ->
-                    answer(Ref, elsewhere),
+                    send_state(Ref, elsewhere),
                     wait(P1)
             end
     end.
 
 -doc "The same in a `receive`: the process may take a request for its state first.".
--spec wait_in(module(), witness_replay_process:match(), #process{}) -> #process{} | [term(), ...].
-wait_in(Module, Match, P) ->
-    case limited(P) of
-        #process{at = At, limit = Limit} = P1 when At < Limit -> P1;
-        P1 ->
+-spec wait_in_receive(module(), witness_replay_process:match(), witness_replay_process:process()) ->
+    {raised, witness_replay_process:process()} | {request, term()}.
+wait_in_receive(Module, Match, P) ->
+    P1 = set_limit(P),
+    case witness_replay_process:has_reached_limit(P1) of
+        false -> {raised, P1};
+        true ->
             receive
-                witness_raised -> wait_in(Module, Match, P1);
+                witness_raised -> wait_in_receive(Module, Match, P1);
                 {witness_ask, Ref} ->
                     Request = {system, {controller(), {witness_state, Ref}}, get_state},
                     case erlang:function_exported(Module, system_continue, 3) andalso Match(Request) of
-                        true -> [Request];
+                        true -> {request, Request};
                         false ->
-                            answer(Ref, in_receive),
-                            wait_in(Module, Match, P1)
+                            send_state(Ref, in_receive),
+                            wait_in_receive(Module, Match, P1)
                     end
             end
     end.
 
 %% The process reads its own stack.
-answer(Ref, Where) ->
+send_state(Ref, Where) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
     {backtrace, Backtrace} = process_info(self(), backtrace),
-    controller() ! {{witness_state, Ref}, {Where, witness_replay_interpreter:stack(Stack), Backtrace}},
+    controller() ! {{witness_state, Ref}, {Where, witness_replay_stack:of_program(Stack), Backtrace}},
     ok.
 
-controller() ->
-    #{controller := Controller} = witness_replay_interpreter:given(),
-    Controller.
+%% The process that has called `start/1`.
+controller() -> persistent_term:get(?MODULE).
 
 -doc "Raises limits, and lets live processes go on to them.".
 -spec raise(#{pos_integer() => non_neg_integer() | infinity}, [pid()]) -> ok.
-raise(Limits, Slots) ->
+raise(Limits, Proxies) ->
     true = ets:insert(?LIMITS, maps:to_list(Limits)),
-    lists:foreach(fun(Slot) -> Slot ! witness_raised end, Slots).
+    lists:foreach(fun(Proxy) -> Proxy ! witness_raised end, Proxies).
 
 -doc """
 Asks a process for its state. When it has stopped, the controller gets the answer as `{{witness_state, Ref}, Answer}`. `Answer`
 is `{ok, State}`, or where the process is, its stack, and the stack with the values on it.
 """.
 -spec ask(pid(), term()) -> ok.
-ask(Slot, Ref) ->
-    Slot ! {witness_ask, Ref},
+ask(Proxy, Ref) ->
+    Proxy ! {witness_ask, Ref},
     ok.
 
 -doc "The same for a process that does not stop.".
--spec look(pid()) -> {running, [tuple()], binary()}.
-look(Slot) ->
-    case process_info(Slot, [current_stacktrace, backtrace]) of
-        [{_, Stack}, {_, Backtrace}] -> {running, witness_replay_interpreter:stack(Stack), Backtrace};
+-spec inspect(pid()) -> {running, [tuple()], binary()}.
+inspect(Proxy) ->
+    case process_info(Proxy, [current_stacktrace, backtrace]) of
+        [{_, Stack}, {_, Backtrace}] -> {running, witness_replay_stack:of_program(Stack), Backtrace};
         undefined -> {running, [], ~""}
     end.

@@ -57,9 +57,5 @@ own() ->
 -spec possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
 possible(Module, Function, Arity) ->
     witness_record_calls:possible(Module, Function, Arity) orelse
-        lists:any(fun({M, F, A}) ->
-                      (Module =:= '_' orelse Module =:= M) andalso (Function =:= '_' orelse Function =:= F) andalso (Arity =:= '_' orelse Arity =:= A)
-                  end, witness_record_calls:users()) orelse
-        (Module =:= '_' orelse Module =:= erlang) andalso
-            lists:any(fun({F, A}) -> (Function =:= '_' orelse Function =:= F) andalso (Arity =:= '_' orelse Arity =:= A) end,
-                      maps:keys(own())).
+        witness_weave_calls:is_any({Module, Function, Arity},
+                                   witness_record_calls:users() ++ [{erlang, F, A} || {F, A} <- maps:keys(own())]).

@@ -23,7 +23,7 @@ and its table of calls has to be the recorded one.
 
 -doc "Weaves the modules that the cache does not have. If the option `pa` is set, its folders replace those of the recording.".
 -spec prepare(witness_log_recording:recording(), witness_replay:options()) ->
-    {ok, code()} | {error, witness_replay:reason()}.
+    {ok, code()} | {error, witness_replay:error()}.
 prepare(Recording, Options) ->
     Header = witness_log_recording:header(Recording),
     maybe
@@ -41,15 +41,14 @@ prepare(Recording, Options) ->
         Changed = [Module || Module := Digest <- Digests, concerns(Module, Loaded), maps:get(Module, Now, none) =/= Digest],
         woven(Objects, Code#{changed => lists:sort(Changed)}, Loaded, Options)
     else
-        {error, #{what := _} = Damage} -> {error, {recording, Damage}};
         {error, _} = Error -> Error;
-        #{} -> {error, no_code}
+        #{} -> {error, {witness_replay, no_code}}
     end.
 
 there(Dirs) ->
     case [Dir || Dir <- Dirs, not filelib:is_dir(Dir)] of
         [] -> ok;
-        [Dir | _] -> {error, {folder, Dir}}
+        [Dir | _] -> {error, {witness_replay, {folder, Dir}}}
     end.
 
 objects(Given, Options) ->
@@ -58,7 +57,7 @@ objects(Given, Options) ->
         {ok, Objects} ?= witness_record_code:objects(Dirs, Options),
         {ok, Objects}
     else
-        {error, Reason} -> {error, {code, Reason}}
+        {error, Reason} -> {error, {witness_record, Reason}}
     end.
 
 plan(Objects) ->
@@ -69,8 +68,8 @@ plan(Objects) ->
 same_calls(Now, Recorded) ->
     case {maps:without(maps:keys(Now), Recorded), maps:without(witness_record_calls:added() ++ maps:keys(Recorded), Now)} of
         {None, None} when map_size(None) =:= 0 -> ok;
-        _ -> {error, {calls, lists:sublist(maps:keys(maps:without(maps:keys(Now), Recorded))
-                                               ++ maps:keys(maps:without(maps:keys(Recorded), Now)), 5)}}
+        _ -> {error, {witness_replay, {calls, lists:sublist(maps:keys(maps:without(maps:keys(Now), Recorded))
+                                                                ++ maps:keys(maps:without(maps:keys(Recorded), Now)), 5)}}}
     end.
 
 %% If the recording has no end, the loaded modules are not known.
@@ -83,8 +82,8 @@ woven(Objects, #{plan := Plan} = Code, Loaded, Options) ->
         [] ?= [Module || Module <- Left, concerns(Module, Loaded)],
         {ok, (maps:remove(plan, Code))#{woven => Dirs, path => path(Objects, Dirs, Plain), handler => Handler}}
     else
-        {error, _} = Error -> Error;
-        [_ | _] = Unwoven -> {error, {unwoven, [{Module, unknown} || Module <- Unwoven]}}
+        {error, Reason} -> {error, {witness_record, Reason}};
+        [_ | _] = Unwoven -> {error, {witness_replay, {unwoven, [{Module, unknown} || Module <- Unwoven]}}}
     end.
 
 %% The VM boots before it checks the code that it loads. So while it boots, it must find the modules of `kernel' and `stdlib',

@@ -7,22 +7,21 @@ to `m:witness_replay_vm`. *Invariant:* the order of the reports agrees with caus
 before it sends it, and the receiver reports it after it has taken it. A message to a process of the same node is in its mailbox
 when the send returns, if the receiver keeps its messages on its heap, as the teller does.
 
-*Backpressure.* The consumer of the reports says when it wants more (`more/0`). Until then only a few blocks are on their way.
-If too many reports wait for the teller, a process with a further report waits too.
+*Backpressure.* The consumer of the reports says when it wants more (`acknowledge/0`). Until then only a few blocks are on their
+way. If too many reports wait for the teller, a process with a further report waits too.
 
 *Unsure sends.* If the log of a process has nothing left but an end that may be a signal's, its sends may not have happened.
 They are reported as *unsure*. Of a process that sends forever only the first ones are reported.
 """.
 
--export([start/1, start/2, is_on/0, is_whole/0, more/0, is_behind/0, asked/2, finish/0]).
--export([born/2, spawned/3, sent/4, took/3, ended/2, killed/1, did/2, acts/2, leads/2]).
+-export([start/1, start/2, is_on/0, is_whole/0, acknowledge/0, is_behind/0, sync/2, finish/0]).
+-export([report_birth/2, report_spawn/3, report_send/4, report_take/3, report_exit/2, report_kill/1, report_detail/2,
+         report_action/2, report_before/2]).
 
--export_type([told/0, what/0, detail/0]).
-
--include("src/replay/witness_replay_process.hrl").
+-export_type([report/0, what/0, detail/0]).
 
 -doc "A report: a process, its entry, and what it did. For an action that is no entry: the number of entries before it.".
--type told() :: {Id :: pos_integer(), Entry :: non_neg_integer(), what()}.
+-type report() :: {Id :: pos_integer(), Entry :: non_neg_integer(), what()}.
 
 -doc """
 `lost`: what it sends from here on is not reported. Births and spawns have the signature, which for a fun only this VM knows.
@@ -41,18 +40,18 @@ not sent to a pid: the process that gets it. Before a spawn: the function that s
                 | {leads, pos_integer()} | {with, Function :: atom(), Options :: term()}.
 
 %% Reports of a block; blocks that were not read yet; reports that may wait for the teller.
--define(BLOCK, 200).
--define(BLOCKS, 4).
--define(CROWD, 10_000).
+-define(BLOCK_REPORTS, 200).
+-define(MAX_UNREAD, 4).
+-define(HIGH_WATER, 10_000).
 %% Milliseconds after which a block is passed on that is not full.
--define(PAUSE, 20).
+-define(FLUSH_MS, 20).
 %% Unsure sends that each process reports.
--define(UNSURE, 1_000).
+-define(MAX_UNSURE, 1_000).
 -define(UNSURE_TABLE, witness_replay_unsure).
 
 -record(teller, {port :: port(),
                  waiting :: atomics:atomics_ref(),
-                 told = [] :: [told()],
+                 reports = [] :: [report()],
                  size = 0 :: non_neg_integer(),
                  unread = 0 :: non_neg_integer(),
                  last = false :: boolean()}).
@@ -81,8 +80,8 @@ is_on() -> persistent_term:get(?MODULE, off) =/= off.
 is_whole() -> persistent_term:get({?MODULE, whole}, false).
 
 -doc "A block was read.".
--spec more() -> ok.
-more() ->
+-spec acknowledge() -> ok.
+acknowledge() ->
     {Teller, _} = persistent_term:get(?MODULE),
     Teller ! more,
     ok.
@@ -92,7 +91,7 @@ more() ->
 is_behind() ->
     case persistent_term:get(?MODULE, off) of
         off -> false;
-        {_, Waiting} -> atomics:get(Waiting, 1) > ?CROWD
+        {_, Waiting} -> atomics:get(Waiting, 1) > ?HIGH_WATER
     end.
 
 -doc "Passes on all reports so far, whether the consumer has read the previous ones or not.".
@@ -100,109 +99,122 @@ is_behind() ->
 finish() ->
     case persistent_term:get(?MODULE, off) of
         off -> ok;
-        {Teller, _} -> asked(finish, Teller)
+        {Teller, _} -> sync(finish, Teller)
     end.
 
 %% --- what processes do -----------------------------------------------------------
 
 -doc "A process without a replayed parent starts.".
--spec born(pos_integer(), {module(), atom(), [term()]}) -> ok.
-born(Id, MFA) ->
+-spec report_birth(pos_integer(), {module(), atom(), [term()]}) -> ok.
+report_birth(Id, MFA) ->
     case is_on() of
-        true -> told({Id, 0, {born, witness_event_signature:resolve(MFA)}}, no_wait);
+        true -> report({Id, 0, {born, witness_event_signature:resolve(MFA)}}, no_wait);
         false -> ok
     end.
 
 -doc "A process is about to spawn, by its next entry.".
--spec spawned(pos_integer(), {module(), atom(), [term()]}, #process{}) -> ok.
-spawned(Child, MFA, #process{id = Id, at = At}) ->
+-spec report_spawn(pos_integer(), {module(), atom(), [term()]}, witness_replay_process:process()) -> ok.
+report_spawn(Child, MFA, P) ->
     case is_on() of
-        true -> told({Id, At + 1, {spawn, Child, witness_event_signature:resolve(MFA)}}, wait);
+        true -> report(by_entry({spawn, Child, witness_event_signature:resolve(MFA)}, P), wait);
         false -> ok
     end.
 
 -doc "A process sends. The entry is its next one.".
--spec sent(term(), term(), witness_log_recording:run() | done, #process{}) -> ok.
-sent(To, Msg, Entry, #process{id = Id, at = At}) ->
-    case surely(Entry) of
-        true -> told({Id, entry(Entry, At), {send, To, Msg, sure}}, wait);
+-spec report_send(term(), term(), witness_log_recording:run() | done, witness_replay_process:process()) -> ok.
+report_send(To, Msg, Entry, P) ->
+    case is_sure(Entry) of
+        true -> report(send_report(Entry, {send, To, Msg, sure}, P), wait);
         false ->
+            Id = witness_replay_process:id(P),
             case ets:update_counter(?UNSURE_TABLE, Id, 1, {Id, 0}) of
-                N when N =< ?UNSURE -> told({Id, At, {send, To, Msg, unsure}}, wait);
-                N when N =:= ?UNSURE + 1 -> told({Id, At, lost}, wait);
+                N when N =< ?MAX_UNSURE -> report(between({send, To, Msg, unsure}, P), wait);
+                N when N =:= ?MAX_UNSURE + 1 -> report(between(lost, P), wait);
                 _ -> ok
             end
     end.
 
-%% If the next entry is the process's own action, what comes before it has happened.
-surely(done) -> false;
-surely({exit, normal}) -> true;
-surely({exit, _}) -> false;
-surely(_) -> true.
+send_report({sent, _, _}, What, P) -> by_entry(What, P);
+send_report(_, What, P) -> between(What, P).
 
-entry({sent, _, _}, At) -> At + 1;
-entry(_, At) -> At.
+%% What a process does by its next entry.
+by_entry(What, P) -> {witness_replay_process:id(P), witness_replay_process:position(P), What}.
+
+%% What a process does without an entry of its own.
+between(What, P) -> {witness_replay_process:id(P), witness_replay_process:passed(P), What}.
+
+%% If the next entry is the process's own action, what comes before it has happened.
+is_sure(done) -> false;
+is_sure({exit, normal}) -> true;
+is_sure({exit, _}) -> false;
+is_sure(_) -> true.
 
 -doc "A process has taken a message, by the entry that was its next one.".
--spec took(pos_integer() | outside, #process{}, Taken) -> Taken when Taken :: [term(), ...].
-took(From, #process{id = Id, at = At}, [Msg] = Taken) ->
-    ok = told({Id, At + 1, {recv, From, Msg}}, wait),
+-spec report_take(pos_integer() | outside, witness_replay_process:process(), Taken) -> Taken when Taken :: [term(), ...].
+report_take(From, P, [Msg] = Taken) ->
+    ok = report(by_entry({recv, From, Msg}, P), wait),
     Taken.
 
 -doc "A process has ended, and passed its last entry. One that was cut reports nothing.".
--spec ended(ended | killed | cut, #process{}) -> ok.
-ended(How, #process{id = Id, at = At, recent = [{exit, Reason} | _]}) when How =/= cut ->
-    told({Id, At, {exit, How, Reason}}, wait);
-ended(_, _) -> ok.
+-spec report_exit(ended | killed | cut, witness_replay_process:process()) -> ok.
+report_exit(cut, _) -> ok;
+report_exit(How, P) ->
+    case witness_replay_process:passed_exit(P) of
+        {exit, Reason} -> report(between({exit, How, Reason}, P), wait);
+        none -> ok
+    end.
 
 -doc "A process was killed with nothing left but its end. It is not known what it would have sent from here on.".
--spec killed(#process{} | none) -> ok.
-killed(#process{id = Id, at = At, entries = [{exit, Reason}]}) ->
-    ok = told({Id, At, lost}, no_wait),
-    told({Id, At + 1, {exit, killed, Reason}}, no_wait);
-killed(_) -> ok.
+-spec report_kill(witness_replay_process:process()) -> ok.
+report_kill(P) ->
+    case witness_replay_process:peek(P) of
+        {exit, Reason} ->
+            ok = report(between(lost, P), no_wait),
+            report(by_entry({exit, killed, Reason}, P), no_wait);
+        _ -> ok
+    end.
 
 -doc "A process does something that is no event, by its next entry. This is reported if every detail is wanted.".
--spec did(detail(), #process{}) -> ok.
-did(What, #process{id = Id, at = At}) ->
+-spec report_detail(detail(), witness_replay_process:process()) -> ok.
+report_detail(What, P) ->
     case is_whole() of
-        true -> told({Id, At + 1, What}, wait);
+        true -> report(by_entry(What, P), wait);
         false -> ok
     end.
 
 -doc "The same, for an action that is no entry.".
--spec acts(detail(), #process{}) -> ok.
-acts(What, #process{id = Id, at = At}) ->
+-spec report_action(detail(), witness_replay_process:process()) -> ok.
+report_action(What, P) ->
     case is_whole() of
-        true -> told({Id, At, What}, wait);
+        true -> report(between(What, P), wait);
         false -> ok
     end.
 
 -doc "A detail of what the process is about to send or to spawn.".
--spec leads(detail(), #process{}) -> ok.
-leads(What, #process{id = Id, at = At}) ->
+-spec report_before(detail(), witness_replay_process:process()) -> ok.
+report_before(What, P) ->
     case is_whole() of
-        true -> passed_on({Id, At, What}, wait);
+        true -> pass_on(between(What, P), wait);
         false -> ok
     end.
 
-told({Id, Entry, What} = Told, Wait) ->
+report({Id, Entry, What} = Told, Wait) ->
     %% With `no_wait' the controller reports about another process, so its own stack does not matter.
     case Wait =:= wait andalso is_whole() of
         true ->
             {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
-            passed_on({Id, Entry, {at, witness_replay_interpreter:stack(Stack), What}}, Wait);
-        false -> passed_on(Told, Wait)
+            pass_on({Id, Entry, {at, witness_replay_stack:of_program(Stack), What}}, Wait);
+        false -> pass_on(Told, Wait)
     end.
 
 %% The controller must not wait: it passes on that blocks were read.
-passed_on(Told, Wait) ->
+pass_on(Told, Wait) ->
     case persistent_term:get(?MODULE, off) of
         off -> ok;
         {Teller, Waiting} ->
             Teller ! {told, Told},
-            case atomics:add_get(Waiting, 1, 1) > ?CROWD of
-                true when Wait =:= wait -> asked(reached, Teller);
+            case atomics:add_get(Waiting, 1, 1) > ?HIGH_WATER of
+                true when Wait =:= wait -> sync(reached, Teller);
                 _ -> ok
             end
     end.
@@ -211,8 +223,8 @@ passed_on(Told, Wait) ->
 Waits until a process has handled all that was sent to it before, or has ended. The teller ends with the port, and then no
 reports are wanted any more.
 """.
--spec asked(reached | finish, pid()) -> ok.
-asked(Question, Pid) ->
+-spec sync(reached | finish, pid()) -> ok.
+sync(Question, Pid) ->
     Ref = monitor(process, Pid),
     Pid ! {Question, self(), Ref},
     receive
@@ -225,31 +237,31 @@ asked(Question, Pid) ->
 %% --- the teller ------------------------------------------------------------------
 
 -spec loop(#teller{}) -> no_return().
-loop(#teller{size = Size} = T) when Size >= ?BLOCK -> loop(passed(T));
-loop(#teller{told = Told, size = Size, unread = Unread} = T) ->
+loop(#teller{size = Size} = T) when Size >= ?BLOCK_REPORTS -> loop(flush(T));
+loop(#teller{reports = Told, size = Size, unread = Unread} = T) ->
     receive
-        {told, One} -> loop(T#teller{told = [One | Told], size = Size + 1});
+        {told, One} -> loop(T#teller{reports = [One | Told], size = Size + 1});
         more -> loop(T#teller{unread = Unread - 1});
         {reached, From, Ref} ->
             From ! {Ref, ok},
             loop(T);
         {finish, From, Ref} ->
-            Passed = passed(T#teller{last = true}),
+            Passed = flush(T#teller{last = true}),
             From ! {Ref, ok},
             loop(Passed)
-    after case Size of 0 -> infinity; _ -> ?PAUSE end -> loop(passed(T))
+    after case Size of 0 -> infinity; _ -> ?FLUSH_MS end -> loop(flush(T))
     end.
 
 %% Reports that were sent before `finish' precede it in the mailbox.
-passed(#teller{size = 0} = T) -> T;
-passed(#teller{unread = Unread, last = false} = T) when Unread >= ?BLOCKS ->
+flush(#teller{size = 0} = T) -> T;
+flush(#teller{unread = Unread, last = false} = T) when Unread >= ?MAX_UNREAD ->
     receive
-        more -> passed(T#teller{unread = Unread - 1});
+        more -> flush(T#teller{unread = Unread - 1});
         {finish, _, _} = Finish ->
             self() ! Finish,
-            passed(T#teller{last = true})
+            flush(T#teller{last = true})
     end;
-passed(#teller{port = Port, waiting = Waiting, told = Told, size = Size, unread = Unread} = T) ->
+flush(#teller{port = Port, waiting = Waiting, reports = Told, size = Size, unread = Unread} = T) ->
     true = port_command(Port, term_to_binary({events, lists:reverse(Told)})),
     ok = atomics:sub(Waiting, 1, Size),
-    T#teller{told = [], size = 0, unread = Unread + 1}.
+    T#teller{reports = [], size = 0, unread = Unread + 1}.

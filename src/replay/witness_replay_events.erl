@@ -16,7 +16,7 @@ missing. What it sends after its last entry has happened if it was waiting at th
 the gap `cut`.
 """.
 
--export([new/2, told/2, finish/1]).
+-export([new/2, handle_report/2, finish/1]).
 
 -export_type([events/0, placed/0]).
 
@@ -44,56 +44,56 @@ new(Processes, Waiting) ->
             ids = #{Pid => Id || #{id := Id, pid := Pid} <- Processes}}.
 
 -doc "The events of one report.".
--spec told(witness_replay_emitter:told(), events()) -> {[placed()], events()}.
-told({Id, Entry, {born, Called}}, E) -> born(Id, Called, undefined, {Id, Entry}, E);
-told({Id, Entry, What}, #events{alive = Alive} = E) when is_map_key(Id, Alive) ->
-    does(What, Id, {Id, Entry}, E#events{alive = Alive#{Id := Entry}});
+-spec handle_report(witness_replay_emitter:report(), events()) -> {[placed()], events()}.
+handle_report({Id, Entry, {born, Called}}, E) -> add_birth(Id, Called, undefined, {Id, Entry}, E);
+handle_report({Id, Entry, What}, #events{alive = Alive} = E) when is_map_key(Id, Alive) ->
+    handle(What, Id, {Id, Entry}, E#events{alive = Alive#{Id := Entry}});
 %% The process was ended from outside, and had gone on meanwhile.
-told(_, E) -> {[], E}.
+handle_report(_, E) -> {[], E}.
 
-does({spawn, Child, Called}, Id, Place, E) -> born(Child, Called, pid(Id, E), Place, E);
-does({send, To, Msg, sure}, Id, Place, E) -> {[{{send, pid(Id, E), To, Msg, undefined}, Place}], E};
-does({send, To, Msg, unsure}, Id, Place, #events{kept = Kept} = E) ->
+handle({spawn, Child, Called}, Id, Place, E) -> add_birth(Child, Called, pid(Id, E), Place, E);
+handle({send, To, Msg, sure}, Id, Place, E) -> {[{{send, pid(Id, E), To, Msg, undefined}, Place}], E};
+handle({send, To, Msg, unsure}, Id, Place, #events{kept = Kept} = E) ->
     Item = {{send, pid(Id, E), To, Msg, undefined}, Place},
     {[], E#events{kept = maps:update_with(Id, fun(Before) -> [Item | Before] end, [Item], Kept)}};
-does(lost, Id, _, #events{lost = Lost} = E) -> {[], E#events{lost = Lost#{Id => []}}};
-does({recv, outside, Msg}, Id, Place, E) -> {[{{recv, pid(Id, E), undefined, Msg, undefined}, Place}], E};
-does({recv, From, Msg}, Id, Place, E) ->
-    {Sent, E1} = released(From, Id, Msg, E),
+handle(lost, Id, _, #events{lost = Lost} = E) -> {[], E#events{lost = Lost#{Id => []}}};
+handle({recv, outside, Msg}, Id, Place, E) -> {[{{recv, pid(Id, E), undefined, Msg, undefined}, Place}], E};
+handle({recv, From, Msg}, Id, Place, E) ->
+    {Sent, E1} = release(From, Id, Msg, E),
     {Sent ++ [{{recv, pid(Id, E), pid(From, E), Msg, undefined}, Place}], E1};
-does({exit, How, Reason}, Id, Place, #events{alive = Alive, kept = Kept, ended = Ended} = E0) ->
+handle({exit, How, Reason}, Id, Place, #events{alive = Alive, kept = Kept, ended = Ended} = E0) ->
     E = E0#events{alive = maps:remove(Id, Alive)},
     Exit = {{exit, pid(Id, E), Reason, undefined}, Place},
     case Kept of
         #{Id := _} when How =:= killed -> {[], E#events{ended = Ended#{Id => Exit}}};
         #{} ->
-            {Unknown, E1} = forgotten(Id, Place, E),
+            {Unknown, E1} = forget(Id, Place, E),
             {lists:reverse(maps:get(Id, Kept, [])) ++ Unknown ++ [Exit], E1}
     end.
 
 %% Keeps nothing of the process any more. If it has not reported all that it sent, there is a gap.
-forgotten(Id, Place, #events{kept = Kept, lost = Lost} = E) ->
+forget(Id, Place, #events{kept = Kept, lost = Lost} = E) ->
     {[gap(Id, killed, Place, E) || is_map_key(Id, Lost)], E#events{kept = maps:remove(Id, Kept), lost = maps:remove(Id, Lost)}}.
 
-born(Id, Called, Parent, {_, Entry} = Place, #events{births = Births, alive = Alive} = E) ->
+add_birth(Id, Called, Parent, {_, Entry} = Place, #events{births = Births, alive = Alive} = E) ->
     #{Id := Birth} = Births,
     Begun = case Parent of undefined -> Entry; _ -> 0 end,
     {[{Item, Place} || Item <- witness_log_recording_events:birth(Birth#{called => Called}, Parent)], E#events{alive = Alive#{Id => Begun}}}.
 
 %% A message that was taken proves that it was sent, and those before it.
-released(From, To, Msg, #events{kept = Kept, lost = Lost} = E) ->
+release(From, To, Msg, #events{kept = Kept, lost = Lost} = E) ->
     Items = lists:reverse(maps:get(From, Kept, [])),
     case lists:splitwith(fun(Item) -> not is_to(To, Msg, Item, E) end, Items) of
         {[{_, Place} | _], []} when is_map_key(From, Lost) ->
-            {Unknown, E1} = forgotten(From, Place, E),
-            settled(From, Items ++ Unknown, E1);
+            {Unknown, E1} = forget(From, Place, E),
+            append_exit(From, Items ++ Unknown, E1);
         {_, []} -> {[], E};
         {Before, [Item]} when not is_map_key(From, Lost) ->
-            settled(From, Before ++ [Item], E#events{kept = maps:remove(From, Kept)});
+            append_exit(From, Before ++ [Item], E#events{kept = maps:remove(From, Kept)});
         {Before, [Item | Behind]} -> {Before ++ [Item], E#events{kept = Kept#{From := lists:reverse(Behind)}}}
     end.
 
-settled(Id, Items, #events{ended = Ended} = E) ->
+append_exit(Id, Items, #events{ended = Ended} = E) ->
     case maps:take(Id, Ended) of
         {Exit, Left} -> {Items ++ [Exit], E#events{ended = Left}};
         error -> {Items, E}
@@ -107,10 +107,10 @@ is_to(To, Msg, {{send, _, Destination, Sent, _}, _}, #events{ids = Ids}) ->
 -spec finish(events()) -> [placed()].
 finish(#events{alive = Alive, ended = Ended} = E) ->
     lists:append([[gap(Id, killed, Place, E), Exit] || {Id, {_, Place} = Exit} <- lists:sort(maps:to_list(Ended))])
-        ++ lists:append([stopped(Id, {Id, Entry}, E) || {Id, Entry} <- lists:sort(maps:to_list(Alive))]).
+        ++ lists:append([end_events(Id, {Id, Entry}, E) || {Id, Entry} <- lists:sort(maps:to_list(Alive))]).
 
-stopped(Id, Place, #events{waiting = none} = E) -> [gap(Id, cut, Place, E)];
-stopped(Id, Place, #events{waiting = Waiting, kept = Kept, lost = Lost} = E) ->
+end_events(Id, Place, #events{waiting = none} = E) -> [gap(Id, cut, Place, E)];
+end_events(Id, Place, #events{waiting = Waiting, kept = Kept, lost = Lost} = E) ->
     case Kept of
         #{Id := Sent} when is_map_key(Id, Waiting) -> lists:reverse(Sent) ++ [gap(Id, cut, Place, E) || is_map_key(Id, Lost)];
         #{Id := _} -> [gap(Id, cut, Place, E)];

@@ -9,14 +9,13 @@ may have ended the process, that explains the end `killed` (`is_limited/1`).
 *Bounds of the replay.* A process that has nothing left but an end that may be a signal's may go on forever, and allocate. Then
 it gets a real limit (`bound/1`): slightly more than the program's own, or than twice the size that it has by then. If the VM
 kills the process at that limit, no report comes from it, but its row in a table remains. The controller finds the row
-(`outgrown/1`). What the process would have sent after that is not known, and is reported as such.
+(`take_bounded/1`). What the process would have sent after that is not known, and is reported as such.
 """.
 
--export([start/1, born/0, born/2, flag/2, min_heap_size/2, system/1, bound/1, is_limited/1, outgrown/1, forget/0]).
+-export([start/1, initial_limit/0, initial_limit/2, flag/2, min_heap_size/2, set_default/1, bound/1, is_limited/1,
+         take_bounded/1, unbound/0]).
 
 -export_type([limit/0]).
-
--include("src/replay/witness_replay_process.hrl").
 
 -doc "The flag of a process, with all its keys.".
 -type limit() :: #{size := non_neg_integer(), kill := boolean(), atom() => term()}.
@@ -48,12 +47,12 @@ limit(Size) when is_integer(Size) -> (default())#{size => Size};
 limit(Given) -> maps:merge(default(), maps:with([size, kill, error_logger, include_shared_binaries], Given)).
 
 -doc "The limit of a process that is spawned without one.".
--spec born() -> limit().
-born() -> default().
+-spec initial_limit() -> limit().
+initial_limit() -> default().
 
 -doc "The limit of a process that this function of `erlang` spawns. The recorded VM has accepted its arguments.".
--spec born(atom(), [term()]) -> limit().
-born(Function, Args) ->
+-spec initial_limit(atom(), [term()]) -> limit().
+initial_limit(Function, Args) ->
     case [Given || {max_heap_size, Given} <- options(Function, Args)] of
         [] -> default();
         Given -> limit(lists:last(Given))
@@ -67,34 +66,34 @@ options(spawn_request, [_, _, _, _, Options]) -> Options;
 options(_, _) -> [].
 
 -doc "The program has set the default limit of processes that are spawned from then on.".
--spec system(term()) -> ok.
-system(Given) -> defaults(limit(Given)).
+-spec set_default(term()) -> ok.
+set_default(Given) -> defaults(limit(Given)).
 
 -doc "A process sets the flag: the previous value, or an exception as in the VM.".
--spec flag(term(), #process{}) -> {limit(), #process{}}.
-flag(Given, #process{heap = Before} = P0) ->
-    ok = accepted(Given),
-    P = P0#process{heap = limit(Given)},
+-spec flag(term(), witness_replay_process:process()) -> {limit(), witness_replay_process:process()}.
+flag(Given, P0) ->
+    ok = check_limit(Given),
+    P = witness_replay_process:set_heap(limit(Given), P0),
     _ = witness_replay_process:may_be_killed(P) andalso bound(P),
-    {Before, P}.
+    {witness_replay_process:heap(P0), P}.
 
 %% The VM checks whether it is a limit. Without `kill' it has no effect.
-accepted(Size) when is_integer(Size) -> set(#{size => Size, kill => false, error_logger => false});
-accepted(#{} = Given) ->
+check_limit(Size) when is_integer(Size) -> set(#{size => Size, kill => false, error_logger => false});
+check_limit(#{} = Given) ->
     case lists:all(fun is_boolean/1, maps:values(maps:with([kill, error_logger], Given))) of
         true -> set(Given#{kill => false, error_logger => false});
         false -> set(Given)
     end;
-accepted(Given) -> set(Given).
+check_limit(Given) -> set(Given).
 
 set(Given) ->
     _ = erlang:process_flag(max_heap_size, Given),
     ok.
 
 -doc "A process sets its minimal heap size. The VM compares that with the program's limit, and not with the bound of the replay.".
--spec min_heap_size(term(), #process{}) -> term().
-min_heap_size(Given, #process{heap = Limit} = P) ->
-    ok = accepted(Limit),
+-spec min_heap_size(term(), witness_replay_process:process()) -> term().
+min_heap_size(Given, P) ->
+    ok = check_limit(witness_replay_process:heap(P)),
     try
         erlang:process_flag(min_heap_size, Given)
     after
@@ -102,8 +101,9 @@ min_heap_size(Given, #process{heap = Limit} = P) ->
     end.
 
 -doc "The caller has nothing left but its end, and may go on forever.".
--spec bound(#process{}) -> ok.
-bound(#process{heap = Limit} = P) ->
+-spec bound(witness_replay_process:process()) -> ok.
+bound(P) ->
+    Limit = witness_replay_process:heap(P),
     [{_, Now}, {_, Collection}] = process_info(self(), [total_heap_size, garbage_collection]),
     {_, Least} = lists:keyfind(min_heap_size, 1, Collection),
     {Size, Shared} = case kills(Limit) of
@@ -112,7 +112,7 @@ bound(#process{heap = Limit} = P) ->
             {max(Now, Given + Given div 4) + ?MARGIN_WORDS, maps:get(include_shared_binaries, Limit, false)};
         false -> {2 * (Now + binaries()) + ?SPARE_WORDS, true}
     end,
-    true = ets:insert(?BOUND, {self(), P#process{channels = #{}, recent = [], aliases = #{}}}),
+    true = ets:insert(?BOUND, {self(), witness_replay_process:compact(P)}),
     set(#{size => max(Size, Least), kill => true, error_logger => false, include_shared_binaries => Shared}).
 
 binaries() ->
@@ -120,22 +120,22 @@ binaries() ->
     lists:sum([Bytes || {_, Bytes, _} <- Binaries]) div erlang:system_info(wordsize).
 
 -doc "Whether a limit may have ended the process.".
--spec is_limited(#process{}) -> boolean().
-is_limited(#process{heap = Limit}) -> kills(Limit) orelse persistent_term:get({?MODULE, ever}).
+-spec is_limited(witness_replay_process:process()) -> boolean().
+is_limited(P) -> kills(witness_replay_process:heap(P)) orelse persistent_term:get({?MODULE, ever}).
 
 -doc """
 The recorded process of this live one, if that has a bound and has not come to its end by itself. Called when it has ended, or
 is to be killed.
 """.
--spec outgrown(pid()) -> #process{} | none.
-outgrown(Slot) ->
-    case ets:take(?BOUND, Slot) of
+-spec take_bounded(pid()) -> witness_replay_process:process() | none.
+take_bounded(Proxy) ->
+    case ets:take(?BOUND, Proxy) of
         [{_, P}] -> P;
         [] -> none
     end.
 
 -doc "The caller comes to its end by itself.".
--spec forget() -> ok.
-forget() ->
+-spec unbound() -> ok.
+unbound() ->
     true = ets:delete(?BOUND, self()),
     ok.

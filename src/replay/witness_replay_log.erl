@@ -5,10 +5,10 @@ Reads a recording for the processes that replay it.
 The reader is a process of its own, since the files of a recording belong to the process that has opened them. It gives out
 entries in batches (`next/1`, called by `m:witness_replay_process`), and keeps none. *Invariant:* memory has one batch of
 entries for each live process. The reader itself keeps a place in the log for each live process. It also keeps sixteen bytes for
-each exit reason, from the first `shared/2` on.
+each exit reason, from the first `has_same_exit/2` on.
 """.
 
--export([start/1, next/1, birth/2, forget/1, shared/2]).
+-export([start/1, next/1, birth/2, forget/1, has_same_exit/2]).
 
 -export_type([entries/0]).
 
@@ -16,7 +16,7 @@ each exit reason, from the first `shared/2` on.
 -type entries() :: {[witness_log_recording:run()], More :: boolean()}.
 
 %% Entries of a batch.
--define(BATCH, 64).
+-define(BATCH_ENTRIES, 64).
 
 -doc "Starts the reader. It ends with the caller.".
 -spec start(witness_log_recording:recording()) -> pid().
@@ -47,8 +47,8 @@ forget(Id) ->
     ok.
 
 -doc "Whether another process has ended with the same exit reason (`witness_replay_reason:same/2`).".
--spec shared(pos_integer(), term()) -> boolean().
-shared(Id, Reason) -> ask({shared, Id, Reason}).
+-spec has_same_exit(pos_integer(), term()) -> boolean().
+has_same_exit(Id, Reason) -> ask({shared, Id, Reason}).
 
 ask(Question) ->
     Ref = make_ref(),
@@ -82,7 +82,7 @@ read(Id, Cursor, Places) ->
     case Place of
         {ok, none} -> {{ok, {[], false}}, Places};
         {ok, Begin} ->
-            case entries(?BATCH, Begin, []) of
+            case entries(?BATCH_ENTRIES, Begin, []) of
                 {ok, Entries, Next} -> {{ok, {Entries, true}}, Places#{Id => Next}};
                 {done, Entries} -> {{ok, {Entries, false}}, maps:remove(Id, Places)};
                 {error, _} = Error -> {Error, Places}

@@ -7,28 +7,28 @@ wake-up message in its mailbox. Such a message would count as one that the proce
 it deactivates its alias, and removes the wake-up messages that came before.
 """.
 
--export([start/0, lies_down/3, sleep/2, gets_up/3, forget/2, wake/2, wake/1, wake/0]).
+-export([start/0, park/3, sleep/2, unpark/3, forget/2, wake/2, wake/1, wake/0]).
 
 -export_type([for/0]).
 
 -doc "The state in `m:witness_replay_backpressure` of a parked process: what it waits for.".
 -type for() :: integer().
 
--define(SLEEPERS, ?MODULE).
+-define(PARKED, ?MODULE).
 
 -doc "Makes the table.".
 -spec start() -> ok.
 start() ->
-    ?SLEEPERS = ets:new(?SLEEPERS, [named_table, public, ordered_set]),
+    ?PARKED = ets:new(?PARKED, [named_table, public, ordered_set]),
     ok.
 
 -doc """
 The caller, which is process `Id`, is going to sleep. From now on it can be woken. `End`: the end of this process wakes it too.
 """.
--spec lies_down(for(), pos_integer(), End :: pid() | none) -> reference().
-lies_down(For, Id, End) ->
+-spec park(for(), pos_integer(), End :: pid() | none) -> reference().
+park(For, Id, End) ->
     Alias = case End of none -> alias(); Pid -> monitor(process, Pid, [{alias, explicit_unalias}]) end,
-    true = ets:insert(?SLEEPERS, {{For, Id}, Alias}),
+    true = ets:insert(?PARKED, {{For, Id}, Alias}),
     Alias.
 
 -doc "It sleeps this many milliseconds at most.".
@@ -41,31 +41,31 @@ sleep(Alias, Ms) ->
     end.
 
 -doc "It is unparked, and goes on.".
--spec gets_up(for(), pos_integer(), reference()) -> ok.
-gets_up(For, Id, Alias) ->
+-spec unpark(for(), pos_integer(), reference()) -> ok.
+unpark(For, Id, Alias) ->
     ok = forget(For, Id),
     true = unalias(Alias),
     true = demonitor(Alias, [flush]),
-    flushed(Alias).
+    flush(Alias).
 
-flushed(Alias) -> receive Alias -> flushed(Alias) after 0 -> ok end.
+flush(Alias) -> receive Alias -> flush(Alias) after 0 -> ok end.
 
 -doc "It cannot be woken any more.".
 -spec forget(for(), pos_integer()) -> ok.
 forget(For, Id) ->
-    true = ets:delete(?SLEEPERS, {For, Id}),
+    true = ets:delete(?PARKED, {For, Id}),
     ok.
 
 -doc "Wakes this process, if it sleeps in that state.".
 -spec wake(for(), pos_integer()) -> ok.
-wake(For, Id) -> lists:foreach(fun({_, Alias}) -> Alias ! Alias end, ets:lookup(?SLEEPERS, {For, Id})).
+wake(For, Id) -> lists:foreach(fun({_, Alias}) -> Alias ! Alias end, ets:lookup(?PARKED, {For, Id})).
 
 -doc "Wakes all that sleep in that state.".
 -spec wake(for()) -> ok.
-wake(For) -> woken({For, '_'}).
+wake(For) -> wake_all({For, '_'}).
 
 -doc "Wakes all.".
 -spec wake() -> ok.
-wake() -> woken('_').
+wake() -> wake_all('_').
 
-woken(Key) -> lists:foreach(fun(Alias) -> Alias ! Alias end, ets:select(?SLEEPERS, [{{Key, '$1'}, [], ['$1']}])).
+wake_all(Key) -> lists:foreach(fun(Alias) -> Alias ! Alias end, ets:select(?PARKED, [{{Key, '$1'}, [], ['$1']}])).

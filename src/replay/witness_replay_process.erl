@@ -3,10 +3,9 @@
 The state of a replayed process: the next entries of its log; the messages that were sent to it and that it has not taken, one
 queue for each sender; its active aliases; and its last entries, for a report.
 
-*Invariant:* the messages of each sender are first in, first out. The functions are pure, except that `peek/1` fetches entries
-(`m:witness_replay_log`). When only the end is left, `peek/1` and `pop/1` release the senders to this process
-(`m:witness_replay_backpressure`), and bound its heap (`m:witness_replay_heap`). `m:witness_replay_interpreter` keeps the state in the
-dictionary of the process.
+*Invariant:* the messages of each sender are first in, first out. The functions are pure. `pop/1` and `add_entries/3` return what
+is due with the new state, and `m:witness_replay_interpreter` does it. That module also fetches the entries, and keeps the state in
+the dictionary of the process.
 
 *Aliases.* A message that was sent to an alias is there only if the alias was active when it came. The log does not say that. It
 matters only if the alias is not active any more. Then there are two cases. If a `receive` names the alias, so that it would not
@@ -14,75 +13,161 @@ take the same message with another reference, the message came while the alias w
 came.
 """.
 
--export([new/4, peek/1, pop/1, recent/1, ended/1, ends/1, may_be_killed/1, position/1, has_none/2]).
--export([arrived/4, queued/3, would_take/4, alias/3, unalias/2, owner/1]).
+-export([new/5, id/1, pid/1, flow/1, is_plain/1, heap/1, set_heap/2, peer/1, set_peer/2, owners/1, add_owners/2]).
+-export([compact/1, fields/0]).
+-export([set_limit/2, has_reached_limit/1, next/1, peek/1, add_entries/3, pop/1, passed/1, position/1, recent/1, passed_exit/1,
+         forced_end/1, may_be_killed/1]).
+-export([has_none/2, enqueue/4, dequeue/3, would_take/4, alias/3, unalias/2]).
 
--export_type([process/0, match/0]).
+-export_type([process/0, due/0, peer/0, match/0]).
 
--include("src/replay/witness_replay_process.hrl").
+%% entries: the fetched ones; more: whether there may be others. at: how many the process has passed; limit: how many it may pass.
+%% channels: for each sender the messages that were not taken, the earliest first, and behind them the latest first. recent: the
+%% latest first, each as it was then. plain: no process but the receiver needs its messages. owners: the rows of its aliases to
+%% delete. heap: the limit that the program has set.
+-record(process, {id :: pos_integer(),
+                  pid :: pid(),
+                  entries = [] :: [witness_log_recording:run()],
+                  more = true :: boolean(),
+                  at = 0 :: non_neg_integer(),
+                  limit = infinity :: non_neg_integer() | infinity,
+                  channels = #{} :: #{pos_integer() => {[{none | reference(), term()}], [{none | reference(), term()}]}},
+                  peer = none :: peer() | none,
+                  flow :: witness_replay_proxies:flow(),
+                  plain :: boolean(),
+                  heap :: witness_replay_heap:limit(),
+                  aliases = #{} :: #{reference() => explicit | monitor | once},
+                  owners = [] :: [term()],
+                  recent = [] :: [witness_log_recording:run()]}).
 
--type process() :: #process{}.
+-opaque process() :: #process{}.
+
+-doc "A receiver: its recorded pid, its identifier, and its proxy.".
+-type peer() :: {pid(), pos_integer(), witness_replay_proxies:proxy()}.
+
+-doc """
+What the process has to do before it goes on:
+
+- `sync_tracer`: wait for the tracer of calls, if there is one;
+- `release_senders`: only its end is left, so it takes no message any more, and senders need not wait for that;
+- `bound_heap`: it may go on forever, since only an end is left that may come from outside.
+""".
+-type due() :: sync_tracer | release_senders | bound_heap.
 
 -doc "Whether a `receive` would take a message.".
 -type match() :: fun((term()) -> boolean()).
 
 %% How many of the last entries are kept, at least.
--define(RECENT, 10).
+-define(MIN_RECENT, 10).
 
 %% Entries after which a process waits for the tracer.
--define(TRACED, 1024).
+-define(TRACER_SYNC_ENTRIES, 1024).
 
--doc "A process before its first entry.".
--spec new(pos_integer(), pid(), witness_replay_backpressure:flow(), Plain :: boolean()) -> process().
-new(Id, Pid, Flow, Plain) -> #process{id = Id, pid = Pid, flow = Flow, plain = Plain}.
+-doc "A process before its first entry. `Plain`: no process but the receiver needs its messages.".
+-spec new(pos_integer(), pid(), witness_replay_proxies:flow(), Plain :: boolean(), witness_replay_heap:limit()) -> process().
+new(Id, Pid, Flow, Plain, Heap) -> #process{id = Id, pid = Pid, flow = Flow, plain = Plain, heap = Heap}.
 
--doc "The next entry; `done` if there is none.".
--spec peek(process()) -> {witness_log_recording:run() | done, process()} | {error, witness_log_recording:error()}.
-peek(#process{entries = [Entry | _]} = P) -> {Entry, P};
-peek(#process{more = false} = P) -> {done, P};
-peek(#process{id = Id} = P) ->
-    case witness_replay_log:next(Id) of
-        {ok, {Entries, More}} -> peek(last(P#process{entries = Entries, more = More}));
-        {error, _} = Error -> Error
-    end.
+-spec id(process()) -> pos_integer().
+id(#process{id = Id}) -> Id.
+
+-doc "Its pid in the recording.".
+-spec pid(process()) -> pid().
+pid(#process{pid = Pid}) -> Pid.
+
+-doc "Its numbers (`m:witness_replay_backpressure`).".
+-spec flow(process()) -> witness_replay_proxies:flow().
+flow(#process{flow = Flow}) -> Flow.
+
+-spec is_plain(process()) -> boolean().
+is_plain(#process{plain = Plain}) -> Plain.
+
+-doc "The heap limit that the program has set.".
+-spec heap(process()) -> witness_replay_heap:limit().
+heap(#process{heap = Limit}) -> Limit.
+
+-spec set_heap(witness_replay_heap:limit(), process()) -> process().
+set_heap(Limit, P) -> P#process{heap = Limit}.
+
+-doc "The process that it has sent to last, if it is plain.".
+-spec peer(process()) -> peer() | none.
+peer(#process{peer = Peer}) -> Peer.
+
+-spec set_peer(peer(), process()) -> process().
+set_peer(Peer, #process{plain = true} = P) -> P#process{peer = Peer};
+set_peer(_, P) -> P.
+
+-doc "The rows of its aliases (`witness_replay_proxies:forget/1`).".
+-spec owners(process()) -> [term()].
+owners(#process{owners = Owners}) -> Owners.
+
+-spec add_owners([term()], process()) -> process().
+add_owners(New, #process{owners = Owners} = P) -> P#process{owners = New ++ Owners}.
+
+-doc "The process without messages, aliases and passed entries: what a copy of it needs, to say how it ends.".
+-spec compact(process()) -> process().
+compact(P) -> P#process{channels = #{}, recent = [], aliases = #{}}.
+
+-doc "A process is a tuple. Where match specifications find its identifier in it, and how many entries it has passed.".
+-spec fields() -> {Id :: pos_integer(), Passed :: pos_integer()}.
+fields() -> {#process.id, #process.at}.
+
+-doc "The process may pass so many entries.".
+-spec set_limit(non_neg_integer() | infinity, process()) -> process().
+set_limit(Limit, P) -> P#process{limit = Limit}.
+
+%% A number is less than `infinity'.
+-spec has_reached_limit(process()) -> boolean().
+has_reached_limit(#process{at = At, limit = Limit}) -> At >= Limit.
+
+-doc "The next entry, as `peek/1` returns it. `limit`: the process has reached its limit.".
+-spec next(process()) -> witness_log_recording:run() | done | fetch | limit.
+next(#process{at = At, limit = Limit}) when At >= Limit -> limit;
+next(P) -> peek(P).
+
+-doc "The next entry. `done`: there is none. `fetch`: those that were fetched are used up.".
+-spec peek(process()) -> witness_log_recording:run() | done | fetch.
+peek(#process{entries = [Entry | _]}) -> Entry;
+peek(#process{more = false}) -> done;
+peek(#process{}) -> fetch.
+
+-doc "The entries that were fetched, and whether there may be more.".
+-spec add_entries([witness_log_recording:run()], More :: boolean(), process()) -> {[due()], process()}.
+add_entries(Entries, More, #process{entries = []} = P) ->
+    Fetched = P#process{entries = Entries, more = More},
+    {due_at_end(Fetched), Fetched}.
 
 -doc "The process after the entry that `peek/1` has returned.".
--spec pop(process()) -> process().
+-spec pop(process()) -> {[due()], process()}.
 pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
-    ok = case At rem ?TRACED of ?TRACED - 1 -> witness_replay_traced:caught_up(); _ -> ok end,
-    Passed = P#process{entries = left(Entry, Entries), at = At + 1, recent = case At rem ?RECENT of
-        0 -> [Entry | lists:sublist(Recent, ?RECENT)];
+    Passed = P#process{entries = rest(Entry, Entries), at = At + 1, recent = case At rem ?MIN_RECENT of
+        0 -> [Entry | lists:sublist(Recent, ?MIN_RECENT)];
         _ -> [Entry | Recent]
     end},
-    case Entry of
-        {exit, _} -> Passed;
-        _ -> last(Passed)
+    Due = case Entry of {exit, _} -> []; _ -> due_at_end(Passed) end,
+    case At rem ?TRACER_SYNC_ENTRIES of
+        ?TRACER_SYNC_ENTRIES - 1 -> {[sync_tracer | Due], Passed};
+        _ -> {Due, Passed}
     end.
 
-%% If only the end is left, the process takes no message any more: senders need not wait for that. If it may go on forever, its
-%% heap gets a bound.
-last(#process{entries = [Entry, _ | _]} = P) when Entry =/= waited -> P;
-last(#process{flow = Flow} = P) ->
-    _ = [witness_replay_backpressure:last(Flow) || ended(P)],
-    _ = [ok = witness_replay_heap:bound(P) || may_be_killed(P)],
-    P.
+due_at_end(#process{entries = [Entry, _ | _]}) when Entry =/= waited -> [];
+due_at_end(P) -> [release_senders || is_at_end(P)] ++ [bound_heap || may_be_killed(P)].
 
-left({from, _, 1}, Entries) -> Entries;
-left({from, Id, N}, Entries) -> [{from, Id, N - 1} | Entries];
-left({timeout, 1}, Entries) -> Entries;
-left({timeout, N}, Entries) -> [{timeout, N - 1} | Entries];
-left(_, Entries) -> Entries.
+rest({from, _, 1}, Entries) -> Entries;
+rest({from, Id, N}, Entries) -> [{from, Id, N - 1} | Entries];
+rest({timeout, 1}, Entries) -> Entries;
+rest({timeout, N}, Entries) -> [{timeout, N - 1} | Entries];
+rest(_, Entries) -> Entries.
 
 -doc "The last entries that it has passed, the latest one at the end, each as it was then.".
 -spec recent(process()) -> [witness_log_recording:run()].
-recent(#process{recent = Recent}) -> lists:reverse(lists:sublist(Recent, ?RECENT)).
+recent(#process{recent = Recent}) -> lists:reverse(lists:sublist(Recent, ?MIN_RECENT)).
 
 -doc "Whether only its end is left.".
--spec ended(process()) -> boolean().
-ended(#process{entries = [], more = false}) -> true;
-ended(#process{entries = [{exit, _}]}) -> true;
-ended(#process{entries = [waited, {exit, _}]}) -> true;
-ended(#process{}) -> false.
+-spec is_at_end(process()) -> boolean().
+is_at_end(#process{entries = [], more = false}) -> true;
+is_at_end(#process{entries = [{exit, _}]}) -> true;
+is_at_end(#process{entries = [waited, {exit, _}]}) -> true;
+is_at_end(#process{}) -> false.
 
 -doc """
 Whether the process may have ended already, by a signal or where the recording was cut, as far as its log says. One that waited
@@ -91,12 +176,21 @@ when it was ended comes to that `receive` first.
 -spec may_be_killed(process()) -> boolean().
 may_be_killed(#process{entries = [_, _ | _]}) -> false;
 may_be_killed(#process{entries = [{exit, normal}]}) -> false;
-may_be_killed(P) -> ended(P).
+may_be_killed(P) -> is_at_end(P).
+
+-doc "The exit that it has passed, its last entry.".
+-spec passed_exit(process()) -> {exit, term()} | none.
+passed_exit(#process{recent = [{exit, _} = Exit | _]}) -> Exit;
+passed_exit(#process{}) -> none.
 
 -doc "How a process ends that is ended from outside with only its end left, and how many entries it has passed then.".
--spec ends(process()) -> {pos_integer(), killed | cut, non_neg_integer()}.
-ends(#process{id = Id, at = At, entries = []}) -> {Id, cut, At};
-ends(#process{id = Id, at = At}) -> {Id, killed, At + 1}.
+-spec forced_end(process()) -> {pos_integer(), killed | cut, non_neg_integer()}.
+forced_end(#process{id = Id, at = At, entries = []}) -> {Id, cut, At};
+forced_end(#process{id = Id, at = At}) -> {Id, killed, At + 1}.
+
+-doc "How many entries it has passed.".
+-spec passed(process()) -> non_neg_integer().
+passed(#process{at = At}) -> At.
 
 -doc "The number of the next entry, from 1.".
 -spec position(process()) -> pos_integer().
@@ -107,19 +201,19 @@ position(#process{at = At}) -> At + 1.
 has_none(From, #process{channels = Channels}) -> not is_map_key(From, Channels).
 
 -doc "A message has come from a sender; `Via`: the alias that it was sent to.".
--spec arrived(pos_integer(), none | reference(), term(), process()) -> process().
-arrived(From, Via, Msg, #process{channels = Channels} = P) ->
+-spec enqueue(pos_integer(), none | reference(), term(), process()) -> process().
+enqueue(From, Via, Msg, #process{channels = Channels} = P) ->
     {Out, In} = maps:get(From, Channels, {[], []}),
     P#process{channels = Channels#{From => {Out, [{Via, Msg} | In]}}}.
 
 -doc "The earliest message of a sender that matches.".
--spec queued(pos_integer(), match(), process()) -> {ok, term(), process()} | {none, process()}.
-queued(From, Match, #process{channels = Channels} = P) ->
+-spec dequeue(pos_integer(), match(), process()) -> {ok, term(), process()} | {none, process()}.
+dequeue(From, Match, #process{channels = Channels} = P) ->
     case Channels of
         #{From := {Out, In}} ->
             case scan(Out, In, Match, P, []) of
-                {ok, Via, Msg, {[], []}} -> {ok, Msg, used(Via, P#process{channels = maps:remove(From, Channels)})};
-                {ok, Via, Msg, Left} -> {ok, Msg, used(Via, P#process{channels = Channels#{From := Left}})};
+                {ok, Via, Msg, {[], []}} -> {ok, Msg, use_alias(Via, P#process{channels = maps:remove(From, Channels)})};
+                {ok, Via, Msg, Left} -> {ok, Msg, use_alias(Via, P#process{channels = Channels#{From := Left}})};
                 {none, Left} -> {none, P#process{channels = Channels#{From := {Left, []}}}}
             end;
         #{} -> {none, P}
@@ -130,7 +224,7 @@ scan([], In, Match, P, Passed) -> scan(lists:reverse(In), [], Match, P, Passed);
 scan([{Via, Msg} = Item | Out], In, Match, P, Passed) ->
     case Match(Msg) of
         true when Via =/= none ->
-            case is_one(Via, Msg, Match, P) of
+            case was_active(Via, Msg, Match, P) of
                 true -> {ok, Via, Msg, {lists:reverse(Passed, Out), In}};
                 never -> scan(Out, In, Match, P, Passed)
             end;
@@ -148,21 +242,21 @@ would_take(Via, Msg, Match, P) ->
         false -> false;
         true when Via =:= none -> {true, P};
         true ->
-            case is_one(Via, Msg, Match, P) of
-                true -> {true, used(Via, P)};
+            case was_active(Via, Msg, Match, P) of
+                true -> {true, use_alias(Via, P)};
                 never -> never
             end
     end.
 
 %% Whether a message that matches, and was sent to an alias, was there.
-is_one(Alias, _, _, #process{aliases = Aliases}) when is_map_key(Alias, Aliases) -> true;
-is_one(Alias, Msg, Match, _) -> case Match(renamed(Msg, Alias, make_ref())) of true -> never; false -> true end.
+was_active(Alias, _, _, #process{aliases = Aliases}) when is_map_key(Alias, Aliases) -> true;
+was_active(Alias, Msg, Match, _) -> case Match(rename(Msg, Alias, make_ref())) of true -> never; false -> true end.
 
-renamed(Alias, Alias, Other) -> Other;
-renamed([Head | Tail], Alias, Other) -> [renamed(Head, Alias, Other) | renamed(Tail, Alias, Other)];
-renamed(Term, Alias, Other) when is_tuple(Term) -> list_to_tuple(renamed(tuple_to_list(Term), Alias, Other));
-renamed(Term, Alias, Other) when is_map(Term) -> maps:from_list(renamed(maps:to_list(Term), Alias, Other));
-renamed(Term, _, _) -> Term.
+rename(Alias, Alias, Other) -> Other;
+rename([Head | Tail], Alias, Other) -> [rename(Head, Alias, Other) | rename(Tail, Alias, Other)];
+rename(Term, Alias, Other) when is_tuple(Term) -> list_to_tuple(rename(tuple_to_list(Term), Alias, Other));
+rename(Term, Alias, Other) when is_map(Term) -> maps:from_list(rename(maps:to_list(Term), Alias, Other));
+rename(Term, _, _) -> Term.
 
 -doc """
 An alias is active: until the process deactivates it (`explicit`), also until its monitor has gone (`monitor`), or also until a
@@ -180,19 +274,8 @@ unalias({Which, Alias}, #process{aliases = Aliases} = P) ->
         #{} -> P
     end.
 
--doc """
-The part that all aliases of a process have in common, and no other reference has: the VM puts the process into the last two of
-their five words. For any other reference the result is the reference itself.
-""".
--spec owner(reference()) -> binary() | reference().
-owner(Ref) ->
-    case term_to_binary(Ref) of
-        <<131, 90, 5:16, Rest/binary>> -> binary:part(Rest, byte_size(Rest), -8);
-        _ -> Ref
-    end.
-
-used(none, P) -> P;
-used(Alias, #process{aliases = Aliases} = P) ->
+use_alias(none, P) -> P;
+use_alias(Alias, #process{aliases = Aliases} = P) ->
     case Aliases of
         #{Alias := once} -> P#process{aliases = maps:remove(Alias, Aliases)};
         #{} -> P

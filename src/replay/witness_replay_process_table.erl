@@ -1,6 +1,6 @@
 -module(witness_replay_process_table).
 -moduledoc """
-The births of a recording: the pid of each process, the process of each pid, the parent of each process, and its signature.
+The process table of a recording: the pid of each process, the process of each pid, the parent of each process, and its signature.
 
 `read/1` reads all births before the replay starts: data from outside in a log may contain the pid of a process that is not
 spawned yet. So a replay keeps some ten bytes for each process that ever lived. *Invariant:* each number is written once, by
@@ -9,10 +9,10 @@ spawned yet. So a replay keeps some ten bytes for each process that ever lived. 
 The numbers are packed: each takes as many bits as the largest of its kind. A pid of a VM that is no node consists of two
 numbers, which fit into one word. `pids` has this word of each process, `parents` its parent, and `places` which block of births
 contains its birth. `ids` is a hash table from pids to processes, in which the pids of processes that were spawned one after the
-other do not collide. Signatures are not kept: `known/1` asks `m:witness_replay_log` for them.
+other do not collide. Signatures are not kept: `lookup/1` asks `m:witness_replay_log` for them.
 """.
 
--export([read/1, last/0, pid/1, id/1, parent/1, known/1]).
+-export([read/1, last/0, pid/1, id/1, parent/1, lookup/1]).
 -export([file/1]).
 
 -record(births, {last :: non_neg_integer(),
@@ -27,10 +27,10 @@ other do not collide. Signatures are not kept: `known/1` asks `m:witness_replay_
 -type packed() :: {Bits :: 1..64, InWord :: 1..64, atomics:atomics_ref()}.
 
 %% Bytes of a birth while all are gathered: the process, its pid, and its parent.
--define(BIRTH, 16).
+-define(BIRTH_BYTES, 16).
 
 %% The largest identifier of a process that fits while all are gathered.
--define(MOST, 16#ffffffff).
+-define(MAX_ID, 16#ffffffff).
 
 -doc "Reads all births, for all processes of this VM. The result: processes without a recorded parent, with their signatures.".
 -spec read(witness_log_recording:recording()) ->
@@ -50,23 +50,23 @@ read(Recording) ->
 file(Recording) ->
     Gathered = witness_log_recording:fold_births(fun
         (Block, #{id := Id, parent := Parent, pid := Pid, signature := Signature}, {Last, MostWord, MostParent, Firsts, Blocks}) ->
-            case word(Pid) of
+            case pid_to_word(Pid) of
                 none -> exit({births, {error, {no_pid, witness_event:format_term(Pid, 100)}}});
-                _ when Id > ?MOST; Parent > ?MOST -> exit({births, {error, {number, max(Id, Parent)}}});
+                _ when Id > ?MAX_ID; Parent > ?MAX_ID -> exit({births, {error, {number, max(Id, Parent)}}});
                 Word ->
                     {max(Id, Last), max(Word, MostWord), max(Parent, MostParent), [{Id, Signature} || Parent =:= 0] ++ Firsts,
-                     with(Block, <<Id:32, Word:64, Parent:32>>, Blocks)}
+                     add_birth(Block, <<Id:32, Word:64, Parent:32>>, Blocks)}
             end
     end, {0, 0, 0, [], []}, Recording),
     exit({births, maybe
         {ok, {Last, MostWord, MostParent, Firsts, Blocks}} ?= Gathered,
         true ?= Last > 0,
         {Places, Gatherings} = lists:unzip(lists:reverse(Blocks)),
-        Count = iolist_size(Gatherings) div ?BIRTH,
+        Count = iolist_size(Gatherings) div ?BIRTH_BYTES,
         Size = Count * 4 div 3 + 1,
         Births = #births{last = Last, pids = packed(Last, MostWord), parents = packed(Last, MostParent),
                          places = packed(Last, length(Places)), blocks = list_to_tuple(Places), ids = packed(Size, Last), size = Size},
-        ok ?= filed(Gatherings, 0, Births),
+        ok ?= put_births(Gatherings, 0, Births),
         ok = persistent_term:put(?MODULE, Births),
         {ok, lists:keysort(1, Firsts)}
     else
@@ -74,34 +74,34 @@ file(Recording) ->
         {error, _} = Error -> Error
     end}).
 
-with(Block, Birth, [{Block, Births} | Blocks]) -> [{Block, <<Births/binary, Birth/binary>>} | Blocks];
-with(Block, Birth, Blocks) -> [{Block, Birth} | Blocks].
+add_birth(Block, Birth, [{Block, Births} | Blocks]) -> [{Block, <<Births/binary, Birth/binary>>} | Blocks];
+add_birth(Block, Birth, Blocks) -> [{Block, Birth} | Blocks].
 
-filed([], _, _) -> ok;
-filed([<<>> | Gatherings], Place, Births) -> filed(Gatherings, Place + 1, Births);
-filed([<<Id:32, Word:64, Parent:32, Rest/binary>> | Gatherings], Place, Births) ->
+put_births([], _, _) -> ok;
+put_births([<<>> | Gatherings], Place, Births) -> put_births(Gatherings, Place + 1, Births);
+put_births([<<Id:32, Word:64, Parent:32, Rest/binary>> | Gatherings], Place, Births) ->
     #births{pids = Pids, parents = Parents, places = Places, ids = Ids} = Births,
-    case {number(Id, Pids), found(first(Word, Births), Word, Births)} of
+    case {number(Id, Pids), find(hash(Word, Births), Word, Births)} of
         {0, {empty, At}} ->
             ok = put_once(Id, Word, Pids),
             ok = put_once(Id, Parent, Parents),
             ok = put_once(Id, Place, Places),
             ok = put_once(At, Id, Ids),
-            filed([Rest | Gatherings], Place, Births);
-        _ -> {error, {two, witness_event:format_term(of_word(Word), 100)}}
+            put_births([Rest | Gatherings], Place, Births);
+        _ -> {error, {two, witness_event:format_term(word_to_pid(Word), 100)}}
     end.
 
-first(Word, #births{size = Size}) -> ((Word bsr 32) bsl 28 + Word band 16#ffffffff) rem Size.
+hash(Word, #births{size = Size}) -> ((Word bsr 32) bsl 28 + Word band 16#ffffffff) rem Size.
 
 %% The process with this pid, or the empty place where it would be. From each place on there is an empty one, so the search
 %% ends.
-found(At, Word, #births{ids = Ids, pids = Pids, size = Size} = Births) ->
+find(At, Word, #births{ids = Ids, pids = Pids, size = Size} = Births) ->
     case number(At, Ids) of
         0 -> {empty, At};
         Id ->
             case number(Id, Pids) of
                 Word -> Id;
-                _ -> found((At + 1) rem Size, Word, Births)
+                _ -> find((At + 1) rem Size, Word, Births)
             end
     end.
 
@@ -117,24 +117,24 @@ number(N, {Bits, InWord, Words}) -> (atomics:get(Words, N div InWord + 1) bsr (N
 
 -doc "The largest identifier of a process.".
 -spec last() -> pos_integer().
-last() -> (here())#births.last.
+last() -> (table())#births.last.
 
 -doc "The pid of a process in the recording.".
 -spec pid(pos_integer()) -> pid() | none.
 pid(Id) ->
-    case here() of
-        #births{last = Last, pids = Pids} when Id =< Last -> of_word(number(Id, Pids));
+    case table() of
+        #births{last = Last, pids = Pids} when Id =< Last -> word_to_pid(number(Id, Pids));
         #births{} -> none
     end.
 
 -doc "The process that has this pid in the recording.".
 -spec id(pid()) -> pos_integer() | none.
 id(Pid) ->
-    case word(Pid) of
+    case pid_to_word(Pid) of
         none -> none;
         Word ->
-            Births = here(),
-            case found(first(Word, Births), Word, Births) of
+            Births = table(),
+            case find(hash(Word, Births), Word, Births) of
                 {empty, _} -> none;
                 Id -> Id
             end
@@ -143,7 +143,7 @@ id(Pid) ->
 -doc "The parent of a process. `none`: it has no recorded parent.".
 -spec parent(pos_integer()) -> pos_integer() | none.
 parent(Id) ->
-    case here() of
+    case table() of
         #births{last = Last, parents = Parents} when Id =< Last ->
             case number(Id, Parents) of
                 Parent when Parent > 0, Parent =< Last -> Parent;
@@ -153,33 +153,33 @@ parent(Id) ->
     end.
 
 -doc "The pid of a process in the recording, and its signature.".
--spec known(pos_integer()) -> {pid(), Signature :: term()} | none.
-known(Id) ->
+-spec lookup(pos_integer()) -> {pid(), Signature :: term()} | none.
+lookup(Id) ->
     maybe
         Pid = pid(Id),
         true ?= is_pid(Pid),
-        #births{places = Places, blocks = Blocks} = here(),
+        #births{places = Places, blocks = Blocks} = table(),
         {ok, #{signature := Signature}} ?= witness_replay_log:birth(element(number(Id, Places) + 1, Blocks), Id),
         {Pid, Signature}
     else
         _ -> none
     end.
 
-here() -> persistent_term:get(?MODULE).
+table() -> persistent_term:get(?MODULE).
 
 %% --- pids ------------------------------------------------------------------------
 
 %% In the external format a pid has its node, two numbers, and the incarnation of the node. Both numbers of `init' are 0.
-word(Pid) when is_pid(Pid), node(Pid) =:= node() ->
+pid_to_word(Pid) when is_pid(Pid), node(Pid) =:= node() ->
     Bytes = term_to_binary(Pid),
     case binary:part(Bytes, byte_size(Bytes), -12) of
         <<Number:32, Serial:32, _:32>> when Number > 0; Serial > 0 -> Serial bsl 32 bor Number;
         _ -> none
     end;
-word(_) -> none.
+pid_to_word(_) -> none.
 
-of_word(0) -> none;
-of_word(Word) ->
+word_to_pid(0) -> none;
+word_to_pid(Word) ->
     Own = term_to_binary(self()),
     Size = byte_size(Own) - 12,
     <<Node:Size/binary, _:64, Incarnation:4/binary>> = Own,

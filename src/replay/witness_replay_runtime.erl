@@ -20,7 +20,7 @@ the dictionary has the same order. Any other process is outside, and its calls p
 | anything | anything else | a divergence |
 
 The functions here only find the process and pass on the call: to `m:witness_replay_messages` (receives and sends),
-`m:witness_replay_results` (calls) and `m:witness_replay_life` (spawns).
+`m:witness_replay_results` (calls) and `m:witness_replay_spawn` (spawns, and calls that spawn inside).
 
 Processes have the pids and references of the recording: the VM knows none of them. A send goes to the live process of the
 receiver, with the sender's identifier. There are no links, monitors, exit signals and timers: their consequences are in the
@@ -32,8 +32,6 @@ log.
          make_fun/3, digest/3, halt/3, load/3, effect/3, used/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3]).
 -compile({no_auto_import, [self/0, apply/3, spawn/3, halt/3]}).
 
--include("src/replay/witness_replay_process.hrl").
-
 -doc false.
 take(Module, Match, Bound, Time) -> witness_replay_messages:take(Module, Match, Bound, Time).
 
@@ -41,44 +39,44 @@ take(Module, Match, Bound, Time) -> witness_replay_messages:take(Module, Match, 
 wait(prim_eval, 'receive', [Match, Time]) -> witness_replay_messages:wait(Match, Time).
 
 -doc false.
-send(erlang, Function, Args) -> witness_replay_messages:send(Function, Args, get(?KEY)).
+send(erlang, Function, Args) -> witness_replay_messages:send(Function, Args).
 
 -doc false.
 -spec self() -> pid().
 self() ->
-    case get(?KEY) of
-        #process{pid = Pid} -> Pid;
-        _ -> erlang:self()
+    case witness_replay_interpreter:current() of
+        none -> erlang:self();
+        P -> witness_replay_process:pid(P)
     end.
 
 -doc false.
 spawn(erlang, Function, Args) ->
-    case get(?KEY) of
-        #process{} = P -> witness_replay_life:spawned(Function, Args, P);
-        _ -> erlang:apply(erlang, Function, Args)
+    case witness_replay_interpreter:current() of
+        none -> erlang:apply(erlang, Function, Args);
+        P -> witness_replay_spawn:spawn_child(Function, Args, fun ?MODULE:apply/3, P)
     end.
 
 -doc false.
 hibernate(erlang, hibernate, Args) ->
-    case get(?KEY) of
-        #process{} = P -> witness_replay_life:hibernate(Args, P);
-        _ -> erlang:apply(erlang, hibernate, Args)
+    case witness_replay_interpreter:current() of
+        none -> erlang:apply(erlang, hibernate, Args);
+        P -> witness_replay_spawn:hibernate(Args, fun ?MODULE:apply/3, P)
     end.
 
 -doc false.
 result(_, Module, Function, Args) -> witness_replay_results:result(Module, Function, Args).
 
 -doc false.
-foreign(_, Module, Function, Args) -> witness_replay_results:foreign(Module, Function, Args).
+foreign(_, Module, Function, Args) -> witness_replay_spawn:foreign(Module, Function, Args, fun ?MODULE:apply/3).
 
 -doc false.
-effect(erlang, Function, Args) -> witness_replay_results:effect(Function, Args, get(?KEY)).
+effect(erlang, Function, Args) -> witness_replay_results:effect(Function, Args, witness_replay_interpreter:current()).
 
 -doc false.
-used(Module, Function, Args) -> witness_replay_compiled:used(Module, Function, Args).
+used(Module, Function, Args) -> witness_replay_compiled:call(Module, Function, Args).
 
 -doc false.
-halt(erlang, halt, Args) -> witness_replay_results:halt(Args, get(?KEY)).
+halt(erlang, halt, Args) -> witness_replay_results:halt(Args, witness_replay_interpreter:current()).
 
 -doc false.
 leave(erlang, Function, Args) ->
@@ -86,7 +84,7 @@ leave(erlang, Function, Args) ->
     erlang:apply(erlang, Function, Args).
 
 -doc false.
-leaving(Function, Args) -> witness_replay_results:leaving(Function, Args, get(?KEY)).
+leaving(Function, Args) -> witness_replay_results:take_exit_mark(Function, Args, witness_replay_interpreter:current()).
 
 %% The code that a program loads itself was not woven: such a recording is refused.
 -doc false.
@@ -98,38 +96,25 @@ load(erlang, Function, [Module, Code] = Args) when is_atom(Module), is_binary(Co
 load(erlang, Function, Args) -> erlang:apply(erlang, Function, Args).
 
 -doc false.
-unseen(Module, Function, Args) -> witness_replay_interpreter:unseen(Module, Function, Args).
+unseen(Module, Function, Args) -> witness_replay_interpreter:call_outside(Module, Function, Args).
 
 %% --- what a process sees of itself -----------------------------------------------
 
 -doc false.
-information(erlang, process_info, Args) -> shown(result(0, erlang, process_info, Args)).
-
-shown({dictionary, Entries}) when is_list(Entries) -> {dictionary, [Entry || Entry <- Entries, not is_own(Entry)]};
-shown([_ | _] = Items) -> [shown(Item) || Item <- Items];
-shown(Item) -> Item.
-
-is_own({?KEY, _}) -> true;
-is_own(_) -> false.
+information(erlang, process_info, Args) ->
+    witness_record_dictionary:without_own(result(0, erlang, process_info, Args), fun is_own_key/1).
 
 -doc false.
-dictionary(erlang, get, []) -> [Entry || Entry <- get(), not is_own(Entry)];
-dictionary(erlang, get_keys, Args) -> [Key || Key <- erlang:apply(erlang, get_keys, Args), Key =/= ?KEY];
-dictionary(erlang, erase, []) ->
-    All = erase(),
-    _ = [put(?KEY, P) || {?KEY, P} <- All],
-    [Entry || Entry <- All, not is_own(Entry)].
+dictionary(erlang, Function, Args) -> witness_record_dictionary:call(Function, Args, fun is_own_key/1).
+
+is_own_key(Key) -> Key =:= witness_replay_interpreter:key().
 
 %% The same as in the recorded VM.
 -doc false.
-token(erlang, Function, Args) ->
-    case witness_record_runtime:is_token_call(Function, Args) of
-        true -> witness_record_runtime:without_token(Function, Args);
-        false -> erlang:apply(erlang, Function, Args)
-    end.
+token(erlang, Function, Args) -> witness_record_runtime:token(erlang, Function, Args).
 
 -doc false.
-stack(Stack) -> witness_replay_interpreter:stack(Stack).
+stack(Stack) -> witness_replay_stack:of_program(Stack).
 
 -doc false.
 caught({'EXIT', {Reason, [Frame | _] = Stack}}) when tuple_size(Frame) =:= 4 -> {'EXIT', {Reason, stack(Stack)}};
@@ -146,15 +131,12 @@ apply(erlang, apply, [Fun, Args]) when is_function(Fun, length(Args)) ->
         _ -> erlang:apply(Fun, Args)
     end;
 apply(Module, Function, Args) ->
-    case get(?KEY) of
-        #process{} ->
-            case class(Module, Function, length(Args)) of
-                none -> erlang:apply(Module, Function, Args);
-                self -> self();
-                {Class, Number} -> ?MODULE:Class(Number, Module, Function, Args);
-                Class -> ?MODULE:Class(Module, Function, Args)
-            end;
-        _ -> erlang:apply(Module, Function, Args)
+    case witness_replay_interpreter:current() =/= none andalso class(Module, Function, length(Args)) of
+        false -> erlang:apply(Module, Function, Args);
+        none -> erlang:apply(Module, Function, Args);
+        self -> self();
+        {Class, Number} -> ?MODULE:Class(Number, Module, Function, Args);
+        Class -> ?MODULE:Class(Module, Function, Args)
     end.
 
 -doc false.
@@ -173,9 +155,9 @@ function(Module, Function, Arity) ->
 class(Module, Function, Arity) ->
     case witness_replay_calls:known(Module, Function, Arity) of
         none ->
-            case persistent_term:get(witness_replay_interpreter, off) of
-                #{calls := #{{Module, Function, Arity} := Number}} -> {foreign, Number};
-                _ -> none
+            case witness_replay_interpreter:call_number(Module, Function, Arity) of
+                none -> none;
+                Number -> {foreign, Number}
             end;
         Class -> Class
     end.

@@ -2,17 +2,15 @@
 -moduledoc """
 Finds the calls of one function in a replay, and what they return, by a trace session of OTP.
 
-The tracer also gets the entries that a traced process passes (`witness_replay_process:new/4`, `pop/1`). *Invariant:* trace
+The tracer also gets the entries that a traced process passes (`witness_replay_process:new/5`, `pop/1`). *Invariant:* trace
 messages of a process keep the order of its actions. So the last entry before a call is the one after which it was made,
-although the process runs on meanwhile. Every 1,024 entries a process waits for the tracer (`caught_up/0`), so the trace
+although the process runs on meanwhile. Every 1,024 entries a process waits for the tracer (`sync/0`), so the trace
 messages on their way are bounded. Modules are not loaded again while the program runs, so a trace pattern stays where it is.
 """.
 
--export([start/2, caught_up/0, finish/1, used/0, format_error/1]).
+-export([start/2, sync/0, finish/1, own_modules/0, format_error/1]).
 
 -export_type([named/0, call/0, found/0, reason/0, traced/0]).
-
--include("src/replay/witness_replay_process.hrl").
 
 -doc "A function by its name; `any`: of every arity. A module of Elixir may be without its prefix.".
 -type named() :: {Module :: binary(), Function :: binary(), arity() | any}.
@@ -34,10 +32,10 @@ A call that a process made after this entry of its log. Arguments and results ar
 -opaque traced() :: {trace:session(), Tracer :: pid()}.
 
 %% Characters of a term, and how many calls are kept.
--define(TERM, 1000).
--define(CALLS, 10_000).
+-define(MAX_TERM_CHARS, 1000).
+-define(MAX_CALLS, 10_000).
 %% Functions of a module that an error names.
--define(NAMED, 20).
+-define(MAX_NAMED, 20).
 
 %% at: the last entry of each process. open: its calls that have not returned, the last one first.
 -record(tracer, {session :: trace:session(),
@@ -60,23 +58,25 @@ start({Name, Function, Arity}, Woven) ->
         Session = trace:session_create(?MODULE, Tracer, []),
         Tracer ! {session, Session},
         ok = persistent_term:put(?MODULE, Tracer),
-        _ = [1 = trace:function(Session, MFA, Spec, [local]) || {MFA, Spec} <- entries() ++ [{MFA, called()} || MFA <- Functions]],
+        _ = [1 = trace:function(Session, MFA, Spec, [local])
+             || {MFA, Spec} <- own_specs() ++ [{MFA, traced_spec()} || MFA <- Functions]],
         _ = trace:process(Session, all, true, [call, arity]),
         {ok, {Session, Tracer}}
     end.
 
-entries() ->
-    [{{witness_replay_process, new, 4}, [{['$1', '_', '_', '_'], [], [{message, {{at, '$1', 0}}}]}]},
+own_specs() ->
+    {Id, Passed} = witness_replay_process:fields(),
+    [{{witness_replay_process, new, 5}, [{['$1', '_', '_', '_', '_'], [], [{message, {{at, '$1', 0}}}]}]},
      {{witness_replay_process, pop, 1},
-      [{['$1'], [], [{message, {{at, {element, #process.id, '$1'}, {'+', {element, #process.at, '$1'}, 1}}}}]}]},
-     {{witness_replay_emitter, ended, 2}, [{'_', [], [{message, ended}]}]}].
+      [{['$1'], [], [{message, {{at, {element, Id, '$1'}, {'+', {element, Passed, '$1'}, 1}}}}]}]},
+     {{witness_replay_emitter, report_exit, 2}, [{'_', [], [{message, ended}]}]}].
 
-called() -> [{'_', [], [{exception_trace}, {message, {{called, '$_'}}}]}].
+traced_spec() -> [{'_', [], [{exception_trace}, {message, {{called, '$_'}}}]}].
 
 module(Name, Woven) ->
     Names = [Beam || Beam <- [Name, <<"Elixir.", Name/binary>>], filename:basename(Beam) =:= Beam, is_woven(Beam, Woven)],
     case Names of
-        [Found | _] -> loaded(binary_to_atom(Found));
+        [Found | _] -> load(binary_to_atom(Found));
         [] -> {error, {module, Name}}
     end.
 
@@ -86,8 +86,8 @@ is_woven(Name, Woven) ->
         File -> lists:member(filename:dirname(File), Woven)
     end.
 
-loaded(Module) ->
-    case {lists:member(Module, used()), code:ensure_loaded(Module)} of
+load(Module) ->
+    case {lists:member(Module, own_modules()), code:ensure_loaded(Module)} of
         {true, _} -> {error, {used, Module}};
         {false, {module, _}} -> {ok, Module};
         {false, {error, Reason}} -> {error, {load, Module, Reason}}
@@ -112,15 +112,15 @@ is_built_in({Module, Function, Arity}) ->
     erlang:is_builtin(Module, Function, Arity) orelse lists:member({Function, Arity}, Module:module_info(nifs)).
 
 -doc "Modules that the replay itself calls in replayed processes: such a call would look like one of the program.".
--spec used() -> [module()].
-used() -> [atomics, beam_lib, code, lists, maps].
+-spec own_modules() -> [module()].
+own_modules() -> [atomics, beam_lib, code, lists, maps].
 
 -doc "A replayed process waits until the tracer has seen what it did, if there is a tracer.".
--spec caught_up() -> ok.
-caught_up() ->
+-spec sync() -> ok.
+sync() ->
     case persistent_term:get(?MODULE, none) of
         none -> ok;
-        Tracer -> witness_replay_emitter:asked(reached, Tracer)
+        Tracer -> witness_replay_emitter:sync(reached, Tracer)
     end.
 
 -doc "Ends tracing. The result is the calls.".
@@ -140,11 +140,11 @@ finish({Session, Tracer}) ->
 
 loop(#tracer{at = At} = T) ->
     receive
-        {trace, Slot, call, _, {at, Id, Entry}} -> loop(T#tracer{at = At#{Slot => {Id, Entry}}});
-        {trace, Slot, call, MFA, {called, Args}} when is_map_key(Slot, At) -> loop(called(Slot, MFA, Args, T));
-        {trace, Slot, call, _, ended} -> loop(T#tracer{at = maps:remove(Slot, At), open = maps:remove(Slot, T#tracer.open)});
-        {trace, Slot, return_from, _, Value} -> loop(returned(Slot, {returned, Value}, T));
-        {trace, Slot, exception_from, _, {Class, Reason}} -> loop(returned(Slot, {raised, Class, Reason}, T));
+        {trace, Proxy, call, _, {at, Id, Entry}} -> loop(T#tracer{at = At#{Proxy => {Id, Entry}}});
+        {trace, Proxy, call, MFA, {called, Args}} when is_map_key(Proxy, At) -> loop(add_call(Proxy, MFA, Args, T));
+        {trace, Proxy, call, _, ended} -> loop(T#tracer{at = maps:remove(Proxy, At), open = maps:remove(Proxy, T#tracer.open)});
+        {trace, Proxy, return_from, _, Value} -> loop(pop(Proxy, {returned, Value}, T));
+        {trace, Proxy, exception_from, _, {Class, Reason}} -> loop(pop(Proxy, {raised, Class, Reason}, T));
         {reached, From, Ref} ->
             From ! {Ref, ok},
             loop(T);
@@ -155,31 +155,31 @@ loop(#tracer{at = At} = T) ->
         {trace, _, call, _, _} -> loop(T)
     end.
 
-called(Slot, {Module, Function, Arity}, Args, #tracer{at = At, calls = Calls} = T) when map_size(Calls) < ?CALLS ->
-    #{Slot := {Id, Entry}} = At,
+add_call(Proxy, {Module, Function, Arity}, Args, #tracer{at = At, calls = Calls} = T) when map_size(Calls) < ?MAX_CALLS ->
+    #{Proxy := {Id, Entry}} = At,
     N = map_size(Calls) + 1,
     Call = #{id => Id, entry => Entry, function => {Module, Function, Arity}, args => [term(Arg) || Arg <- Args], result => none},
-    opened(Slot, N, T#tracer{calls = Calls#{N => Call}});
+    push(Proxy, N, T#tracer{calls = Calls#{N => Call}});
 %% From here on these functions are not traced, so no stack grows for a call that is not kept.
-called(Slot, _, _, #tracer{session = Session, functions = Functions, complete = Complete} = T) ->
+add_call(Proxy, _, _, #tracer{session = Session, functions = Functions, complete = Complete} = T) ->
     _ = [trace:function(Session, MFA, false, [local]) || Complete, MFA <- Functions],
-    opened(Slot, more, T#tracer{complete = false}).
+    push(Proxy, more, T#tracer{complete = false}).
 
-opened(Slot, N, #tracer{open = Open} = T) -> T#tracer{open = Open#{Slot => [N | maps:get(Slot, Open, [])]}}.
+push(Proxy, N, #tracer{open = Open} = T) -> T#tracer{open = Open#{Proxy => [N | maps:get(Proxy, Open, [])]}}.
 
-returned(Slot, Result, #tracer{open = Open, calls = Calls} = T) ->
+pop(Proxy, Result, #tracer{open = Open, calls = Calls} = T) ->
     case Open of
-        #{Slot := [more | Rest]} -> T#tracer{open = Open#{Slot := Rest}};
-        #{Slot := [N | Rest]} ->
+        #{Proxy := [more | Rest]} -> T#tracer{open = Open#{Proxy := Rest}};
+        #{Proxy := [N | Rest]} ->
             #{N := Call} = Calls,
-            T#tracer{open = Open#{Slot := Rest}, calls = Calls#{N := Call#{result := shown(Result)}}};
+            T#tracer{open = Open#{Proxy := Rest}, calls = Calls#{N := Call#{result := result_text(Result)}}};
         #{} -> T
     end.
 
-shown({returned, Value}) -> {returned, term(Value)};
-shown({raised, Class, Reason}) -> {raised, Class, term(Reason)}.
+result_text({returned, Value}) -> {returned, term(Value)};
+result_text({raised, Class, Reason}) -> {raised, Class, term(Reason)}.
 
-term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?TERM)).
+term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?MAX_TERM_CHARS)).
 
 -doc "An error as text.".
 -spec format_error(reason()) -> unicode:chardata().
@@ -187,8 +187,8 @@ format_error({module, Name}) -> [~"there is no module ", Name, ~" of the recorde
 format_error({load, Module, Reason}) -> [~"module ", atom_to_binary(Module), ~" cannot be loaded: ", witness_event:format_term(Reason, 200)];
 format_error({function, Module, Functions}) ->
     [~"module ", atom_to_binary(Module), ~" has no such function: it has ",
-     lists:join(~", ", [[atom_to_binary(F), $/, integer_to_binary(A)] || {F, A} <- lists:sublist(Functions, ?NAMED)]),
-     [~" and others" || length(Functions) > ?NAMED]];
+     lists:join(~", ", [[atom_to_binary(F), $/, integer_to_binary(A)] || {F, A} <- lists:sublist(Functions, ?MAX_NAMED)]),
+     [~" and others" || length(Functions) > ?MAX_NAMED]];
 format_error({built_in, MFA}) ->
     [witness_event:format_function(MFA), ~" is not written in Erlang, and cannot be traced: where its results matter they are events"];
 format_error({used, Module}) -> [~"functions of ", atom_to_binary(Module), ~" cannot be traced: the replay itself calls them in the same processes"].

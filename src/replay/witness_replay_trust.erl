@@ -21,11 +21,11 @@ module before it prepares the code.
 -type named() :: #{call := binary() | none, folders := [term()], modules := [{module(), binary()}], otp := non_neg_integer()}.
 
 %% Lines of a list, and characters of a line.
--define(LINES, 100).
--define(TERM, 300).
+-define(MAX_LINES, 100).
+-define(MAX_TERM_CHARS, 300).
 
 -doc "Whether the header has what a replay needs, in the right form.".
--spec check(map()) -> ok | {error, no_code | {header, unicode:chardata()}}.
+-spec check(map()) -> ok | {error, {witness_replay, no_code | {header, unicode:chardata()}}}.
 check(#{code := Code, digests := Digests, calls := Calls} = Header) ->
     Options = maps:get(options, Header, #{}),
     Wrong = [What || {false, What} <- [
@@ -38,17 +38,17 @@ check(#{code := Code, digests := Digests, calls := Calls} = Header) ->
         {#{pa := Folders, weave := Weave}, []} ->
             case are_atoms(Weave) andalso is_proper(Folders) of
                 true -> folders(Folders);
-                false -> {error, {header, ~"its folders are none"}}
+                false -> {error, {witness_replay, {header, ~"its folders are none"}}}
             end;
-        {#{pa := _, weave := _}, [What | _]} -> {error, {header, What}};
-        _ -> {error, {header, ~"its folders are none"}}
+        {#{pa := _, weave := _}, [What | _]} -> {error, {witness_replay, {header, What}}};
+        _ -> {error, {witness_replay, {header, ~"its folders are none"}}}
     end;
-check(_) -> {error, no_code}.
+check(_) -> {error, {witness_replay, no_code}}.
 
 folders(Folders) ->
     case [Folder || Folder <- Folders, not is_folder(Folder)] of
         [] -> ok;
-        [Folder | _] -> {error, {header, [~"a folder in it is not absolute: ", term(Folder)]}}
+        [Folder | _] -> {error, {witness_replay, {header, [~"a folder in it is not absolute: ", term(Folder)]}}}
     end.
 
 is_folder(Name) ->
@@ -103,8 +103,8 @@ format(Why, #{call := Call, folders := Folders, modules := Modules, otp := Otp})
 
 listed(_, []) -> [];
 listed(Name, [First | Others]) ->
-    Shown = lists:sublist(Others, ?LINES),
+    Shown = lists:sublist(Others, ?MAX_LINES),
     [~"\n  ", Name, First, [[~"\n           ", Line] || Line <- Shown],
-     [[~"\n           and ", integer_to_binary(length(Others) - ?LINES), ~" more"] || length(Others) > ?LINES]].
+     [[~"\n           and ", integer_to_binary(length(Others) - ?MAX_LINES), ~" more"] || length(Others) > ?MAX_LINES]].
 
-term(Term) -> witness_event:format_term(Term, ?TERM).
+term(Term) -> witness_event:format_term(Term, ?MAX_TERM_CHARS).

@@ -11,17 +11,17 @@ It starts the VM, sends it the job over one file descriptor, and gets its report
 
 -export([fold/6, open/4]).
 
--define(DAY, 86_400).
--define(MINUTE, 60).
+-define(DAY_S, 86_400).
+-define(MINUTE_S, 60).
 
 -doc """
 Starts the VM, and waits for its result. Meanwhile the calling process folds over what the processes of the replay report,
 unless there is no function (`none`). Until a block is folded, no more than a few further ones come. If the function is to get
 the calls of a function, these come at the end.
 """.
--spec fold(none | fun((witness_replay_emitter:told(), Acc) -> Acc) | {witness_replay_traced:named(), fun((witness_replay_traced:found(), Acc) -> Acc)}, Acc, witness_log_recording:recording(), witness_replay_code:code(),
+-spec fold(none | fun((witness_replay_emitter:report(), Acc) -> Acc) | {witness_replay_traced:named(), fun((witness_replay_traced:found(), Acc) -> Acc)}, Acc, witness_log_recording:recording(), witness_replay_code:code(),
            [binary()], witness_replay:options()) ->
-    {ok, witness_replay:report(), Acc} | {error, witness_replay:reason(), Acc}.
+    {ok, witness_replay:report(), Acc} | {error, witness_replay:error(), Acc}.
 fold(Fun, Acc, Recording, Code, Atoms, Options) ->
     Own = filename:absname(filename:dirname(code:which(?MODULE))),
     maybe
@@ -32,30 +32,30 @@ fold(Fun, Acc, Recording, Code, Atoms, Options) ->
         {Pid, Monitor} = spawn_monitor(fun() ->
             _ = monitor(process, Caller),
             Told = fun(Block) -> Caller ! {Tag, self(), Block} end,
-            Result = replay(Boot, Own, Code, Recording, wanted(Fun), Told, Options),
+            Result = replay(Boot, Own, Code, Recording, wanted_reports(Fun), Told, Options),
             _ = file:del_dir_r(Dir),
             Caller ! {Tag, Result}
         end),
-        ended(Tag, Pid, Monitor, case Fun of {_, Told} -> Told; _ -> Fun end, Acc)
+        wait_for_result(Tag, Pid, Monitor, case Fun of {_, Told} -> Told; _ -> Fun end, Acc)
     else
-        {error, Reason} -> {error, {file, Reason}, Acc}
+        {error, Reason} -> {error, {witness_replay, {file, Reason}}, Acc}
     end.
 
-wanted(none) -> #{events => false};
-wanted({Function, _}) -> #{events => false, calls_of => Function};
-wanted(_) -> #{events => true}.
+wanted_reports(none) -> #{events => false};
+wanted_reports({Function, _}) -> #{events => false, calls_of => Function};
+wanted_reports(_) -> #{events => true}.
 
 %% The port belongs to another process, so its messages do not come to the caller.
-ended(Tag, Pid, Monitor, Fun, Acc) ->
+wait_for_result(Tag, Pid, Monitor, Fun, Acc) ->
     receive
         {Tag, Pid, Block} ->
             Acc1 = lists:foldl(Fun, Acc, Block),
             Pid ! more,
-            ended(Tag, Pid, Monitor, Fun, Acc1);
+            wait_for_result(Tag, Pid, Monitor, Fun, Acc1);
         {Tag, {Outcome, What}} ->
             true = demonitor(Monitor, [flush]),
             {Outcome, What, Acc};
-        {'DOWN', Monitor, process, Pid, Reason} -> {error, {vm, Reason}, Acc}
+        {'DOWN', Monitor, process, Pid, Reason} -> {error, {witness_replay, {vm, Reason}}, Acc}
     end.
 
 -doc """
@@ -63,15 +63,15 @@ Starts a VM in which each process stops at its limit. The calling process gets t
 delete when the port is closed.
 """.
 -spec open(witness_replay_code:code(), [binary()], #{pos_integer() => non_neg_integer() | infinity}, witness_replay:options()) ->
-    {ok, port(), Dir :: file:filename()} | {error, witness_replay:reason()}.
+    {ok, port(), Dir :: file:filename()} | {error, witness_replay:error()}.
 open(Code, Atoms, Limits, Options) ->
     Own = filename:absname(filename:dirname(code:which(?MODULE))),
     maybe
         {ok, Dir} ?= folder(Options),
         {ok, Boot} ?= witness_replay_boot:write(Dir, Atoms, Own),
-        {ok, started(Boot, Own, Code, #{events => false, mirror => false, limits => Limits}, Options), Dir}
+        {ok, open_vm(Boot, Own, Code, #{events => false, mirror => false, limits => Limits}, Options), Dir}
     else
-        {error, Reason} -> {error, {file, Reason}}
+        {error, Reason} -> {error, {witness_replay, {file, Reason}}}
     end.
 
 folder(Options) ->
@@ -89,7 +89,7 @@ folder(Options) ->
 %% it. Processes of another container have other identifiers.
 sweep(Cache) ->
     Names = case file:list_dir(Cache) of {ok, All} -> All; {error, _} -> [] end,
-    lists:foreach(fun(Dir) -> _ = [file:del_dir_r(Dir) || is_older(Dir, ?DAY) orelse is_older(Dir, ?MINUTE) andalso is_alone(Dir)] end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
+    lists:foreach(fun(Dir) -> _ = [file:del_dir_r(Dir) || is_older(Dir, ?DAY_S) orelse is_older(Dir, ?MINUTE_S) andalso is_alone(Dir)] end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
 
 is_alone(Dir) ->
     [_, Pid | _] = string:lexemes(filename:basename(Dir), ".") ++ [""],
@@ -103,12 +103,14 @@ is_older(Dir, Seconds) ->
 
 replay(Boot, Own, #{changed := Changed} = Code, Recording, Wanted, Told, Options) ->
     process_flag(trap_exit, true),
-    Port = started(Boot, Own, Code, Wanted#{mirror => is_map_key(mirror, Options), whole => maps:get(whole, Options, false)}, Options),
-    case heard(Port, none, Told, Options) of
+    Port = open_vm(Boot, Own, Code, Wanted#{mirror => is_map_key(mirror, Options), whole => maps:get(whole, Options, false)},
+                   Options),
+    case read_reports(Port, none, Told, Options) of
         {finished, Report} ->
-            {ok, (counted(Report, witness_log_recording:info(Recording)))#{changed => Changed, messages => messages(Recording)}};
-        {refused, Reason} -> {error, Reason};
-        {failed, Reason} -> {error, {vm, Reason}}
+            {ok, (count_stopped(Report, witness_log_recording:info(Recording)))#{changed => Changed,
+                                                                                 messages => messages(Recording)}};
+        {refused, Reason} -> {error, {witness_replay, Reason}};
+        {failed, Reason} -> {error, {witness_replay, {vm, Reason}}}
     end.
 
 messages(Recording) ->
@@ -119,10 +121,10 @@ messages(Recording) ->
     end.
 
 %% If the recording has ended as planned, no process was cut.
-counted(Report, #{complete := Complete, stopped := none}) -> Report#{complete => Complete, stopped => 0};
-counted(#{cut := Cut} = Report, #{complete := Complete}) -> Report#{complete => Complete, cut := 0, stopped => Cut}.
+count_stopped(Report, #{complete := Complete, stopped := none}) -> Report#{complete => Complete, stopped => 0};
+count_stopped(#{cut := Cut} = Report, #{complete := Complete}) -> Report#{complete => Complete, cut := 0, stopped => Cut}.
 
-started(Boot, Own, #{path := {First, Later}} = Code, How, Options) ->
+open_vm(Boot, Own, #{path := {First, Later}} = Code, How, Options) ->
     %% Before OTP 28 a VM without a shell reads what the user types on the terminal while stepping. So it gets no input:
     %% `-noinput' would make an atom (`m:witness_replay_boot').
     Arguments = ["-noshell", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
@@ -138,32 +140,32 @@ started(Boot, Own, #{path := {First, Later}} = Code, How, Options) ->
     Port.
 
 %% The messages come from our own code, in a VM with the rights of this one.
-heard(Port, Last, Told, Options) ->
+read_reports(Port, Last, Told, Options) ->
     receive
         {Port, {data, Data}} ->
             case witness_event_external:decode(Data) of
                 {output, Text} ->
                     #{mirror := Mirror} = Options,
                     _ = Mirror(Text),
-                    heard(Port, Last, Told, Options);
+                    read_reports(Port, Last, Told, Options);
                 {progress, Text} ->
                     _ = (maps:get(on_progress, Options, fun(_) -> ok end))(Text),
-                    heard(Port, Last, Told, Options);
+                    read_reports(Port, Last, Told, Options);
                 {events, Block} ->
                     _ = Told(Block),
-                    heard(Port, Last, Told, Options);
+                    read_reports(Port, Last, Told, Options);
                 {calls, Found} ->
                     _ = Told([Found]),
-                    heard(Port, Last, Told, Options);
+                    read_reports(Port, Last, Told, Options);
                 Other ->
                     %% The VM waits for that: a write to a VM that has ended closes the port, and loses what was not read yet.
                     true = port_command(Port, term_to_binary(bye)),
-                    heard(Port, Other, Told, Options)
+                    read_reports(Port, Other, Told, Options)
             end;
-        more when Last =/= none -> heard(Port, Last, Told, Options);
+        more when Last =/= none -> read_reports(Port, Last, Told, Options);
         more ->
             true = port_command(Port, term_to_binary(more)),
-            heard(Port, Last, Told, Options);
+            read_reports(Port, Last, Told, Options);
         %% When the port closes, the other VM ends too.
         {'DOWN', _, process, _, _} -> {failed, alone};
         {Port, {exit_status, _}} when Last =/= none -> Last;

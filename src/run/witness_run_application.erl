@@ -10,10 +10,10 @@ An application has ended when its application master has ended, the last of its 
 is that of the application: `normal` when it was stopped, `shutdown` also when its top supervisor gave up.
 """.
 
--export([check/1, start_link/2, ended/1, format_error/1]).
+-export([check/1, start_link/2, format_end/1, format_error/1]).
 -export([init/3]).
 
--export_type([what/0, end_reason/0]).
+-export_type([what/0, end_reason/0, reason/0, error/0]).
 
 -doc "What to report: the end of the application, or only that all of them have started.".
 -type what() :: {application, atom()} | {applications, [atom()]}.
@@ -25,21 +25,27 @@ for it have been stopped again. `unknown`: it ended while it was being started, 
 -type end_reason() :: {not_started, Application :: atom(), Reason :: term()} | unknown | term().
 
 -doc """
-Whether an application can be run as a system.
+Why an application cannot be run as a system.
 
-## Errors
-
-`{no_application, App, Similar}`: there is no such file on the code path; `{application_file, File, Reason}`: the file is
-wrong; `{running_already, App}`; `{library_application, App}`: it has no processes, so it would never
-end.
+- `{no_application, App, Similar}`: there is no such file on the code path;
+- `{application_file, File, Text}`: the file is wrong;
+- `{running_already, App}`;
+- `{library_application, App}`: it has no processes, so it would never end;
+- `{not_started, App, Reason}`: it, or one that it needs, did not start.
 """.
--spec check(atom()) -> ok | {error, term()}.
+-type reason() :: {no_application, atom(), Similar :: [string()]} | {application_file, file:filename(), unicode:chardata()}
+                | {running_already | library_application, atom()} | {not_started, atom(), term()}.
+
+-type error() :: {?MODULE, reason()}.
+
+-doc "Whether an application can be run as a system.".
+-spec check(atom()) -> ok | {error, error()}.
 check(App) ->
     maybe
         {ok, Keys} ?= keys(App),
-        ok ?= not_running(App),
+        ok ?= check_not_running(App),
         case proplists:get_value(mod, Keys, []) of
-            [] -> {error, {library_application, App}};
+            [] -> {error, {?MODULE, {library_application, App}}};
             _ -> ok
         end
     end.
@@ -51,21 +57,21 @@ keys(App) ->
         undefined -> read(App, code:where_is_file(atom_to_list(App) ++ ".app"))
     end.
 
-read(App, non_existing) -> {error, {no_application, App, similar(atom_to_list(App))}};
+read(App, non_existing) -> {error, {?MODULE, {no_application, App, similar_names(atom_to_list(App))}}};
 read(App, File) ->
     case file:consult(File) of
         {ok, [{application, App, Keys}]} when is_list(Keys) -> {ok, Keys};
-        {ok, _} -> {error, {application_file, File, ["{application, ", atom_to_binary(App), ", [...]} is expected"]}};
-        {error, Reason} -> {error, {application_file, File, file:format_error(Reason)}}
+        {ok, _} -> {error, {?MODULE, {application_file, File, ["{application, ", atom_to_binary(App), ", [...]} is expected"]}}};
+        {error, Reason} -> {error, {?MODULE, {application_file, File, file:format_error(Reason)}}}
     end.
 
-not_running(App) ->
+check_not_running(App) ->
     case lists:keymember(App, 1, application:which_applications()) of
-        true -> {error, {running_already, App}};
+        true -> {error, {?MODULE, {running_already, App}}};
         false -> ok
     end.
 
-similar(Name) ->
+similar_names(Name) ->
     Names = lists:usort([filename:basename(File, ".app") || Folder <- code:get_path(),
                                                             File <- filelib:wildcard("*.app", Folder)]),
     Near = [{Likeness, Other} || Other <- Names, Likeness <- [string:jaro_similarity(Name, Other)], Likeness > 0.8],
@@ -104,33 +110,32 @@ await({[], _}) -> ok;
 await({[Ref | Monitors], Run} = A) ->
     receive
         {'DOWN', Ref, process, _, Reason} ->
-            Run ! {system_ended, reason(Reason)},
+            Run ! {system_ended, end_reason(Reason)},
             await({Monitors, Run});
         {system, From, Request} -> witness_event_process:system(Request, From, fun await/1, A)
     end.
 
-reason(noproc) -> unknown;
-reason(Reason) -> Reason.
+end_reason(noproc) -> unknown;
+end_reason(Reason) -> Reason.
 
 -doc "What a run should say about the end of its application, unless that was normal.".
--spec ended(end_reason()) -> undefined | unicode:chardata().
-ended({not_started, App, Reason}) ->
-    ["the application ", atom_to_binary(App), " did not start: ", not_started(App, Reason)];
-ended(unknown) -> "the application ended while it was being started";
-ended(shutdown) ->
+-spec format_end(end_reason()) -> undefined | unicode:chardata().
+format_end({not_started, _, _} = Reason) -> format_error(Reason);
+format_end(unknown) -> "the application ended while it was being started";
+format_end(shutdown) ->
     "the application ended with shutdown: its top supervisor gave up restarting, or was told to end";
-ended(_) -> undefined.
+format_end(_) -> undefined.
 
-not_started(_, {"no such file or directory", File}) -> ["there is no ", File, " on the code path"];
-not_started(_, {bad_return, {_, {'EXIT', Reason}}}) ->
+format_not_started(_, {"no such file or directory", File}) -> ["there is no ", File, " on the code path"];
+format_not_started(_, {bad_return, {_, {'EXIT', Reason}}}) ->
     ["its start function crashed: ", witness_event:format_term(Reason, 400)];
-not_started(App, {Reason, {Module, start, [normal, _]}}) ->
+format_not_started(App, {Reason, {Module, start, [normal, _]}}) ->
     [atom_to_binary(Module), ":start/2 of ", atom_to_binary(App), " returned the error ",
      witness_event:format_term(Reason, 400)];
-not_started(_, Reason) -> witness_event:format_term(Reason, 400).
+format_not_started(_, Reason) -> witness_event:format_term(Reason, 400).
 
--doc "An error of `check/1` for people.".
--spec format_error(term()) -> unicode:chardata().
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
 format_error({no_application, App, Similar}) ->
     [io_lib:format("there is no application ~ts on the code path (~ts.app; --pa names its folder)", [App, App]),
      [["; did you mean ", lists:join(" or ", Similar), "?"] || Similar =/= []]];
@@ -141,4 +146,6 @@ format_error({running_already, App}) ->
                   "{attach, [{application, ~ts}]}",
                   [App, App]);
 format_error({library_application, App}) ->
-    io_lib:format("the application ~ts is a library: it starts no processes; name a function to run", [App]).
+    io_lib:format("the application ~ts is a library: it starts no processes; name a function to run", [App]);
+format_error({not_started, App, Reason}) ->
+    ["the application ", atom_to_binary(App), " did not start: ", format_not_started(App, Reason)].

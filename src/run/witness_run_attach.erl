@@ -6,17 +6,18 @@ An application consists of its supervision tree and all other processes that it 
 master as group leader, which is inherited, and those that have its top supervisor among their ancestors. No process of
 the application is called, so its processes receive no additional message.
 
-## Errors
-
-`{attach, Text}`: there is no such process, or it belongs to Witness.
+An error names a process that is not there, or that belongs to Witness.
 """.
 
--export([is_attached/1, chosen/2]).
+-export([is_attached/1, chosen_predicate/2, own_predicate/1, format_error/1]).
 
--export_type([target/0]).
+-export_type([target/0, error/0]).
 
 -doc "A process, a registered name, or an application that is running.".
 -type target() :: pid() | atom() | {application, atom()}.
+
+-doc "Why processes cannot be observed, as text.".
+-type error() :: {?MODULE, unicode:chardata()}.
 
 -doc "Whether a system runs already.".
 -spec is_attached(System :: term()) -> boolean().
@@ -25,23 +26,23 @@ is_attached({attach, _}) -> true;
 is_attached(_) -> false.
 
 -doc "Returns a predicate: whether a process is one of those that were named. It may be called again as processes come and go.".
--spec chosen([target()], Own :: fun((pid()) -> boolean())) ->
-    {ok, fun((pid()) -> boolean())} | {error, {attach, unicode:chardata()}}.
-chosen(Targets, Own) ->
-    try [target(Target, Own) || Target <- Targets] of
+-spec chosen_predicate([target()], Own :: fun((pid()) -> boolean())) ->
+    {ok, fun((pid()) -> boolean())} | {error, error()}.
+chosen_predicate(Targets, Own) ->
+    try [resolve_target(Target, Own) || Target <- Targets] of
         Found ->
             Pids = #{P => [] || {process, P} <- Found},
             Trees = [{Master, Top} || {application, Master, Top} <- Found],
-            {ok, fun(P) -> is_map_key(P, Pids) orelse Trees =/= [] andalso belongs(P, Trees) andalso not Own(P) end}
+            {ok, fun(P) -> is_map_key(P, Pids) orelse Trees =/= [] andalso is_in_trees(P, Trees) andalso not Own(P) end}
     catch
-        throw:Text -> {error, {attach, Text}}
+        throw:Text -> {error, {?MODULE, Text}}
     end.
 
-target({application, App}, _) ->
+resolve_target({application, App}, _) ->
     case application_controller:get_master(App) of
         Master when is_pid(Master) ->
             case application_master:get_child(Master) of
-                {Top, _} when is_pid(Top) -> {application, Master, names(Top)};
+                {Top, _} when is_pid(Top) -> {application, Master, pid_and_name(Top)};
                 _ -> {application, Master, []}
             end;
         undefined ->
@@ -50,27 +51,27 @@ target({application, App}, _) ->
             throw(io_lib:format("the application ~tp is not running, or has no processes; there are ~ts",
                                 [App, lists:join(", ", lists:sort(Running))]))
     end;
-target(Name, Own) when is_atom(Name) ->
+resolve_target(Name, Own) when is_atom(Name) ->
     case whereis(Name) of
-        P when is_pid(P) -> process(P, Name, Own);
+        P when is_pid(P) -> check_process(P, Name, Own);
         _ -> throw(io_lib:format("no process is registered as ~tp", [Name]))
     end;
-target(P, Own) ->
+resolve_target(P, Own) ->
     is_process_alive(P) orelse throw(io_lib:format("there is no process ~tp", [P])),
-    process(P, P, Own).
+    check_process(P, P, Own).
 
-process(P, Shown, Own) ->
+check_process(P, Shown, Own) ->
     Own(P) andalso throw(io_lib:format("~tp is a process of Witness", [Shown])),
     {process, P}.
 
 %% The process dictionary has ancestors by name, if they have one.
-names(P) ->
+pid_and_name(P) ->
     case process_info(P, registered_name) of
         {registered_name, Name} -> [P, Name];
         _ -> [P]
     end.
 
-belongs(P, Trees) ->
+is_in_trees(P, Trees) ->
     case process_info(P, [group_leader, {dictionary, '$ancestors'}]) of
         undefined -> false;
         [{group_leader, Leader}, {_, Ancestors}] ->
@@ -79,3 +80,28 @@ belongs(P, Trees) ->
                     orelse is_list(Ancestors) andalso lists:any(fun(A) -> lists:member(A, Top) end, Ancestors)
             end, Trees)
     end.
+
+-doc """
+Whether a process belongs to Witness: it runs a module of this application, whatever the modules are called here,
+or it is one of the named processes. They are never observed.
+""".
+-spec own_predicate(#{unobserved := [pid()], _ => _}) -> fun((pid()) -> boolean()).
+own_predicate(#{unobserved := Unobserved} = Options) ->
+    Modules = case Options of
+        #{modules := Here} -> Here;
+        #{} ->
+            {ok, Installed} = application:get_key(witness, modules),
+            Installed
+    end,
+    fun(P) ->
+            Calls = [proc_lib:translate_initial_call(P) | [MFA || {_, MFA} <- [process_info(P, initial_call)]]],
+            lists:member(P, Unobserved)
+                orelse lists:any(fun(Call) -> lists:member(module(Call), Modules) end, Calls)
+    end.
+
+module({supervisor, M, _}) -> M;
+module({M, _, _}) -> M.
+
+-doc "The text of an error.".
+-spec format_error(unicode:chardata()) -> unicode:chardata().
+format_error(Text) -> Text.

@@ -14,38 +14,38 @@ on samples are taken half as often. So the samples cover the whole run evenly, h
 
 -export([new/0, add/2, interval/1, samples/1]).
 
--export_type([course/0, sample/0]).
+-export_type([series/0, sample/0]).
 
--record(course, {interval :: pos_integer(), count = 0 :: non_neg_integer(), samples = [] :: [sample()]}).
+-record(series, {interval :: pos_integer(), count = 0 :: non_neg_integer(), samples = [] :: [sample()]}).
 
 -doc "The samples so far.".
--opaque course() :: #course{}.
+-opaque series() :: #series{}.
 
 -doc "Milliseconds since the run began, and numbers by their names.".
 -type sample() :: {Ms :: non_neg_integer(), #{atom() => number()}}.
 
--define(MOST, 400).
--define(FIRST_MS, 50).
+-define(MAX_SAMPLES, 400).
+-define(FIRST_INTERVAL_MS, 50).
 
 -doc "Without samples.".
--spec new() -> course().
-new() -> #course{interval = ?FIRST_MS}.
+-spec new() -> series().
+new() -> #series{interval = ?FIRST_INTERVAL_MS}.
 
 -doc "Adds a sample, which is later than all others.".
--spec add(sample(), course()) -> course().
-add(Sample, #course{count = Count, samples = Samples} = C) when Count + 1 < ?MOST ->
-    C#course{count = Count + 1, samples = [Sample | Samples]};
-add(Sample, #course{interval = Interval, samples = Samples}) ->
+-spec add(sample(), series()) -> series().
+add(Sample, #series{count = Count, samples = Samples} = C) when Count + 1 < ?MAX_SAMPLES ->
+    C#series{count = Count + 1, samples = [Sample | Samples]};
+add(Sample, #series{interval = Interval, samples = Samples}) ->
     Kept = every_second([Sample | Samples]),
-    #course{interval = 2 * Interval, count = length(Kept), samples = Kept}.
+    #series{interval = 2 * Interval, count = length(Kept), samples = Kept}.
 
 every_second([One, _ | Rest]) -> [One | every_second(Rest)];
 every_second(Rest) -> Rest.
 
 -doc "Milliseconds until the next sample is to be taken.".
--spec interval(course()) -> pos_integer().
-interval(#course{interval = Interval}) -> Interval.
+-spec interval(series()) -> pos_integer().
+interval(#series{interval = Interval}) -> Interval.
 
 -doc "The samples, from the first to the last.".
--spec samples(course()) -> [sample()].
-samples(#course{samples = Samples}) -> lists:reverse(Samples).
+-spec samples(series()) -> [sample()].
+samples(#series{samples = Samples}) -> lists:reverse(Samples).

@@ -11,7 +11,7 @@ Hidden monitors appear in no result. When one of them misses events or has crash
 live process of the tree gets a `gap`, and the run is notified that its log is not complete.
 """.
 
--export([open/1, start/1, close/1, map/1, monitors/1, is_hidden/1, gap/3]).
+-export([open/1, start/1, close/1, map/1, monitors/1, is_hidden/1, write_gap/3]).
 
 -export_type([logging/0]).
 
@@ -53,18 +53,18 @@ map(Logging) ->
 -spec monitors(logging()) -> [{witness_options:signature_pattern(), {module(), term()}}].
 monitors(none) -> [];
 monitors(Logging) ->
-    [{{'_', '_', '_'}, {witness_monitor_log, fun(E, First) -> log(E, First, Logging) end}}].
+    [{{'_', '_', '_'}, {witness_monitor_log, fun(E, First) -> write_event(E, First, Logging) end}}].
 
 -doc "Whether a monitor writes the log.".
 -spec is_hidden(#{spec := binary() | log, _ => _}) -> boolean().
 is_hidden(#{spec := Spec}) -> Spec =:= log.
 
-log({init, First, Parent, Signature, Ts} = E, First, #{scope := node, log := Log, trees := Trees})
+write_event({init, First, Parent, Signature, Ts} = E, First, #{scope := node, log := Log, trees := Trees})
   when Parent =/= undefined ->
     ets:insert(Trees, {First, First}),
-    ok = witness_log_writer:write_once({attached, Parent, function(Parent), undefined}, Log),
+    ok = witness_log_writer:write_once({attached, Parent, initial_function(Parent), undefined}, Log),
     witness_log_writer:write([{fork, Parent, First, Signature, Ts}, E], Log);
-log(E, First, #{log := Log, trees := Trees}) ->
+write_event(E, First, #{log := Log, trees := Trees}) ->
     _ = case E of
         {init, P, _, _, _} -> ets:insert(Trees, {P, First});
         {fork, _, Child, _, _} -> ets:insert(Trees, {Child, First});
@@ -74,16 +74,16 @@ log(E, First, #{log := Log, trees := Trees}) ->
     witness_log_writer:write([E], Log).
 
 %% The current function may differ from the function when the process was first seen, and often the process has ended.
-function(P) ->
+initial_function(P) ->
     case process_info(P, initial_call) of
         {initial_call, Function} -> Function;
         undefined -> {undefined, undefined, 0}
     end.
 
 -doc "Events are missing from the tree that begins with a process. Has no effect if the log is closed.".
--spec gap(First :: witness_event:proc(), witness_monitor_instance:reason(), logging()) -> ok.
-gap(_, _, none) -> ok;
-gap(First, Reason, #{log := Log, trees := Trees}) ->
+-spec write_gap(First :: witness_event:proc(), witness_monitor_instance:reason(), logging()) -> ok.
+write_gap(_, _, none) -> ok;
+write_gap(First, Reason, #{log := Log, trees := Trees}) ->
     Why = case Reason of
         {gap, Gap} when is_atom(Gap) -> Gap;
         _ -> monitor_crashed

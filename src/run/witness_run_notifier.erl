@@ -15,12 +15,13 @@ how many they were, within a second, and at the latest before the run has ended.
 
 -include_lib("kernel/include/logger.hrl").
 
--export([shown/0, hidden/0, start_link/1, tell/2, verdict/2, reached/2, flush/1, summary/2, subscribe/2]).
+-export([hide_verdicts/0, start_link/1, call_back/2, notify_verdict/2, call_when_delivered/2, flush/1, notify_summary/2,
+         subscribe/2]).
 -export([init/2, format/1]).
 
--define(MAILBOX, 1000).
+-define(MAX_QUEUE_LENGTH, 1000).
 %% Milliseconds until the number of violations that were not logged is logged.
--define(LEFT_OUT, 1000).
+-define(LEFT_OUT_MS, 1000).
 
 -record(notifier, {run :: pid(),
                    callback :: undefined | fun((witness:verdict()) -> term()),
@@ -36,9 +37,8 @@ start_link(Options) ->
     true = is_pid(Pid),
     Pid.
 
--doc "Lets the handler `default` show log events of verdicts, also a handler that was added after the last call.".
--spec shown() -> ok.
-shown() ->
+%% Lets the handler `default' show log events of verdicts, also a handler that was added after the last call.
+show_verdicts() ->
     case logger:get_handler_config(default) of
         {ok, #{filter_default := stop}} ->
             %% An error means that the filter is there already, or that the handler is gone.
@@ -47,26 +47,26 @@ shown() ->
         _ -> ok
     end.
 
--doc "Undoes `shown/0`.".
--spec hidden() -> ok.
-hidden() ->
+-doc "Removes the filter by which the handler `default` shows log events of verdicts.".
+-spec hide_verdicts() -> ok.
+hide_verdicts() ->
     _ = logger:remove_handler_filter(default, witness),
     ok.
 
--spec verdict(pid(), witness:verdict()) -> ok.
-verdict(Notifier, Verdict) -> Notifier ! {verdict, Verdict}, ok.
+-spec notify_verdict(pid(), witness:verdict()) -> ok.
+notify_verdict(Notifier, Verdict) -> Notifier ! {verdict, Verdict}, ok.
 
 -doc "Calls a function when all earlier notifications have been delivered.".
--spec reached(pid(), fun(() -> ok)) -> ok.
-reached(Notifier, Fun) -> Notifier ! {reached, Fun}, ok.
+-spec call_when_delivered(pid(), fun(() -> ok)) -> ok.
+call_when_delivered(Notifier, Fun) -> Notifier ! {reached, Fun}, ok.
 
 -doc "Asks for `{flushed, Notifier}` when all earlier notifications have been delivered.".
 -spec flush(pid()) -> ok.
 flush(Notifier) -> Notifier ! flush, ok.
 
 -doc "Notifies of the end of the run, as the last notification; then sends `{told, Notifier}`.".
--spec summary(pid(), witness:summary()) -> ok.
-summary(Notifier, Summary) -> Notifier ! {summary, Summary}, ok.
+-spec notify_summary(pid(), witness:summary()) -> ok.
+notify_summary(Notifier, Summary) -> Notifier ! {summary, Summary}, ok.
 
 -spec subscribe(pid(), pid()) -> reference().
 subscribe(Notifier, Pid) ->
@@ -78,20 +78,20 @@ subscribe(Notifier, Pid) ->
 -spec init(pid(), witness_options:options()) -> no_return().
 init(Run, #{on_verdict := Callback, log := Log, log_rate := Rate} = Options) ->
     proc_lib:set_label(witness_run_notifier),
-    _ = Log andalso shown(),
+    _ = Log andalso show_verdicts(),
     loop(#notifier{run = Run, callback = Callback, log = Log, throttle = witness_run_throttle:new(Rate),
-                   telemetry = witness_run_telemetry:started(Run, Options)}).
+                   telemetry = witness_run_telemetry:report_start(Run, Options)}).
 
 loop(N = #notifier{run = Run}) ->
     receive
         {verdict, V} ->
-            ok = witness_run_telemetry:verdict(V, N#notifier.telemetry),
-            loop(callback(V, hand_out({verdict, V}, log(V, N))));
+            ok = witness_run_telemetry:report_verdict(V, N#notifier.telemetry),
+            loop(call_back_or_remove(V, send_to_subscribers({verdict, V}, log_verdict(V, N))));
         left_out -> loop(log_left_out(N));
         {summary, S} ->
             N1 = log_left_out(N),
-            ok = witness_run_telemetry:ended(S, N1#notifier.telemetry),
-            N2 = hand_out({summary, S}, N1),
+            ok = witness_run_telemetry:report_end(S, N1#notifier.telemetry),
+            N2 = send_to_subscribers({summary, S}, N1),
             Run ! {told, self()},
             loop(N2);
         {subscribe, Pid, Ref} -> loop(N#notifier{subscribers = (N#notifier.subscribers)#{Ref => {Pid, 0}}});
@@ -101,8 +101,8 @@ loop(N = #notifier{run = Run}) ->
     end.
 
 -doc "Calls a callback with a verdict. If it raises, the error is logged and nothing else happens.".
--spec tell(fun((Verdict) -> term()), Verdict) -> ok.
-tell(OnVerdict, Verdict) ->
+-spec call_back(fun((Verdict) -> term()), Verdict) -> ok.
+call_back(OnVerdict, Verdict) ->
     try
         _ = OnVerdict(Verdict),
         ok
@@ -112,8 +112,8 @@ tell(OnVerdict, Verdict) ->
                        #{domain => [witness]})
     end.
 
-callback(_, N = #notifier{callback = undefined}) -> N;
-callback(V, N = #notifier{callback = Callback}) ->
+call_back_or_remove(_, N = #notifier{callback = undefined}) -> N;
+call_back_or_remove(V, N = #notifier{callback = Callback}) ->
     try Callback(V) of
         _ -> N
     catch
@@ -123,52 +123,52 @@ callback(V, N = #notifier{callback = Callback}) ->
             N#notifier{callback = undefined}
     end.
 
-log(#{verdict := no, spec := Spec, name := Name} = V, N = #notifier{log = true, throttle = Throttle}) ->
+log_verdict(#{verdict := no, spec := Spec, name := Name} = V, N = #notifier{log = true, throttle = Throttle}) ->
     case witness_run_throttle:allow({Spec, Name}, erlang:monotonic_time(millisecond), Throttle) of
         {true, Throttle1} ->
-            Told = maps:with([spec, name, process, signature, slice], V),
-            report(Told#{witness => violation}, #{verdict => V}),
+            Shown = maps:with([spec, name, process, signature, slice], V),
+            log_report(Shown#{witness => violation}, #{verdict => V}),
             N#notifier{throttle = Throttle1};
-        {false, Throttle1} -> remind(N#notifier{throttle = Throttle1})
+        {false, Throttle1} -> start_timer(N#notifier{throttle = Throttle1})
     end;
-log(_, N) -> N.
+log_verdict(_, N) -> N.
 
-remind(N = #notifier{timer = undefined}) -> N#notifier{timer = erlang:send_after(?LEFT_OUT, self(), left_out)};
-remind(N) -> N.
+start_timer(N = #notifier{timer = undefined}) -> N#notifier{timer = erlang:send_after(?LEFT_OUT_MS, self(), left_out)};
+start_timer(N) -> N.
 
 log_left_out(N = #notifier{throttle = Throttle}) ->
     {LeftOut, Throttle1} = witness_run_throttle:take(Throttle),
-    [report(#{witness => violations_left_out, spec => Spec, name => Name, count => Count}, #{})
+    [log_report(#{witness => violations_left_out, spec => Spec, name => Name, count => Count}, #{})
      || {{Spec, Name}, Count} <- LeftOut],
     N#notifier{throttle = Throttle1, timer = undefined}.
 
-report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witness], report_cb => fun ?MODULE:format/1}).
+log_report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witness], report_cb => fun ?MODULE:format/1}).
 
 -doc "Formats a report of the logger.".
 -spec format(logger:report()) -> {io:format(), [term()]}.
 format(#{witness := violation, spec := Spec, name := Name, slice := Slice} = Report) ->
-    {"~ts~ts violated~ts~ts", [Spec, name(Name), by(Report), slice(Slice)]};
+    {"~ts~ts violated~ts~ts", [Spec, format_name(Name), format_process(Report), format_slice(Slice)]};
 format(#{witness := violations_left_out, spec := Spec, name := Name, count := Count}) ->
-    {"~ts~ts violated ~w times more, which were not logged (log_rate)", [Spec, name(Name), Count]}.
+    {"~ts~ts violated ~w times more, which were not logged (log_rate)", [Spec, format_name(Name), Count]}.
 
-by(#{process := undefined}) -> "";
-by(#{process := P, signature := undefined}) -> [" by ", witness_event:format_proc(P)];
-by(#{process := P, signature := Signature}) ->
+format_process(#{process := undefined}) -> "";
+format_process(#{process := P, signature := undefined}) -> [" by ", witness_event:format_proc(P)];
+format_process(#{process := P, signature := Signature}) ->
     [" by ", witness_event:format_proc(P), ", ", witness_event:format_signature(Signature)].
 
-name(undefined) -> "";
-name(Name) -> [" (", Name, ")"].
+format_name(undefined) -> "";
+format_name(Name) -> [" (", Name, ")"].
 
-slice(undefined) -> "";
-slice(Values) -> [[", ", Name, " = ", witness_event:format_term(Value, 80)] || {Name, Value} <- Values].
+format_slice(undefined) -> "";
+format_slice(Values) -> [[", ", Name, " = ", witness_event:format_term(Value, 80)] || {Name, Value} <- Values].
 
-hand_out(Message, N = #notifier{subscribers = Subscribers}) ->
-    N#notifier{subscribers = maps:filtermap(fun(Ref, S) -> hand_out(Message, Ref, S) end, Subscribers)}.
+send_to_subscribers(Message, N = #notifier{subscribers = Subscribers}) ->
+    N#notifier{subscribers = maps:filtermap(fun(Ref, S) -> send_to_subscriber(Message, Ref, S) end, Subscribers)}.
 
-hand_out(Message, Ref, {Pid, Missed}) ->
+send_to_subscriber(Message, Ref, {Pid, Missed}) ->
     case process_info(Pid, message_queue_len) of
         undefined -> false;
-        {_, Length} when Length >= ?MAILBOX, element(1, Message) =:= verdict -> {true, {Pid, Missed + 1}};
+        {_, Length} when Length >= ?MAX_QUEUE_LENGTH, element(1, Message) =:= verdict -> {true, {Pid, Missed + 1}};
         _ ->
             _ = Missed > 0 andalso (Pid ! {witness, Ref, {missed, Missed}}),
             Pid ! {witness, Ref, Message},

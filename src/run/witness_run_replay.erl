@@ -13,7 +13,7 @@ Verdicts name the process and its entry. A divergence, or a recording that canno
 log does (`refused`); earlier verdicts remain.
 """.
 
--export([events/1, write/2, has_contents/1]).
+-export([events/1, write/2, has_contents/1, format_error/1]).
 
 -export_type([options/0]).
 
@@ -24,42 +24,47 @@ The options of `witness_replay:replay/1`, and
 - `events`: the file of a log to which all events are written, for `witness check` (`m:witness_log_writer`);
 - `on_unwritten`: called with a text if that log is incomplete, and so deleted. Without this function the run is refused.
 """.
--type options() :: #{dir := file:filename_all(), on_report => fun(({ok, witness_replay:report()} | {error, witness_replay:reason()}) -> term()),
+-type options() :: #{dir := file:filename_all(),
+                     on_report => fun(({ok, witness_replay:report()} | {error, witness_replay:error()}) -> term()),
                      events => file:filename(), on_unwritten => fun((unicode:chardata()) -> term()), atom() => term()}.
+
+-doc "`log`: the log of the events cannot be opened; `unwritten`: it is incomplete.".
+-type reason() :: {log | unwritten, unicode:chardata()}.
 
 -doc "A replay, as a fold over its events.".
 -spec events(options()) -> witness_trace_recording:events().
 events(Options) ->
     fun(Fun, Acc) ->
-        case replayed(Fun, Acc, Options) of
+        case replay(Fun, Acc, Options) of
             {ok, #{outcome := identical}, Acc1} -> {ok, Acc1};
-            {ok, #{outcome := diverged} = Report, Acc1} -> {error, diverged(Report), Acc1};
-            {error, Reason, Acc1} -> {error, format_error(Reason), Acc1}
+            {ok, #{outcome := diverged} = Report, Acc1} -> {error, format_divergence(Report), Acc1};
+            {error, {?MODULE, Reason}, Acc1} -> {error, format_error(Reason), Acc1};
+            {error, {Module, Reason}, Acc1} -> {error, [~"it cannot be replayed: ", Module:format_error(Reason)], Acc1}
         end
     end.
 
--doc "Replays, and writes all events to the log that `events` names. `log`: it cannot be opened; `unwritten`: it is incomplete.".
--spec write(file:filename(), options()) -> {ok, witness_replay:report()} | {error, witness_replay:reason() | {log | unwritten, unicode:chardata()}}.
+-doc "Replays, and writes all events to the log that `events` names.".
+-spec write(file:filename(), options()) -> {ok, witness_replay:report()} | {error, witness_replay:error() | {?MODULE, reason()}}.
 write(File, Options) ->
-    case replayed(fun(_, _, Acc) -> Acc end, ok, Options#{events => File}) of
+    case replay(fun(_, _, Acc) -> Acc end, ok, Options#{events => File}) of
         {ok, Report, ok} -> {ok, Report};
-        {error, Reason, ok} -> {error, Reason}
+        {error, Error, ok} -> {error, Error}
     end.
 
-replayed(Fun, Acc, #{events := File} = Options) ->
+replay(Fun, Acc, #{events := File} = Options) ->
     maybe
         {ok, Log} ?= witness_log_writer:open(File),
         ok ?= witness_log_writer:begin_log(Log),
-        Written = fun(Item, Place, A) ->
+        Write = fun(Item, Place, A) ->
             ok = witness_log_writer:write([Item], Log),
             Fun(Item, Place, A)
         end,
-        Replayed = replayed(Written, Acc, maps:remove(events, Options)),
-        closed(witness_log_writer:close_whole(Log), Replayed, Options)
+        Replayed = replay(Write, Acc, maps:remove(events, Options)),
+        check_closed(witness_log_writer:close_whole(Log), Replayed, Options)
     else
-        {error, Text} -> {error, {log, Text}, Acc}
+        {error, Text} -> {error, {?MODULE, {log, Text}}, Acc}
     end;
-replayed(Fun, Acc, Options) ->
+replay(Fun, Acc, Options) ->
     Replayed = witness_replay:fold(Fun, Acc, maps:without([on_report, on_unwritten], Options)),
     _ = case {Replayed, Options} of
         {{Outcome, What, _}, #{on_report := OnReport}} -> OnReport({Outcome, What});
@@ -67,19 +72,20 @@ replayed(Fun, Acc, Options) ->
     end,
     Replayed.
 
-closed(ok, Replayed, _) -> Replayed;
-closed({error, Text}, Replayed, #{on_unwritten := OnUnwritten}) ->
+check_closed(ok, Replayed, _) -> Replayed;
+check_closed({error, Text}, Replayed, #{on_unwritten := OnUnwritten}) ->
     _ = OnUnwritten(Text),
     Replayed;
-closed({error, Text}, {_, _, Acc}, _) -> {error, {unwritten, Text}, Acc}.
+check_closed({error, Text}, {_, _, Acc}, _) -> {error, {?MODULE, {unwritten, Text}}, Acc}.
 
-diverged(#{divergence := #{process := Process, signature := Signature, position := Position}}) ->
+format_divergence(#{divergence := #{process := Process, signature := Signature, position := Position}}) ->
     [~"the replay has diverged: ", Process, ~", ", Signature, ~", at entry ", integer_to_binary(Position)];
-diverged(#{waiting := [#{process := Process, signature := Signature} | _]}) ->
+format_divergence(#{waiting := [#{process := Process, signature := Signature} | _]}) ->
     [~"the replay has diverged: ", Process, ~", ", Signature, ~", waits for a message that no process sends"].
 
-format_error({Log, Text}) when Log =:= log; Log =:= unwritten -> Text;
-format_error(Reason) -> [~"it cannot be replayed: ", witness_replay:format_error(Reason)].
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({_, Text}) -> Text.
 
 -doc "Whether a recording has events without being replayed. The reader of a damaged recording reports the error.".
 -spec has_contents(file:filename_all()) -> boolean().

@@ -5,8 +5,8 @@ Counts for a run: monitors, verdicts and the actions that were taken, in total a
 Pure: the run reports what has happened, and asks for the numbers of its summary and the resulting warnings.
 """.
 
--export([new/1, add/2, started/2, started/3, counted/4, undecided/4, is_told/2, covered/3, verdict/2, satisfied/5, verdicts/1, gaps/1,
-         missing/1, trusted/1, summary/1, warnings/1]).
+-export([new/1, add_properties/2, add_monitor/2, add_monitors/3, add_satisfied/4, add_undecided/4, is_reported/2,
+         add_coverage/3, add_verdict/2, add_satisfied_monitors/5, verdicts/1, gaps/1, missing/1, is_trusted/1, summary/1, warnings/1]).
 
 -export_type([tally/0, missing/0]).
 
@@ -21,7 +21,8 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
                 counts = #{} :: #{witness_run_maps:key() => #count{}},
                 verdicts = #{no => 0, yes => 0, inconclusive => 0} :: #{witness_monitor:verdict() => non_neg_integer()},
                 slices = 0 :: non_neg_integer(),
-                undecided = #{} :: #{{witness_run_maps:key(), witness_monitor_instance:reason()} => {Told :: non_neg_integer(), Untold :: non_neg_integer()}},
+                undecided = #{} :: #{{witness_run_maps:key(), witness_monitor_instance:reason()} =>
+                                       {Reported :: non_neg_integer(), Unreported :: non_neg_integer()}},
                 gaps = #{} :: #{Reason :: term() => pos_integer()},
                 missing = [] :: [missing()],
                 crashes = 0 :: non_neg_integer()}).
@@ -32,108 +33,112 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
 -type missing() :: #{process := witness_event:proc() | undefined, signature := witness_event:signature() | undefined, reason := term(),
                      count := unknown}.
 
-%% Undecided slices of a property that are reported one by one.
--define(TOLD, 1000).
+%% How many undecided slices of a property are reported one by one.
+-define(MAX_REPORTED, 1000).
 %% Reasons that are counted separately; crashes can have any reason.
--define(REASONS, 100).
+-define(MAX_REASONS, 100).
 %% Processes that are named in `missing'.
--define(NAMED, 20).
+-define(MAX_MISSING, 20).
 %% Processes that are named in a warning.
--define(SHOWN, 5).
+-define(MAX_SHOWN, 5).
 
 -doc "The counts of these properties, all 0.".
 -spec new([witness_run_maps:property()]) -> tally().
 new(Properties) -> #tally{properties = Properties}.
 
 -doc "Adds further properties, with counts of 0.".
--spec add([witness_run_maps:property()], tally()) -> tally().
-add(Properties, T = #tally{properties = Before}) -> T#tally{properties = Before ++ Properties}.
+-spec add_properties([witness_run_maps:property()], tally()) -> tally().
+add_properties(Properties, T = #tally{properties = Before}) -> T#tally{properties = Before ++ Properties}.
 
 -doc "A monitor of this property was started.".
--spec started(witness_run_maps:key(), tally()) -> tally().
-started(Key, T) -> started(Key, 1, T).
+-spec add_monitor(witness_run_maps:key(), tally()) -> tally().
+add_monitor(Key, T) -> add_monitors(Key, 1, T).
 
 -doc "As many monitors of this property were started.".
--spec started(witness_run_maps:key(), non_neg_integer(), tally()) -> tally().
-started(Key, N, T) -> update(Key, fun(C) -> C#count{monitors = C#count.monitors + N} end, T).
+-spec add_monitors(witness_run_maps:key(), non_neg_integer(), tally()) -> tally().
+add_monitors(Key, N, T) -> update_count(Key, fun(C) -> C#count{monitors = C#count.monitors + N} end, T).
 
 -doc "A monitor of this property has taken the actions of this bit mask.".
--spec covered(witness_run_maps:key(), non_neg_integer(), tally()) -> tally().
-covered(Key, Mask, T) -> update(Key, fun(C) -> C#count{covered = C#count.covered bor Mask} end, T).
+-spec add_coverage(witness_run_maps:key(), non_neg_integer(), tally()) -> tally().
+add_coverage(Key, Mask, T) -> update_count(Key, fun(C) -> C#count{covered = C#count.covered bor Mask} end, T).
 
 -doc "A verdict, of a monitor or of one of its slices.".
--spec verdict(witness:verdict(), tally()) -> tally().
-verdict(V = #{verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Verdicts}) ->
+-spec add_verdict(witness:verdict(), tally()) -> tally().
+add_verdict(V = #{verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Verdicts}) ->
     Count = fun(C) ->
-        C#count{verdicts = C#count.verdicts + 1, vacuous = C#count.vacuous + one(Vacuous)}
+        C#count{verdicts = C#count.verdicts + 1, vacuous = C#count.vacuous + to_integer(Vacuous)}
     end,
     Counted = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts),
-    T1 = update(witness_run_maps:key(V), Count, T#tally{verdicts = Counted}),
-    T1#tally{slices = T1#tally.slices + one(maps:get(slice, V) =/= undefined),
-             gaps = gap(V, 1, T1#tally.gaps), missing = misses(V, T1#tally.missing), crashes = T1#tally.crashes + one(crashed(V)),
+    T1 = update_count(witness_run_maps:key(V), Count, T#tally{verdicts = Counted}),
+    T1#tally{slices = T1#tally.slices + to_integer(maps:get(slice, V) =/= undefined),
+             gaps = count_gap(V, 1, T1#tally.gaps), missing = add_missing(V, T1#tally.missing),
+             crashes = T1#tally.crashes + to_integer(is_crash(V)),
              undecided = case V of
                  #{verdict := inconclusive, slice := Slice, reason := Reason} when Slice =/= undefined ->
-                     left({1, 0}, {witness_run_maps:key(V), Reason}, T1#tally.undecided);
+                     count_undecided({1, 0}, {witness_run_maps:key(V), Reason}, T1#tally.undecided);
                  #{} -> T1#tally.undecided
              end}.
 
 -doc "Whether a verdict is reported: of the undecided slices of a property only the first thousand are.".
--spec is_told(witness:verdict(), tally()) -> boolean().
-is_told(#{verdict := inconclusive, slice := Slice} = V, #tally{undecided = Undecided}) when Slice =/= undefined ->
+-spec is_reported(witness:verdict(), tally()) -> boolean().
+is_reported(#{verdict := inconclusive, slice := Slice} = V, #tally{undecided = Undecided}) when Slice =/= undefined ->
     Key = witness_run_maps:key(V),
-    lists:sum([Told || {Of, _} := {Told, _} <- Undecided, Of =:= Key]) < ?TOLD;
-is_told(_, _) -> true.
+    lists:sum([Reported || {Of, _} := {Reported, _} <- Undecided, Of =:= Key]) < ?MAX_REPORTED;
+is_reported(_, _) -> true.
 
 -doc "Counts slices of this property that were left undecided for this reason and are not reported one by one.".
--spec undecided(witness_run_maps:key(), witness_monitor_instance:reason(), pos_integer(), tally()) -> tally().
-undecided(Key, Reason, N, T = #tally{verdicts = Verdicts, slices = Slices, gaps = Gaps, crashes = Crashes, undecided = Undecided}) ->
+-spec add_undecided(witness_run_maps:key(), witness_monitor_instance:reason(), pos_integer(), tally()) -> tally().
+add_undecided(Key, Reason, N, T = #tally{verdicts = Verdicts, slices = Slices, gaps = Gaps, crashes = Crashes,
+                                         undecided = Undecided}) ->
     Of = #{reason => Reason},
-    T1 = update(Key, fun(C) -> C#count{verdicts = C#count.verdicts + N} end, T),
+    T1 = update_count(Key, fun(C) -> C#count{verdicts = C#count.verdicts + N} end, T),
     T1#tally{verdicts = maps:update_with(inconclusive, fun(Before) -> Before + N end, Verdicts), slices = Slices + N,
-             gaps = gap(Of, N, Gaps), crashes = Crashes + N * one(crashed(Of)), undecided = left({0, N}, {Key, Reason}, Undecided)}.
+             gaps = count_gap(Of, N, Gaps), crashes = Crashes + N * to_integer(is_crash(Of)),
+             undecided = count_undecided({0, N}, {Key, Reason}, Undecided)}.
 
-left({Told, Untold}, {Key, Reason}, Undecided) ->
-    Of = case map_size(Undecided) < ?REASONS orelse is_map_key({Key, Reason}, Undecided) of
+count_undecided({Reported, Unreported}, {Key, Reason}, Undecided) ->
+    Of = case map_size(Undecided) < ?MAX_REASONS orelse is_map_key({Key, Reason}, Undecided) of
         true -> {Key, Reason};
         false -> {Key, {crashed, various}}
     end,
-    maps:update_with(Of, fun({A, B}) -> {A + Told, B + Untold} end, {Told, Untold}, Undecided).
+    maps:update_with(Of, fun({A, B}) -> {A + Reported, B + Unreported} end, {Reported, Unreported}, Undecided).
 
 -doc """
 Counts monitors of this property that were started and satisfied, some of them vacuously, with all the actions that they have
 taken. They make no further report.
 """.
--spec satisfied(witness_run_maps:key(), Monitors :: pos_integer(), Vacuous :: non_neg_integer(), Covered :: non_neg_integer(),
-                tally()) -> tally().
-satisfied(Key, N, Vacuous, Mask, T) ->
-    counted(Key, {N, 0}, Vacuous, covered(Key, Mask, started(Key, N, T))).
+-spec add_satisfied_monitors(witness_run_maps:key(), Monitors :: pos_integer(), Vacuous :: non_neg_integer(),
+                             Covered :: non_neg_integer(), tally()) -> tally().
+add_satisfied_monitors(Key, N, Vacuous, Mask, T) ->
+    add_satisfied(Key, {N, 0}, Vacuous, add_coverage(Key, Mask, add_monitors(Key, N, T))).
 
 -doc "Counts satisfied monitors and slices of this property, some of them vacuous. They make no further report.".
--spec counted(witness_run_maps:key(), {Monitors :: non_neg_integer(), Slices :: non_neg_integer()}, Vacuous :: non_neg_integer(),
-              tally()) -> tally().
-counted(Key, {Monitors, OfSlices}, Vacuous, T = #tally{verdicts = Verdicts, slices = Slices}) ->
+-spec add_satisfied(witness_run_maps:key(), {Monitors :: non_neg_integer(), Slices :: non_neg_integer()},
+                    Vacuous :: non_neg_integer(), tally()) -> tally().
+add_satisfied(Key, {Monitors, OfSlices}, Vacuous, T = #tally{verdicts = Verdicts, slices = Slices}) ->
     N = Monitors + OfSlices,
     Count = fun(C) -> C#count{verdicts = C#count.verdicts + N, vacuous = C#count.vacuous + Vacuous} end,
-    update(Key, Count, T#tally{verdicts = maps:update_with(yes, fun(Yes) -> Yes + N end, Verdicts), slices = Slices + OfSlices}).
+    update_count(Key, Count, T#tally{verdicts = maps:update_with(yes, fun(Yes) -> Yes + N end, Verdicts),
+                                     slices = Slices + OfSlices}).
 
-gap(#{reason := {gap, Reason}}, N, Gaps) -> maps:update_with(Reason, fun(Before) -> Before + N end, N, Gaps);
-gap(_, _, Gaps) -> Gaps.
+count_gap(#{reason := {gap, Reason}}, N, Gaps) -> maps:update_with(Reason, fun(Before) -> Before + N end, N, Gaps);
+count_gap(_, _, Gaps) -> Gaps.
 
-misses(#{reason := {gap, Reason}, process := P, signature := Signature}, Missing) when length(Missing) < ?NAMED ->
+add_missing(#{reason := {gap, Reason}, process := P, signature := Signature}, Missing) when length(Missing) < ?MAX_MISSING ->
     One = #{process => P, signature => Signature, reason => Reason, count => unknown},
     case lists:member(One, Missing) of
         true -> Missing;
         false -> [One | Missing]
     end;
-misses(_, Missing) -> Missing.
+add_missing(_, Missing) -> Missing.
 
-crashed(#{reason := {crashed, _}}) -> true;
-crashed(_) -> false.
+is_crash(#{reason := {crashed, _}}) -> true;
+is_crash(_) -> false.
 
-one(true) -> 1;
-one(false) -> 0.
+to_integer(true) -> 1;
+to_integer(false) -> 0.
 
-update(Key, Change, T = #tally{counts = Counts}) -> T#tally{counts = Counts#{Key => Change(count(Key, T))}}.
+update_count(Key, Change, T = #tally{counts = Counts}) -> T#tally{counts = Counts#{Key => Change(count(Key, T))}}.
 
 count(Key, #tally{counts = Counts}) -> maps:get(Key, Counts, #count{}).
 
@@ -150,20 +155,20 @@ gaps(#tally{gaps = Gaps}) -> maps:fold(fun(_, N, Sum) when is_integer(N) -> Sum 
 missing(#tally{missing = Missing}) -> lists:reverse(Missing).
 
 -doc "Whether something was monitored, no monitor has missed events, and none has crashed.".
--spec trusted(tally()) -> boolean().
-trusted(T = #tally{gaps = Gaps, crashes = Crashes}) -> map_size(Gaps) =:= 0 andalso Crashes =:= 0 andalso monitored(T) > 0.
+-spec is_trusted(tally()) -> boolean().
+is_trusted(T = #tally{gaps = Gaps, crashes = Crashes}) -> map_size(Gaps) =:= 0 andalso Crashes =:= 0 andalso monitor_count(T) > 0.
 
-monitored(#tally{counts = Counts}) -> lists:sum([N || #count{monitors = N} <- maps:values(Counts)]).
+monitor_count(#tally{counts = Counts}) -> lists:sum([N || #count{monitors = N} <- maps:values(Counts)]).
 
 -doc "The part of `t:witness:summary/0` that is counted here.".
 -spec summary(tally()) -> map().
 summary(T = #tally{counts = Counts, verdicts = Verdicts, slices = Slices}) ->
-    #{verdicts => Verdicts, slices => Slices, undecided => undecided(T), gaps => gaps(T), monitored => monitored(T),
+    #{verdicts => Verdicts, slices => Slices, undecided => undecided_counts(T), gaps => gaps(T), monitored => monitor_count(T),
       vacuous => lists:sum([N || #count{vacuous = N} <- maps:values(Counts)]), coverage => coverage(T)}.
 
-undecided(#tally{undecided = Undecided}) ->
-    [#{spec => Spec, name => Name, version => Version, reason => Reason, count => Told + Untold, told => Told}
-     || {{Spec, Name, Version}, Reason} := {Told, Untold} <- maps:iterator(Undecided, ordered)].
+undecided_counts(#tally{undecided = Undecided}) ->
+    [#{spec => Spec, name => Name, version => Version, reason => Reason, count => Reported + Unreported, told => Reported}
+     || {{Spec, Name, Version}, Reason} := {Reported, Unreported} <- maps:iterator(Undecided, ordered)].
 
 %% A property that had no monitor has a warning of its own.
 coverage(T = #tally{properties = Properties}) ->
@@ -175,38 +180,39 @@ coverage(T = #tally{properties = Properties}) ->
 -doc "Warnings about missing events, properties that matched no process, and properties with vacuous verdicts only.".
 -spec warnings(tally()) -> [witness:warning()].
 warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
-    [#{code => code(Reason), text => text([miss(N), witness_text_verdict:gap(Reason), named(Reason, T)])}
+    [#{code => warning_code(Reason),
+       text => text([format_misses(N), witness_text_verdict:gap(Reason), format_processes(Reason, T)])}
      || Reason := N <- maps:iterator(Gaps, ordered)]
     ++ [#{code => nothing_monitored,
-       text => text([describe(Key), " monitored nothing: no process had a signature that matches ", Signature])}
+       text => text([format_property(Key), " monitored nothing: no process had a signature that matches ", Signature])}
      || #{key := Key, signature := Signature} <- Properties, (count(Key, T))#count.monitors =:= 0]
-    ++ [#{code => vacuous, text => text([describe(Key), all(N), "no action but the birth has ever matched"])}
+    ++ [#{code => vacuous, text => text([format_property(Key), format_vacuous(N), "no action but the birth has ever matched"])}
         || #{key := Key} <- Properties, #count{verdicts = N, vacuous = N} <- [count(Key, T)], N > 0].
 
 %% A limit that was reached, or a process that has set its flag `sensitive'.
-code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;
-code(_) -> gap.
+warning_code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;
+warning_code(_) -> gap.
 
-miss(1) -> "a monitor misses events: ";
-miss(N) -> [integer_to_list(N), " monitors or slices miss events: "].
+format_misses(1) -> "a monitor misses events: ";
+format_misses(N) -> [integer_to_list(N), " monitors or slices miss events: "].
 
 %% Names the first of them.
-named(Reason, #tally{missing = Missing}) ->
-    Named = [[witness_event:format_proc(P), called(Signature)]
+format_processes(Reason, #tally{missing = Missing}) ->
+    Named = [[witness_event:format_proc(P), format_function(Signature)]
              || #{process := P, signature := Signature, reason := Of} <- lists:reverse(Missing), P =/= undefined, Of =:= Reason],
-    case lists:sublist(Named, ?SHOWN) of
+    case lists:sublist(Named, ?MAX_SHOWN) of
         [] -> [];
-        Shown -> [": ", lists:join(", ", Shown), [", ..." || length(Named) > ?SHOWN]]
+        Shown -> [": ", lists:join(", ", Shown), [", ..." || length(Named) > ?MAX_SHOWN]]
     end.
 
-called(undefined) -> [];
-called({Module, Function, Args}) when is_list(Args) -> called({Module, Function, length(Args)});
-called(Function) -> [" (", witness_event:format_function(Function), ")"].
+format_function(undefined) -> [];
+format_function({Module, Function, Args}) when is_list(Args) -> format_function({Module, Function, length(Args)});
+format_function(Function) -> [" (", witness_event:format_function(Function), ")"].
 
-all(1) -> " has a vacuous verdict only: ";
-all(N) -> [" has vacuous verdicts only, ", integer_to_list(N), " of them: "].
+format_vacuous(1) -> " has a vacuous verdict only: ";
+format_vacuous(N) -> [" has vacuous verdicts only, ", integer_to_list(N), " of them: "].
 
-describe({Spec, Name, Version}) ->
+format_property({Spec, Name, Version}) ->
     [Spec, [[" (", Name, ")"] || Name =/= undefined], [[", version ", integer_to_list(Version), ","] || Version > 1]].
 
 text(Chars) -> unicode:characters_to_binary(Chars).

@@ -18,7 +18,7 @@ Handlers run in the process that also calls `on_verdict`: a slow handler delays 
 raises, the library detaches it.
 """.
 
--export([started/2, verdict/2, ended/2]).
+-export([report_start/2, report_verdict/2, report_end/2]).
 
 -export_type([run/0]).
 
@@ -26,8 +26,8 @@ raises, the library detaches it.
 -opaque run() :: {Metadata :: map(), Begin :: integer()}.
 
 -doc "A run begins.".
--spec started(pid(), witness_options:options()) -> run().
-started(Pid, Options = #{system := System}) ->
+-spec report_start(pid(), witness_options:options()) -> run().
+report_start(Pid, Options = #{system := System}) ->
     Begin = erlang:monotonic_time(),
     Metadata = #{run => Pid, system => system(System), source => maps:get(source, Options, log)},
     execute([witness, run, start], #{monotonic_time => Begin, system_time => erlang:system_time()}, Metadata),
@@ -38,8 +38,8 @@ system({M, F, Args}) when is_list(Args) -> {M, F, length(Args)};
 system(System) -> System.
 
 -doc "A verdict was reached.".
--spec verdict(witness:verdict(), run()) -> ok.
-verdict(V, {#{run := Pid}, _}) ->
+-spec report_verdict(witness:verdict(), run()) -> ok.
+report_verdict(V, {#{run := Pid}, _}) ->
     execute([witness, verdict], #{count => 1}, V#{run => Pid}),
     case V of
         #{reason := {gap, Reason}} ->
@@ -49,8 +49,8 @@ verdict(V, {#{run := Pid}, _}) ->
     end.
 
 -doc "The run has ended.".
--spec ended(witness:summary(), run()) -> ok.
-ended(S = #{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}}, {Metadata, Begin}) ->
+-spec report_end(witness:summary(), run()) -> ok.
+report_end(S = #{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}}, {Metadata, Begin}) ->
     Now = erlang:monotonic_time(),
     Counts = maps:with([processes, events, monitored, slices, gaps], S),
     execute([witness, run, stop],

@@ -15,8 +15,8 @@ Each key has a limit per second, and all keys together have ten times that limit
 
 -export_type([throttle/0]).
 
--define(WINDOW, 1000).
--define(ALL, 10).
+-define(WINDOW_MS, 1000).
+-define(ALL_KEYS_FACTOR, 10).
 
 -type window() :: {Begin :: integer(), Count :: non_neg_integer()}.
 
@@ -36,14 +36,14 @@ new(Rate) -> #throttle{rate = Rate}.
 -spec allow(Key :: term(), Now :: integer(), throttle()) -> {boolean(), throttle()}.
 allow(_, _, T = #throttle{rate = infinity}) -> {true, T};
 allow(Key, Now, T = #throttle{rate = Rate, all = All, windows = Windows, left_out = LeftOut}) ->
-    case {one_more(Now, Rate, maps:get(Key, Windows, undefined)), one_more(Now, ?ALL * Rate, All)} of
+    case {count_in_window(Now, Rate, maps:get(Key, Windows, undefined)), count_in_window(Now, ?ALL_KEYS_FACTOR * Rate, All)} of
         {{_, _} = Window, {_, _} = All1} -> {true, T#throttle{all = All1, windows = Windows#{Key => Window}}};
         _ -> {false, T#throttle{left_out = maps:update_with(Key, fun(N) -> N + 1 end, 1, LeftOut)}}
     end.
 
-one_more(Now, Most, {Begin, Count}) when Now - Begin < ?WINDOW, Count < Most -> {Begin, Count + 1};
-one_more(Now, _, {Begin, _}) when Now - Begin < ?WINDOW -> full;
-one_more(Now, _, _) -> {Now, 1}.
+count_in_window(Now, Max, {Begin, Count}) when Now - Begin < ?WINDOW_MS, Count < Max -> {Begin, Count + 1};
+count_in_window(Now, _, {Begin, _}) when Now - Begin < ?WINDOW_MS -> full;
+count_in_window(Now, _, _) -> {Now, 1}.
 
 -doc "For each key, how many reports were not let through since the last call.".
 -spec take(throttle()) -> {[{Key :: term(), pos_integer()}], throttle()}.

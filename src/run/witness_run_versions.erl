@@ -3,11 +3,11 @@
 The specifications of a run: the current ones, for new monitors, and earlier versions (`witness:replace/2`) for as long as one
 of their monitors is alive.
 
-Modules of specifications that the run has compiled are unloaded when they are not needed any more. Specifications that the
-user gave compiled are not unloaded.
+Pure: it returns the specifications that the run is to unload, since they are not needed any more. Those that the user gave
+compiled are never among them.
 """.
 
--export([new/2, current/1, number/1, sources/1, is_written/2, replace/2, settled/2, used/3, unload/1]).
+-export([new/2, number/1, sources/1, is_written/2, replace/2, settle/2, change_users/3, compiled/1]).
 -export_type([versions/0]).
 
 %% version: of the current specifications
@@ -28,9 +28,6 @@ user gave compiled are not unloaded.
 -spec new([witness_spec:instrumentation_map()], Given :: [term()]) -> versions().
 new(Specs, Given) ->
     #versions{specs = Specs, given = Given, sources = witness_run_maps:sources(Specs)}.
-
--spec current(versions()) -> [witness_spec:instrumentation_map()].
-current(#versions{specs = Specs}) -> Specs.
 
 -spec number(versions()) -> pos_integer().
 number(#versions{version = Version}) -> Version.
@@ -54,36 +51,36 @@ replace(Specs, V = #versions{specs = Old, version = Before, sources = Sources}) 
                             old = (V#versions.old)#{Before => Old}}}.
 
 -doc "No monitor of this version, or an earlier one, is started any more.".
--spec settled(Version :: pos_integer(), versions()) -> versions().
-settled(Version, V) -> unload_unused(V#versions{settled = Version}).
+-spec settle(Version :: pos_integer(), versions()) -> {Unload :: [witness_spec:instrumentation_map()], versions()}.
+settle(Version, V) -> drop_unused(V#versions{settled = Version}).
 
 -doc "Changes the number of live monitors of a property.".
--spec used(witness_run_maps:key(), integer(), versions()) -> versions().
-used({_, _, Version} = Key, Count, V = #versions{users = Users}) ->
+-spec change_users(witness_run_maps:key(), integer(), versions()) -> {Unload :: [witness_spec:instrumentation_map()], versions()}.
+change_users({_, _, Version} = Key, Count, V = #versions{users = Users}) ->
     case is_written(Key, V) of
-        false -> V;
+        false -> {[], V};
         true ->
             case maps:get(Version, Users, 0) + Count of
-                0 -> unload_unused(V#versions{users = maps:remove(Version, Users)});
-                Now -> V#versions{users = Users#{Version => Now}}
+                0 -> drop_unused(V#versions{users = maps:remove(Version, Users)});
+                Now -> {[], V#versions{users = Users#{Version => Now}}}
             end
     end.
 
 %% A group still asks its specification which processes it names, after its monitor has ended as before.
-unload_unused(V = #versions{old = Old, users = Users, settled = Settled}) ->
+drop_unused(V = #versions{old = Old, users = Users, settled = Settled}) ->
     Unused = #{Version => [Spec || #{entries := Entries} = Spec <- Specs,
                                    not lists:any(fun(#{group := G}) -> G end, Entries)]
                || Version := Specs <- Old, Version =< Settled, not is_map_key(Version, Users)},
-    maps:foreach(fun(_, Specs) -> unload(Specs, V) end, Unused),
-    V#versions{old = maps:filtermap(fun(Version, Specs) ->
-                                            case Specs -- maps:get(Version, Unused, []) of
-                                                [] -> false;
-                                                Left -> {true, Left}
-                                            end
-                                    end, Old)}.
+    {lists:append([compiled_here(Specs, V) || Specs <- maps:values(Unused)]),
+     V#versions{old = maps:filtermap(fun(Version, Specs) ->
+                                             case Specs -- maps:get(Version, Unused, []) of
+                                                 [] -> false;
+                                                 Left -> {true, Left}
+                                             end
+                                     end, Old)}}.
 
--doc "Unloads all specifications.".
--spec unload(versions()) -> ok.
-unload(V = #versions{specs = Specs, old = Old}) -> unload(Specs ++ lists:append(maps:values(Old)), V).
+-doc "All specifications that the run has compiled and not unloaded.".
+-spec compiled(versions()) -> [witness_spec:instrumentation_map()].
+compiled(V = #versions{specs = Specs, old = Old}) -> compiled_here(Specs ++ lists:append(maps:values(Old)), V).
 
-unload(Specs, #versions{given = Given}) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given).
+compiled_here(Specs, #versions{given = Given}) -> Specs -- Given.

@@ -57,11 +57,14 @@ become part of the module, and their size and the number of their names are limi
 """.
 
 -export([compile_file/1, compile_file/2, compile_string/2, compile_string/3, to_object/3, to_erlang/1, to_erlang/2,
-         to_drawing/3, unload/1, format_diagnostic/1]).
--export_type([diagnostic/0, entry/0, instrumentation_map/0, options/0]).
+         to_drawing/3, unload/1, format_diagnostic/1, format_error/1]).
+-export_type([diagnostic/0, entry/0, error/0, instrumentation_map/0, options/0]).
 
 -doc "An error or a warning with its place; see `m:witness_spec_diagnostic`.".
 -type diagnostic() :: witness_spec_diagnostic:diagnostic().
+
+-doc "What is wrong with a specification. The reason has its errors, and its warnings too.".
+-type error() :: {?MODULE, [diagnostic(), ...]}.
 
 -doc """
 A property of a file. `action` is `none` if it names a signature only to cut it out of a group. `all`: it has no `with`,
@@ -103,17 +106,17 @@ An unknown option, or one with a wrong value, raises `{bad_option, Key}`.
 -define(MAX_FINDINGS, 50).
 
 -doc #{equiv => compile_file(File, #{})}.
--spec compile_file(file:name_all()) -> {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
+-spec compile_file(file:name_all()) -> {ok, instrumentation_map(), [diagnostic()]} | {error, error()}.
 compile_file(File) -> compile_file(File, #{}).
 
 -doc "Compiles a file and loads the generated module. The result has the warnings.".
 -spec compile_file(file:name_all(), options()) ->
-    {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
+    {ok, instrumentation_map(), [diagnostic()]} | {error, error()}.
 compile_file(File, Options) -> from_file(File, Options, fun load/3).
 
 -doc #{equiv => compile_string(Name, Source, #{})}.
 -spec compile_string(Name :: binary(), Source :: binary()) ->
-    {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
+    {ok, instrumentation_map(), [diagnostic()]} | {error, error()}.
 compile_string(Name, Source) -> compile_string(Name, Source, #{}).
 
 -doc """
@@ -121,7 +124,7 @@ Compiles a specification that is not in a file. `Name` replaces the file name in
 folders of the options.
 """.
 -spec compile_string(Name :: binary(), Source :: binary(), options()) ->
-    {ok, instrumentation_map(), [diagnostic()]} | {error, [diagnostic()]}.
+    {ok, instrumentation_map(), [diagnostic()]} | {error, error()}.
 compile_string(Name, Source, Options) -> from_source(Name, Source, [], options(Options), fun load/3).
 
 load(Properties, Units, Options) ->
@@ -137,7 +140,7 @@ load(Properties, Units, Options) ->
 
 -doc "The object code of the generated module, under the given name. Nothing is loaded.".
 -spec to_object(file:name_all(), module(), options()) ->
-    {ok, {instrumentation_map(), Object :: binary()}, [diagnostic()]} | {error, [diagnostic()]}.
+    {ok, {instrumentation_map(), Object :: binary()}, [diagnostic()]} | {error, error()}.
 to_object(File, Module, Options) ->
     Made = from_file(File, Options, fun(Properties, Units, Checked) ->
         maybe
@@ -151,11 +154,11 @@ to_object(File, Module, Options) ->
     end.
 
 -doc #{equiv => to_erlang(File, #{})}.
--spec to_erlang(file:name_all()) -> {ok, iodata()} | {error, [diagnostic()]}.
+-spec to_erlang(file:name_all()) -> {ok, iodata()} | {error, error()}.
 to_erlang(File) -> to_erlang(File, #{}).
 
 -doc "The generated module as Erlang source. Nothing is loaded.".
--spec to_erlang(file:name_all(), options()) -> {ok, iodata()} | {error, [diagnostic()]}.
+-spec to_erlang(file:name_all(), options()) -> {ok, iodata()} | {error, error()}.
 to_erlang(File, Options) ->
     text(from_file(File, Options, fun(_, Units, Checked) ->
         maybe
@@ -165,14 +168,14 @@ to_erlang(File, Options) ->
     end)).
 
 -doc "The states of the monitors as a drawing. Nothing is loaded.".
--spec to_drawing(file:name_all(), Format :: dot | mermaid, options()) -> {ok, iodata()} | {error, [diagnostic()]}.
+-spec to_drawing(file:name_all(), Format :: dot | mermaid, options()) -> {ok, iodata()} | {error, error()}.
 to_drawing(File, Format, Options) ->
     text(from_file(File, Options, fun(Properties, Units, _) ->
         {ok, #{text => witness_spec_draw:draw(Format, entries(Properties), Units)}}
     end)).
 
 text({ok, #{text := Text}, _}) -> {ok, Text};
-text({error, Diagnostics}) -> {error, Diagnostics}.
+text({error, _} = Error) -> Error.
 
 print({Comment, Form}) ->
     [[["%% ", Comment, "\n"] || Comment =/= <<>>],
@@ -185,6 +188,10 @@ unload(#{module := Module}) -> witness_spec_module:unload(Module).
 -doc "A diagnostic as text: place, what is wrong, the line with a caret, a hint.".
 -spec format_diagnostic(diagnostic()) -> binary().
 format_diagnostic(Diagnostic) -> witness_spec_diagnostic:format(Diagnostic).
+
+-doc "All diagnostics of an error as text.".
+-spec format_error([diagnostic()]) -> unicode:chardata().
+format_error(Diagnostics) -> lists:join("\n", [format_diagnostic(D) || D <- Diagnostics]).
 
 %% File names need not be Unicode.
 name(File) ->
@@ -207,7 +214,7 @@ from_file(File, Options, Use) ->
     Checked = options(Options),
     case witness_spec_scan:file(File) of
         {ok, Source} -> from_source(name(File), Source, [filename:dirname(File)], Checked, Use);
-        {error, Finding} -> {error, witness_spec_diagnostic:located([Finding], name(File), [])}
+        {error, Finding} -> {error, {?MODULE, witness_spec_diagnostic:locate([Finding], name(File), [])}}
     end.
 
 %% The result of `Use` for a specification without errors, as a map.
@@ -216,21 +223,22 @@ from_source(Name, Source, Folders, #{include := Include} = Options, Use) ->
     maybe
         {ok, Properties, Units, Warnings} ?= analyse(Source, Options#{include := Folders ++ Include}),
         {ok, Made} ?= Use(Properties, Units, Options),
-        {ok, Made#{file => Name, lines => list_to_tuple(Lines)}, bounded(witness_spec_diagnostic:located(Warnings, Name, Lines), Name)}
+        {ok, Made#{file => Name, lines => list_to_tuple(Lines)},
+         limit_warnings(witness_spec_diagnostic:locate(Warnings, Name, Lines), Name)}
     else
         {error, Findings} ->
-            {error, shortened(witness_spec_diagnostic:located(Findings, Name, Lines))}
+            {error, {?MODULE, shorten(witness_spec_diagnostic:locate(Findings, Name, Lines))}}
     end.
 
 %% Each warning has its line, so a small file with a long line might have very large warnings.
-bounded(Warnings, Name) when length(Warnings) > ?MAX_FINDINGS ->
+limit_warnings(Warnings, Name) when length(Warnings) > ?MAX_FINDINGS ->
     {Kept, Others} = lists:split(?MAX_FINDINGS, Warnings),
     Text = io_lib:format("there are ~b warnings more, which are not shown", [length(Others)]),
-    Kept ++ witness_spec_diagnostic:located([witness_spec_diagnostic:warning(undefined, more, Text, undefined)], Name, []);
-bounded(Warnings, _) -> Warnings.
+    Kept ++ witness_spec_diagnostic:locate([witness_spec_diagnostic:warning(undefined, more, Text, undefined)], Name, []);
+limit_warnings(Warnings, _) -> Warnings.
 
 %% Keeps errors rather than warnings.
-shortened(Diagnostics) ->
+shorten(Diagnostics) ->
     {Errors, Warnings} = lists:partition(fun(#{severity := Severity}) -> Severity =:= error end, Diagnostics),
     Kept = lists:sublist(Errors ++ Warnings, ?MAX_FINDINGS),
     [Diagnostic || Diagnostic <- Diagnostics, lists:member(Diagnostic, Kept)].
@@ -246,14 +254,14 @@ analyse(Source, #{include := Folders, attach := Attach, central := Central} = Op
         {Properties, Misused} = witness_spec_otp:expand(Plain),
         Checked = witness_spec_check:properties(Properties, Options),
         Unattachable = case Attach of true -> witness_spec_attach:properties(Properties); false -> [] end,
-        Apart = case Central of true -> []; false -> witness_spec_check:apart(Properties) end,
+        Apart = case Central of true -> []; false -> witness_spec_check:check_apart(Properties) end,
         Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart,
-        ok ?= sound(Properties, Findings),
+        ok ?= check_sound(Properties, Findings),
         {ok, Units} ?= witness_spec_build:units(Properties),
         {ok, Properties, Units, Findings}
     end.
 
-sound(Properties, Findings) ->
+check_sound(Properties, Findings) ->
     case lists:keymember(error, 1, Findings) of
         true ->
             {error, Findings};

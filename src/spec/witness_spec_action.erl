@@ -46,7 +46,7 @@ expanded it, its pattern and guard may have records, and a `call` for a message 
 action([], End) ->
     throw(witness_spec_diagnostic:error(End, syntax, "expected an action", forms()));
 action([First | _] = Tokens, End) ->
-    {Main, MainEnd, Guard} = guarded(Tokens, End),
+    {Main, MainEnd, Guard} = split_guard(Tokens, End),
     {Kind, Elements} = event(operator(Main, []), MainEnd, First),
     Anno = erl_anno:new(witness_spec_scan:location(First)),
     #{kind => Kind,
@@ -60,9 +60,9 @@ action([First | _] = Tokens, End) ->
 signature([], End) ->
     expected_signature(End);
 signature([First | _] = Tokens, End) ->
-    {Main, MainEnd, Guard} = guarded(Tokens, End),
+    {Main, MainEnd, Guard} = split_guard(Tokens, End),
     #{location => witness_spec_scan:location(First), text => witness_spec_scan:text(Tokens, End),
-      pattern => called(Main, MainEnd), guard => Guard}.
+      pattern => call_pattern(Main, MainEnd), guard => Guard}.
 
 -doc """
 The name of a signature pattern. If the pattern matches, its name matches too; the arguments and the guard may
@@ -81,7 +81,7 @@ arity({cons, _, _, Rest}, N) -> arity(Rest, N + 1);
 arity({nil, _}, N) -> N;
 arity(_, _) -> '_'.
 
-guarded(Tokens, End) ->
+split_guard(Tokens, End) ->
     case witness_spec_pattern:split(Tokens, 'when', End) of
         [{Main, MainEnd}] -> {Main, MainEnd, []};
         [{Main, MainEnd}, {Guard, GuardEnd}] -> {Main, MainEnd, witness_spec_pattern:guard(Guard, GuardEnd)};
@@ -110,18 +110,18 @@ operator([Token | Rest], Before) ->
         none ->
             operator(Rest, [Token | Before]);
         _ ->
-            {Inside, Close, After} = witness_spec_pattern:enclosed([Token | Rest]),
+            {Inside, Close, After} = witness_spec_pattern:split_enclosed([Token | Rest]),
             operator(After, [Close | lists:reverse([Token | Inside], Before)])
     end;
 operator([], _) ->
     none.
 
 event({fork, Before, At, After}, End, _) ->
-    {Child, Signature} = spawned(After, End, "`P -> C, m:f(A)`"),
+    {Child, Signature} = spawn_pattern(After, End, "`P -> C, m:f(A)`"),
     {fork, [subject(Before, "the parent process", At), witness_spec_pattern:pattern(Child, "the child process", End),
             Signature]};
 event({init, Before, At, After}, End, _) ->
-    {Parent, Signature} = spawned(After, End, "`C <- P, m:f(A)`"),
+    {Parent, Signature} = spawn_pattern(After, End, "`C <- P, m:f(A)`"),
     {init, [subject(Before, "the child process", At), witness_spec_pattern:pattern(Parent, "the parent process", End),
             Signature]};
 event({exit, Before, At, After}, End, _) ->
@@ -147,31 +147,31 @@ event(none, _, First) ->
 subject(Tokens, What, Operator) ->
     witness_spec_pattern:pattern(Tokens, What, witness_spec_scan:location(Operator)).
 
-spawned(Tokens, End, Form) ->
+spawn_pattern(Tokens, End, Form) ->
     case witness_spec_pattern:split(Tokens, ',', End) of
         [{Process, _} | [_ | _]] ->
-            {Process, called(lists:nthtail(length(Process) + 1, Tokens), End)};
+            {Process, call_pattern(lists:nthtail(length(Process) + 1, Tokens), End)};
         [_] ->
             throw(witness_spec_diagnostic:error(End, syntax, "expected `,` and a signature", ["it is written ", Form]))
     end.
 
 %% A variable matches any signature.
-called([{var, Anno, Name}], _) ->
+call_pattern([{var, Anno, Name}], _) ->
     {var, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name};
-called([{var, _, _} = First, {'.', _} | _] = Tokens, End) ->
+call_pattern([{var, _, _} = First, {'.', _} | _] = Tokens, End) ->
     {Segments, Function} = alias(Tokens, []),
     Module = {atom, erl_anno:new(witness_spec_scan:location(First)), elixir_module(Segments)},
-    called(Module, Function, End);
-called([{Kind, _, _} = Module, {':', _} | Function], End) when Kind =:= atom; Kind =:= var ->
-    called(placed(Module), Function, End);
-called([Token | _], _) ->
+    call_pattern(Module, Function, End);
+call_pattern([{Kind, _, _} = Module, {':', _} | Function], End) when Kind =:= atom; Kind =:= var ->
+    call_pattern(variable_at(Module), Function, End);
+call_pattern([Token | _], _) ->
     expected_signature(witness_spec_scan:location(Token));
-called([], End) ->
+call_pattern([], End) ->
     expected_signature(End).
 
-called(Module, [{Kind, _, _} = Function, {'(', _} = Open | Rest], _) when Kind =:= atom; Kind =:= var ->
+call_pattern(Module, [{Kind, _, _} = Function, {'(', _} = Open | Rest], _) when Kind =:= atom; Kind =:= var ->
     Anno = element(2, Module),
-    Arguments = case witness_spec_pattern:enclosed([Open | Rest]) of
+    Arguments = case witness_spec_pattern:split_enclosed([Open | Rest]) of
         {[], _, []} -> [];
         {Inside, Close, []} ->
             [witness_spec_pattern:pattern(Part, "an argument", PartEnd) ||
@@ -181,11 +181,11 @@ called(Module, [{Kind, _, _} = Function, {'(', _} = Open | Rest], _) when Kind =
                 ["expected the end of the signature, found ",
                  witness_spec_diagnostic:quote(witness_spec_scan:token_text(Extra))]))
     end,
-    {tuple, Anno, [Module, placed(Function), list(Arguments, Anno)]};
-called({_, Anno, _}, _, _) ->
+    {tuple, Anno, [Module, variable_at(Function), list(Arguments, Anno)]};
+call_pattern({_, Anno, _}, _, _) ->
     expected_signature({erl_anno:line(Anno), erl_anno:column(Anno)}).
 
-placed({Kind, Anno, Name}) -> {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name}.
+variable_at({Kind, Anno, Name}) -> {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name}.
 
 %% The segments of `My.App` before `.f(`.
 alias([{var, _, Name} = Segment, {'.', _} | Rest], Segments) ->

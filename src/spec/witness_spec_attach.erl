@@ -15,9 +15,9 @@ properties(Properties) -> lists:append([property(Property) || Property <- Proper
 property(#{signatures := Signatures} = Property) ->
     Used = occurrences(maps:values(maps:with([signatures, over, formula], Property)),
                        maps:from_keys(maps:get(per, Property, []), 1)),
-    [needed("arguments", Signature) || #{pattern := Pattern} = Signature <- Signatures, not called(Pattern, Used)]
+    [needed("arguments", Signature) || #{pattern := Pattern} = Signature <- Signatures, not is_any_call(Pattern, Used)]
         ++ [needed("parent or arguments", Action) || #{pattern := Pattern} = Action <- births(Property),
-                                                     not born(Pattern, Used)].
+                                                     not is_any_birth(Pattern, Used)].
 
 needed(What, #{location := Location}) ->
     witness_spec_diagnostic:error(Location, needs_arguments,
@@ -36,10 +36,10 @@ actions({Operator, _, Formulas}) when Operator =:= 'and'; Operator =:= 'or' ->
     lists:append([actions(F) || F <- Formulas]);
 actions(_) -> [].
 
-born({tuple, _, [_, _, Parent, Signature, _]}, Used) -> anything(Parent, Used) andalso called(Signature, Used).
+is_any_birth({tuple, _, [_, _, Parent, Signature, _]}, Used) -> anything(Parent, Used) andalso is_any_call(Signature, Used).
 
-called({tuple, _, [_, _, Arguments]}, Used) -> arguments(Arguments, Used);
-called(Pattern, Used) -> anything(Pattern, Used).
+is_any_call({tuple, _, [_, _, Arguments]}, Used) -> arguments(Arguments, Used);
+is_any_call(Pattern, Used) -> anything(Pattern, Used).
 
 arguments({cons, _, Argument, Rest}, Used) -> anything(Argument, Used) andalso arguments(Rest, Used);
 arguments({nil, _}, _) -> true;

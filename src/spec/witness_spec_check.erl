@@ -9,7 +9,7 @@ others; what can never match (`m:witness_spec_guard`), what can never be reached
 module exports (`m:witness_spec_export`).
 """.
 
--export([properties/2, apart/1]).
+-export([properties/2, check_apart/1]).
 -export_type([options/0]).
 
 -type finding() :: witness_spec_diagnostic:finding().
@@ -28,8 +28,8 @@ properties(Properties, Options) ->
         end.
 
 -doc "Errors for properties that must see processes together, if each process is observed separately.".
--spec apart([witness_spec_parse:property()]) -> [finding()].
-apart(Properties) ->
+-spec check_apart([witness_spec_parse:property()]) -> [finding()].
+check_apart(Properties) ->
     [witness_spec_diagnostic:error(Location, needs_central,
         "a property without `with` is about all processes together, which only central monitoring sees",
         "watch centrally (`--instrument central`), or say with `with m:f(_)` which processes it is about, each by itself")
@@ -51,7 +51,7 @@ property(#{signatures := Signatures, per := Per} = Property) ->
     Bound = [witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures],
     Common = ordsets:intersection(Bound),
     Partly = ordsets:subtract(ordsets:union(Bound), Common),
-    Guards = lists:append([unknown(Pattern, []) ++ unbound(Guard, witness_spec_pattern:variables(Pattern), []) ||
+    Guards = lists:append([unknown(Pattern, []) ++ check_bound(Guard, witness_spec_pattern:variables(Pattern), []) ||
                            #{pattern := Pattern, guard := Guard} <- Signatures]),
     Slices = slices(Property, Common, Partly),
     Formulas = case Property of
@@ -76,12 +76,12 @@ over(#{over := Actions}) -> Actions.
 %% nothing follows from them.
 possible(#{signatures := Signatures, per := Per} = Property, Common) ->
     {Spawned, Unmatched} = types(Signatures, fun witness_spec_guard:signature/1),
-    Signature = maps:with(Common, joined(Spawned)),
+    Signature = maps:with(Common, join_types(Spawned)),
     {Seen, Unseen} = types(over(Property), fun(Action) -> witness_spec_guard:action(Action, Signature) end),
     Keys = [maps:with(Per, Types) || Types <- Seen, lists:all(fun(Name) -> is_map_key(Name, Types) end, Per)],
     Unmatched ++ Unseen ++ case Property of
         #{formula := Formula, group := Group, over := Over} ->
-            {Open, Never} = witness_spec_guard:formula(Formula, maps:merge(Signature, joined(Keys))),
+            {Open, Never} = witness_spec_guard:formula(Formula, maps:merge(Signature, join_types(Keys))),
             Never ++ witness_spec_reach:formula(Open, #{
                 group => Group, signatures => Signatures, scope => ordsets:union(Common, ordsets:from_list(Per)),
                 per => Per, over => Over});
@@ -97,8 +97,8 @@ types(Matched, Types) ->
         end
     end, {[], []}, Matched).
 
-joined([]) -> #{};
-joined([First | Others]) -> lists:foldl(fun witness_spec_guard:join/2, First, Others).
+join_types([]) -> #{};
+join_types([First | Others]) -> lists:foldl(fun witness_spec_guard:join/2, First, Others).
 
 %% `per` and `over`.
 slices(#{signatures := Signatures, per := Per, per_at := Places} = Property, Scope, Partly) ->
@@ -106,38 +106,38 @@ slices(#{signatures := Signatures, per := Per, per_at := Places} = Property, Sco
     Names = ordsets:from_list(Per),
     Bound = ordsets:union([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
     [witness_spec_diagnostic:error(Location, bound_per,
-        ["the variable ", quoted(Name), " of `per` is bound by a signature"],
+        ["the variable ", quote(Name), " of `per` is bound by a signature"],
         "it has one value for the whole monitor; the variables of `per` get theirs from the actions of `over`") ||
      {Name, Location} <- Variables, ordsets:is_element(Name, Bound)]
         ++ [witness_spec_diagnostic:error(Location, duplicate_per,
-                [quoted(Name), " stands in `per` already"], "name each variable once") ||
+                [quote(Name), " stands in `per` already"], "name each variable once") ||
             {Name, Location} <- Variables -- lists:ukeysort(1, Variables)]
-        ++ lists:append([seen(Action, Names, Scope, Partly) || Action <- over(Property)])
+        ++ lists:append([check_seen(Action, Names, Scope, Partly) || Action <- over(Property)])
         ++ unused(Variables, Names, over(Property)).
 
-seen(#{location := Location, pattern := Pattern, guard := Guard}, Names, Scope, Partly) ->
+check_seen(#{location := Location, pattern := Pattern, guard := Guard}, Names, Scope, Partly) ->
     Bound = witness_spec_pattern:variables(Pattern),
     Missing = ordsets:subtract(Names, Bound),
     [witness_spec_diagnostic:error(Location, incomplete_per,
-        ["this action binds ", listed(Keys), " of `per`, but not ", listed(Missing)],
+        ["this action binds ", list_names(Keys), " of `per`, but not ", list_names(Missing)],
         "an action of `over` binds all variables of `per`, or none of them") ||
      Keys <- [ordsets:intersection(Names, Bound)], Keys =/= [], Missing =/= []]
-        ++ unknown(Pattern, Scope) ++ unbound(Guard, ordsets:union(Scope, Bound), Partly)
+        ++ unknown(Pattern, Scope) ++ check_bound(Guard, ordsets:union(Scope, Bound), Partly)
         ++ partly(Pattern, ordsets:union(Scope, Names), Partly).
 
 unused([], _, _) -> [];
 unused([{_, Location} | _], Names, Actions) ->
-    [witness_spec_diagnostic:error(Location, unused_per, ["no action of `over` binds ", listed(Names)],
+    [witness_spec_diagnostic:error(Location, unused_per, ["no action of `over` binds ", list_names(Names)],
         "an instance begins with an event that gives the variables of `per` their values") ||
      lists:all(fun(#{pattern := Pattern}) -> ordsets:is_disjoint(Names, witness_spec_pattern:variables(Pattern)) end,
                Actions)].
 
-listed([Name]) -> quoted(Name);
-listed(Names) ->
+list_names([Name]) -> quote(Name);
+list_names(Names) ->
     {Front, [Last]} = lists:split(length(Names) - 1, Names),
-    [lists:join(", ", [quoted(Name) || Name <- Front]), " and ", quoted(Last)].
+    [lists:join(", ", [quote(Name) || Name <- Front]), " and ", quote(Last)].
 
-quoted(Name) -> witness_spec_diagnostic:quote(atom_to_list(Name)).
+quote(Name) -> witness_spec_diagnostic:quote(atom_to_list(Name)).
 
 %% `loops` maps the recursion variables in scope to their places and to whether there is an action in between.
 formula({Constant, _}, _, Findings) when Constant =:= tt; Constant =:= ff ->
@@ -148,11 +148,11 @@ formula({var, {Location, _}, Name}, #{loops := Loops}, Findings) ->
             Findings;
         #{Name := {unguarded, _}} ->
             [witness_spec_diagnostic:error(Location, unguarded_recursion,
-                ["the recursion variable ", quoted(Name), " is reached without an action in between"],
+                ["the recursion variable ", quote(Name), " is reached without an action in between"],
                 ["put a modality in front of it, as in `[P ? _] ", atom_to_list(Name), "`"]) | Findings];
         _ ->
             [witness_spec_diagnostic:error(Location, unbound_recursion_variable,
-                ["the recursion variable ", quoted(Name), " is not bound"],
+                ["the recursion variable ", quote(Name), " is not bound"],
                 ["it is bound by a `max ", atom_to_list(Name), ".` or `min ", atom_to_list(Name), ".` around it; ",
                  "`max X.(f)` ends at its parenthesis"]) | Findings]
     end;
@@ -161,72 +161,72 @@ formula({Modality, {Location, _}, Action, Formula}, #{scope := Scope} = Context,
     #{pattern := Pattern, guard := Guard} = Action,
     #{partly := Partly, loops := Loops} = Context,
     Inner = ordsets:union(Scope, witness_spec_pattern:variables(Pattern)),
-    Found = outside(Modality, Location, Context) ++ unknown(Pattern, Scope) ++ unbound(Guard, Inner, Partly)
+    Found = check_dialect(Modality, Location, Context) ++ unknown(Pattern, Scope) ++ check_bound(Guard, Inner, Partly)
         ++ partly(Pattern, Scope, Partly),
     formula(Formula, Context#{scope := Inner, partly := ordsets:subtract(Partly, Inner),
                               loops := #{Name => {guarded, Place} || Name := {_, Place} <- Loops}}, Found ++ Findings);
 formula({Fixpoint, {Location, _}, Name, Formula}, #{loops := Loops} = Context, Findings) when
         Fixpoint =:= max; Fixpoint =:= min ->
     formula(Formula, Context#{loops := Loops#{Name => {unguarded, Location}}},
-            outside(Fixpoint, Location, Context) ++ hidden(Name, Location, Loops) ++ Findings);
+            check_dialect(Fixpoint, Location, Context) ++ check_hidden(Name, Location, Loops) ++ Findings);
 formula({Operator, {Location, _}, Formulas}, Context, Findings) ->
     lists:foldl(fun(Formula, Found) -> formula(Formula, Context, Found) end,
-                outside(Operator, Location, Context) ++ overlaps(Operator, Formulas, Context) ++ Findings, Formulas).
+                check_dialect(Operator, Location, Context) ++ overlaps(Operator, Formulas, Context) ++ Findings, Formulas).
 
-hidden(Name, Location, Loops) ->
+check_hidden(Name, Location, Loops) ->
     case Loops of
         #{Name := {_, {Line, Column}}} ->
             [witness_spec_diagnostic:warning(Location, hidden_recursion_variable,
-                ["this ", quoted(Name), " hides another one"],
+                ["this ", quote(Name), " hides another one"],
                 io_lib:format("the other one is bound in line ~b, column ~b", [Line, Column]))];
         _ ->
             []
     end.
 
-outside(Construct, Location, #{dialect := monitor}) when Construct =:= dia; Construct =:= 'or'; Construct =:= min ->
+check_dialect(Construct, Location, #{dialect := monitor}) when Construct =:= dia; Construct =:= 'or'; Construct =:= min ->
     Written = case Construct of dia -> "<...>"; _ -> atom_to_list(Construct) end,
     [witness_spec_diagnostic:error(Location, not_shml,
         ["`", Written, "` is not part of sHML, which `monitor` stands for"],
         "use `check` for the whole logic")];
-outside(_, _, _) ->
+check_dialect(_, _, _) ->
     [].
 
-unbound(Guard, Bound, Partly) ->
+check_bound(Guard, Bound, Partly) ->
     [case ordsets:is_element(Name, Partly) of
         true ->
             witness_spec_diagnostic:error(Location, unbound_variable,
-                [quoted(Name), " is not bound by all of the signatures"],
+                [quote(Name), " is not bound by all of the signatures"],
                 "a variable of the signatures can be used if each of them binds it");
         false ->
-            witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quoted(Name), " is not bound"],
+            witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quote(Name), " is not bound"],
                 "a guard knows the variables of its pattern, of the signatures, and of the actions in front of it")
      end || {Name, Location} <- witness_spec_pattern:occurrences(Guard), not ordsets:is_element(Name, Bound)].
 
 %% Keys of maps and sizes of binaries are evaluated before the pattern binds anything, except the binary's own parts.
 unknown(Pattern, Scope) ->
-    [witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quoted(Name), " is not bound"],
+    [witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quote(Name), " is not bound"],
         "the key of a map and the size of a binary need a value that is known before the pattern") ||
-     {Name, Location} <- looked_up(Pattern, Scope)].
+     {Name, Location} <- check_keys(Pattern, Scope)].
 
-looked_up({map, _, Fields}, Known) ->
-    lists:flatmap(fun({map_field_exact, _, Key, Value}) -> missing(Key, Known) ++ looked_up(Value, Known) end, Fields);
-looked_up({bin, _, Segments}, Known) ->
+check_keys({map, _, Fields}, Known) ->
+    lists:flatmap(fun({map_field_exact, _, Key, Value}) -> missing(Key, Known) ++ check_keys(Value, Known) end, Fields);
+check_keys({bin, _, Segments}, Known) ->
     {Missing, _} = lists:mapfoldl(fun({bin_element, _, Value, Size, _}, Before) ->
         {missing(Size, Before), ordsets:union(Before, witness_spec_pattern:variables(Value))}
     end, Known, Segments),
     lists:append(Missing);
-looked_up({tuple, _, Elements}, Known) -> lists:flatmap(fun(Element) -> looked_up(Element, Known) end, Elements);
-looked_up({cons, _, Head, Tail}, Known) -> looked_up(Head, Known) ++ looked_up(Tail, Known);
-looked_up({match, _, Left, Right}, Known) -> looked_up(Left, Known) ++ looked_up(Right, Known);
-looked_up({op, _, _, Left, Right}, Known) -> looked_up(Left, Known) ++ looked_up(Right, Known);
-looked_up(_, _) -> [].
+check_keys({tuple, _, Elements}, Known) -> lists:flatmap(fun(Element) -> check_keys(Element, Known) end, Elements);
+check_keys({cons, _, Head, Tail}, Known) -> check_keys(Head, Known) ++ check_keys(Tail, Known);
+check_keys({match, _, Left, Right}, Known) -> check_keys(Left, Known) ++ check_keys(Right, Known);
+check_keys({op, _, _, Left, Right}, Known) -> check_keys(Left, Known) ++ check_keys(Right, Known);
+check_keys(_, _) -> [].
 
 missing(Expr, Known) ->
     [Use || {Name, _} = Use <- witness_spec_pattern:occurrences(Expr), not ordsets:is_element(Name, Known)].
 
 partly(Pattern, Scope, Partly) ->
     [witness_spec_diagnostic:warning(Location, partly_bound,
-        [quoted(Name), " is a new variable here: not all of the signatures bind it"],
+        [quote(Name), " is a new variable here: not all of the signatures bind it"],
         "a variable of the signatures can be used if each of them binds it") ||
      {Name, Location} <- witness_spec_pattern:occurrences(Pattern),
      not ordsets:is_element(Name, Scope), ordsets:is_element(Name, Partly)].

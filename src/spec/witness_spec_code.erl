@@ -51,15 +51,15 @@ generate(Module, Units, Limit, Names) ->
     Explained = witness_spec_explain:functions(Units),
     Exports = [{init, 3}, {handle_event, 2}, {match, 1}] ++ exports(Slices)
         ++ ordsets:subtract(exports(Explained), [{ending, 1}, {text, 1}]),
-    Functions = uncommented([match(Units, Names) | matches(Units, Names)])
-        ++ uncommented([init(Units) | Slices] ++ [handle_event(Nodes, Event, Limit, Names)])
+    Functions = without_comments([match(Units, Names) | matches(Units, Names)])
+        ++ without_comments([init(Units) | Slices] ++ [handle_event(Nodes, Event, Limit, Names)])
         ++ lists:append(Steps)
-        ++ uncommented([engaged(Units, Event) | Explained]),
-    uncommented([{attribute, erl_anno:new(0), module, Module},
-                 {attribute, erl_anno:new(0), behaviour, witness_monitor},
-                 {attribute, erl_anno:new(0), export, Exports}]
-                ++ [{attribute, erl_anno:new(0), witness_self, true} || asks_itself(Functions)]
-                ++ [{attribute, erl_anno:new(0), witness_exits, Reading} || [_ | _] = Reading <- [exits(Units)]])
+        ++ without_comments([engaged(Units, Event) | Explained]),
+    without_comments([{attribute, erl_anno:new(0), module, Module},
+                      {attribute, erl_anno:new(0), behaviour, witness_monitor},
+                      {attribute, erl_anno:new(0), export, Exports}]
+                     ++ [{attribute, erl_anno:new(0), witness_self, true} || asks_itself(Functions)]
+                     ++ [{attribute, erl_anno:new(0), witness_exits, Reading} || [_ | _] = Reading <- [exits(Units)]])
         ++ Functions.
 
 %% The properties with actions that are exits: for all others every exit is the same, whatever its reason.
@@ -73,7 +73,7 @@ asks_itself(Form) when is_tuple(Form) -> asks_itself(tuple_to_list(Form));
 asks_itself([Form | Forms]) -> asks_itself(Form) orelse asks_itself(Forms);
 asks_itself(_) -> false.
 
-uncommented(Forms) -> [{<<>>, Form} || Form <- Forms].
+without_comments(Forms) -> [{<<>>, Form} || Form <- Forms].
 
 exports(Forms) -> ordsets:from_list([{Name, Arity} || {function, _, Name, Arity, _} <- Forms]).
 
@@ -110,14 +110,14 @@ matching([], _) -> list([]);
 matching([Index | _], Signature) -> call(name("m", Index), [Signature]).
 
 init(Units) ->
-    Clauses = [clause([Pattern, any(), integer(Index)], Guard, [tuple(started(Unit))]) ||
+    Clauses = [clause([Pattern, any(), integer(Index)], Guard, [tuple(init_result(Unit))]) ||
                #{index := Index, signatures := Signatures, start := _} = Unit <- Units,
                #{pattern := Pattern, guard := Guard} <- Signatures],
     function(init, 3, Clauses ++ [clause([any(), any(), any()], [], [atom(ignore)])]).
 
-started(#{over := all, start := Start}) -> [atom(ok), first(Start)];
-started(#{per := [], start := Start} = Unit) -> [atom(ok), first(Start), witness_spec_slice:filter(Unit)];
-started(Unit) -> [atom(slices), witness_spec_slice:filter(Unit)].
+init_result(#{over := all, start := Start}) -> [atom(ok), first(Start)];
+init_result(#{per := [], start := Start} = Unit) -> [atom(ok), first(Start), witness_spec_slice:filter(Unit)];
+init_result(Unit) -> [atom(slices), witness_spec_slice:filter(Unit)].
 
 first(Start) -> tuple([atom(fresh), state(Start)]).
 
@@ -139,7 +139,7 @@ step({node, Number, Variables}, Event) -> call(name("s", Number), [Event | vars(
 
 %% The functions of a node: one for each part. `Next` is the number of the next function that is not the first of a node.
 steps(#{operator := {constant, Verdict}, number := Number, text := Text} = Node, _, Next) ->
-    {[{Text, function(name("s", Number), 1, [clause([any()], [], [decided(Verdict, Node, undefined, [])])])}], Next};
+    {[{Text, function(name("s", Number), 1, [clause([any()], [], [decide(Verdict, Node, undefined, [])])])}], Next};
 steps(#{number := Number, operator := Operator, leaves := Leaves, children := Children, variables := Variables,
         scope := Scope, text := Text} = Node, {Event, _} = Context, Next) ->
     [_ | Others] = Parts = parts(Operator, Leaves, Scope) ++ Children,
@@ -172,20 +172,20 @@ excludes({_, Action, _}, {_, Other, _}, Scope) -> witness_spec_overlap:disjoint(
 
 part({group, Leaves}, #{operator := Operator} = Node, {Event, _} = Context, Rest) ->
     Otherwise = case {Rest, Leaves} of
-        {none, [{_, Action, _}]} -> decided(unit(Operator), Node, {unmatched, Action}, []);
-        {none, _} -> decided(unit(Operator), Node, undefined, []);
+        {none, [{_, Action, _}]} -> decide(unit(Operator), Node, {unmatched, Action}, []);
+        {none, _} -> decide(unit(Operator), Node, undefined, []);
         _ -> Rest
     end,
-    'case'(Event, [matched(Leaf, Node, Context, Rest) || Leaf <- Leaves] ++ [clause([any()], [], [Otherwise])]);
+    'case'(Event, [match_step(Leaf, Node, Context, Rest) || Leaf <- Leaves] ++ [clause([any()], [], [Otherwise])]);
 part({single, {_, Action, _} = Leaf}, #{operator := Operator} = Node, {Event, _} = Context, Rest) ->
-    'case'(Event, [matched(Leaf, Node, Context, Rest),
-                   clause([any()], [], [decided(zero(Operator), Node, {unmatched, Action}, [])])]);
+    'case'(Event, [match_step(Leaf, Node, Context, Rest),
+                   clause([any()], [], [decide(zero(Operator), Node, {unmatched, Action}, [])])]);
 part({node, _, _} = Child, _, {Event, _}, none) ->
     step(Child, Event);
 part({node, _, _} = Child, Node, {Event, _} = Context, Rest) ->
-    combined(Node, Context, step(Child, Event), Rest).
+    combine(Node, Context, step(Child, Event), Rest).
 
-matched({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Context, Rest) ->
+match_step({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Context, Rest) ->
     #{operator := Operator, scope := Scope} = Node,
     Unit = unit(Operator),
     Result = case Target of
@@ -193,11 +193,11 @@ matched({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Conte
             Rest;
         {verdict, Verdict} ->
             Bound = ordsets:subtract(witness_spec_pattern:variables(Pattern), Scope),
-            decided(Verdict, Node, {matched, Action}, Bound);
+            decide(Verdict, Node, {matched, Action}, Bound);
         {node, _, _} when Rest =:= none ->
             ok(Target);
         {node, _, _} ->
-            combined(Node, Context, ok(Target), Rest)
+            combine(Node, Context, ok(Target), Rest)
     end,
     clause([Pattern], Guard, [mark(Action), Result]).
 
@@ -208,10 +208,10 @@ mark(#{id := Id}) ->
     New = [call(put, [Key, integer(Id)]), call(put, [atom('$witness_marked'), atom(true)])],
     {op, erl_anno:new(0), 'andalso', Unmarked, {block, erl_anno:new(0), New}}.
 
-combined(#{operator := Operator}, {_, Limit}, Left, Right) ->
+combine(#{operator := Operator}, {_, Limit}, Left, Right) ->
     formula(case Operator of 'and' -> conj; 'or' -> disj end, [integer(Limit), Left, Right]).
 
-decided(Verdict, #{variables := Variables} = Node, Decisive, Bound) ->
+decide(Verdict, #{variables := Variables} = Node, Decisive, Bound) ->
     {tuple, Anno, Elements} = witness_spec_explain:verdict(Verdict, {Node, Variables ++ Bound}, Decisive),
     {tuple, Anno, [atom(verdict) | Elements]}.
 

@@ -2,11 +2,11 @@
 -moduledoc """
 Errors and warnings about a specification, with their places.
 
-The scanner, the parser and the checker know positions and words; they make a `t:finding/0`. `located/3` adds the file and
+The scanner, the parser and the checker know positions and words; they make a `t:finding/0`. `locate/3` adds the file and
 the text of the line once, at the end.
 """.
 
--export([error/4, error/3, warning/4, located/3, format/1, quote/1]).
+-export([error/4, error/3, warning/4, locate/3, format/1, quote/1]).
 -export_type([finding/0, location/0, diagnostic/0]).
 
 -doc "Line and column, both counted from 1; a column counts Unicode code points.".
@@ -27,8 +27,8 @@ the text of the line once, at the end.
                         hint := binary() | undefined}.
 
 %% Limits in characters: of a source line, and of a token that is quoted in a text.
--define(WIDTH, 120).
--define(QUOTE, 40).
+-define(MAX_LINE_CHARACTERS, 120).
+-define(MAX_QUOTE_CHARACTERS, 40).
 
 -doc "An error with a hint on what to do.".
 -spec error(location() | undefined, atom(), unicode:chardata(), unicode:chardata() | undefined) -> finding().
@@ -46,8 +46,8 @@ warning(Location, Code, Text, Hint) -> {warning, Location, Code, Text, Hint}.
 Findings as diagnostics of one file, in the order of their places, each once. `Lines` are the lines of the source; it is
 empty if the source could not be read.
 """.
--spec located([finding()], File :: binary(), Lines :: [binary()]) -> [diagnostic()].
-located(Findings, File, Lines) ->
+-spec locate([finding()], File :: binary(), Lines :: [binary()]) -> [diagnostic()].
+locate(Findings, File, Lines) ->
     Table = list_to_tuple(Lines),
     Sorted = lists:usort([{place(Location), Finding} || {_, Location, _, _, _} = Finding <- Findings]),
     [diagnostic(Finding, File, Table) || {_, Finding} <- Sorted].
@@ -96,9 +96,10 @@ excerpt(_) ->
 %% The text before and after the column; Cut marks text that was left out at the front.
 window(Chars, Offset) ->
     {Before, After} = lists:split(min(Offset, length(Chars)), Chars),
-    case length(Before) - ?WIDTH div 2 of
-        Excess when Excess > ?WIDTH div 2 -> {lists:nthtail(Excess, Before), lists:sublist(After, ?WIDTH div 2), "..."};
-        _ -> {Before, lists:sublist(After, ?WIDTH), ""}
+    case length(Before) - ?MAX_LINE_CHARACTERS div 2 of
+        Excess when Excess > ?MAX_LINE_CHARACTERS div 2 ->
+            {lists:nthtail(Excess, Before), lists:sublist(After, ?MAX_LINE_CHARACTERS div 2), "..."};
+        _ -> {Before, lists:sublist(After, ?MAX_LINE_CHARACTERS), ""}
     end.
 
 hint(#{hint := undefined}) -> "";
@@ -119,7 +120,7 @@ control(_) -> false.
 -spec quote(unicode:chardata()) -> unicode:chardata().
 quote(Text) ->
     Chars = clean(unicode:characters_to_list(Text)),
-    case length(Chars) > ?QUOTE of
-        true -> ["`", lists:sublist(Chars, ?QUOTE), "...`"];
+    case length(Chars) > ?MAX_QUOTE_CHARACTERS of
+        true -> ["`", lists:sublist(Chars, ?MAX_QUOTE_CHARACTERS), "...`"];
         false -> ["`", Chars, "`"]
     end.

@@ -26,9 +26,9 @@ Text of the specification is cut, and escaped for the language of the drawing: n
 %% `else`: no action matches; `part`: a combination inside the formula.
 -type edge() :: {{From :: place(), To :: place(), action | 'else' | part}, Text :: unicode:chardata()}.
 
--define(FORMULA, 60).
--define(ACTION, 50).
--define(LINES, 8).
+-define(MAX_FORMULA_CHARACTERS, 60).
+-define(MAX_ACTION_CHARACTERS, 50).
+-define(MAX_LINES, 8).
 
 -doc "A drawing of all monitored properties, from the entries of a file and its units.".
 -spec draw(format(), [witness_spec:entry()], [witness_spec_code:unit()]) -> binary().
@@ -48,17 +48,17 @@ picture(Format, Index, Title, Start, Nodes) ->
     Edges = lists:append([edges(Node) || Node <- Nodes]),
     Arrows = lists:uniq([Way || {Way, _} <- Edges]),
     Verdicts = [Verdict || Verdict <- [yes, no], lists:keymember(Verdict, 2, Arrows)],
-    group(Format, Index, short(Title, ?FORMULA),
+    group(Format, Index, short(Title, ?MAX_FORMULA_CHARACTERS),
           [begins(Format, Index, Start)]
-          ++ [state(Format, Number, short(["s", integer_to_binary(Number), ": ", Text], ?FORMULA)) ||
+          ++ [state(Format, Number, short(["s", integer_to_binary(Number), ": ", Text], ?MAX_FORMULA_CHARACTERS)) ||
               #{number := Number, text := Text} <- Nodes]
           ++ [verdict(Format, Index, Verdict) || Verdict <- Verdicts]
           ++ [arrow(Format, Index, Way, labels([Text || {Same, Text} <- Edges, Same =:= Way])) || Way <- Arrows]).
 
 labels(Texts) ->
-    Shown = [short(Text, ?ACTION) || Text <- lists:uniq(Texts)],
-    case length(Shown) - ?LINES of
-        More when More > 0 -> lists:sublist(Shown, ?LINES) ++ [["and ", integer_to_binary(More), " more"]];
+    Shown = [short(Text, ?MAX_ACTION_CHARACTERS) || Text <- lists:uniq(Texts)],
+    case length(Shown) - ?MAX_LINES of
+        More when More > 0 -> lists:sublist(Shown, ?MAX_LINES) ++ [["and ", integer_to_binary(More), " more"]];
         _ -> Shown
     end.
 
@@ -101,10 +101,10 @@ whole(mermaid, Pictures) ->
     ["flowchart TD\n", Pictures].
 
 group(dot, Index, Title, Lines) ->
-    ["  subgraph cluster_", integer_to_binary(Index), " {\n    label=", quoted(dot, [Title]), ";\n",
+    ["  subgraph cluster_", integer_to_binary(Index), " {\n    label=", quote(dot, [Title]), ";\n",
      [["    ", Line, ";\n"] || Line <- Lines], "  }\n"];
 group(mermaid, Index, Title, Lines) ->
-    ["  subgraph property", integer_to_binary(Index), "[", quoted(mermaid, [Title]), "]\n",
+    ["  subgraph property", integer_to_binary(Index), "[", quote(mermaid, [Title]), "]\n",
      [["    ", Line, "\n"] || Line <- Lines], "  end\n"].
 
 begins(dot, Index, Start) ->
@@ -113,8 +113,8 @@ begins(dot, Index, Start) ->
 begins(mermaid, Index, Start) ->
     ["start", integer_to_binary(Index), "(( )) --> ", id(Index, {state, Start})].
 
-state(dot, Number, Text) -> [id(0, {state, Number}), " [label=", quoted(dot, [Text]), "]"];
-state(mermaid, Number, Text) -> [id(0, {state, Number}), "[", quoted(mermaid, [Text]), "]"].
+state(dot, Number, Text) -> [id(0, {state, Number}), " [label=", quote(dot, [Text]), "]"];
+state(mermaid, Number, Text) -> [id(0, {state, Number}), "[", quote(mermaid, [Text]), "]"].
 
 verdict(dot, Index, Verdict) ->
     [id(Index, Verdict), " [label=\"", word(Verdict), "\", peripheries=2, color=", colour(Verdict), "]"];
@@ -126,13 +126,13 @@ colour(no) -> "red".
 
 arrow(dot, Index, {From, To, Kind}, Labels) ->
     Style = case Kind of action -> ""; 'else' -> ", style=dotted"; part -> ", style=bold" end,
-    [id(Index, From), " -> ", id(Index, To), " [label=", quoted(dot, Labels), Style, "]"];
+    [id(Index, From), " -> ", id(Index, To), " [label=", quote(dot, Labels), Style, "]"];
 arrow(mermaid, Index, {From, To, Kind}, Labels) ->
     Line = case Kind of action -> " -->|"; 'else' -> " -.->|"; part -> " ==>|" end,
-    [id(Index, From), Line, quoted(mermaid, Labels), "| ", id(Index, To)].
+    [id(Index, From), Line, quote(mermaid, Labels), "| ", id(Index, To)].
 
 %% A label of several lines.
-quoted(Format, Lines) ->
+quote(Format, Lines) ->
     Break = case Format of dot -> "\\n"; mermaid -> "<br/>" end,
     Escaped = [[escape(Format, visible(Char)) || Char <- unicode:characters_to_list(Line)] || Line <- Lines],
     [$", lists:join(Break, Escaped), $"].

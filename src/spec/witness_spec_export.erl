@@ -18,9 +18,9 @@ if its object code cannot be read.
 -export_type([exports/0]).
 
 %% With more wrong characters than these a name does not count as misspelt.
--define(MISSPELT, 2).
+-define(MAX_DISTANCE, 2).
 %% Maximum number of functions of one name in a hint.
--define(NAMED, 3).
+-define(MAX_NAMED, 3).
 
 -doc "Warnings about the signatures of the properties and of their actions; each module or function is named once.".
 -spec properties([witness_spec_parse:property()], exports()) -> [witness_spec_diagnostic:finding()].
@@ -34,16 +34,17 @@ properties(Properties, Exports) ->
 
 signatures(#{signatures := Signatures} = Property) ->
     [Pattern || #{pattern := Pattern} <- Signatures]
-        ++ case Property of #{over := all} -> []; #{over := Actions} -> lists:flatmap(fun spawned/1, Actions) end
-        ++ case Property of #{formula := Formula} -> spawned(Formula); _ -> [] end.
+        ++ case Property of #{over := all} -> []; #{over := Actions} -> lists:flatmap(fun spawned_signatures/1, Actions) end
+        ++ case Property of #{formula := Formula} -> spawned_signatures(Formula); _ -> [] end.
 
-spawned(#{kind := Kind, pattern := {tuple, _, [_, _, _, Signature, _]}}) when Kind =:= fork; Kind =:= init ->
+spawned_signatures(#{kind := Kind, pattern := {tuple, _, [_, _, _, Signature, _]}}) when Kind =:= fork; Kind =:= init ->
     [Signature];
-spawned(#{kind := _}) -> [];
-spawned({Modality, _, Action, Formula}) when Modality =:= box; Modality =:= dia -> spawned(Action) ++ spawned(Formula);
-spawned({_, _, _, Formula}) -> spawned(Formula);
-spawned({_, _, Formulas}) when is_list(Formulas) -> lists:flatmap(fun spawned/1, Formulas);
-spawned(_) -> [].
+spawned_signatures(#{kind := _}) -> [];
+spawned_signatures({Modality, _, Action, Formula}) when Modality =:= box; Modality =:= dia ->
+    spawned_signatures(Action) ++ spawned_signatures(Formula);
+spawned_signatures({_, _, _, Formula}) -> spawned_signatures(Formula);
+spawned_signatures({_, _, Formulas}) when is_list(Formulas) -> lists:flatmap(fun spawned_signatures/1, Formulas);
+spawned_signatures(_) -> [].
 
 signature({tuple, _, [{atom, _, _} = Module, Function, Arguments]}, Exports, Known) ->
     {Functions, Findings, After} = functions(Module, Exports, Known),
@@ -66,12 +67,12 @@ functions({atom, Anno, Module}, Exports, Known) ->
             case Exports(Module) of
                 unknown ->
                     {[], [witness_spec_diagnostic:warning(place(Anno), unknown_module,
-                        ["there is no module ", written(Module), " on the code path"],
+                        ["there is no module ", quote_name(Module), " on the code path"],
                         "a process with such a signature can only come from a module that is loaded later")],
                      Known#{Module => []}};
                 unreadable ->
                     {[], [witness_spec_diagnostic:warning(place(Anno), unreadable_module,
-                        ["the object code of the module ", written(Module), " cannot be read"],
+                        ["the object code of the module ", quote_name(Module), " cannot be read"],
                         "its file is damaged, or compiled for a later release of Erlang/OTP")],
                      Known#{Module => []}};
                 Functions ->
@@ -88,7 +89,7 @@ function({atom, _, Module}, {atom, Anno, _}, {Name, Arity} = Function, Findings,
         true ->
             {Findings, Known};
         false ->
-            Text = ["the module ", written(Module), " has no function ", function(Function)],
+            Text = ["the module ", quote_name(Module), " has no function ", function(Function)],
             {[witness_spec_diagnostic:warning(place(Anno), unknown_function, Text, closest(Written, Arity, Functions))
               | Findings],
              Known#{Module := [Function | Functions]}}
@@ -98,11 +99,11 @@ function({atom, _, Module}, {atom, Anno, _}, {Name, Arity} = Function, Findings,
 closest(Name, Arity, Functions) ->
     Known = [{atom_to_list(Other), Function} || {Other, _} = Function <- Functions],
     Names = [{distance(Name, Other), Other} || Other <- lists:usort([Other || {Other, _} <- Known]),
-                                              abs(length(Name) - length(Other)) =< ?MISSPELT],
+                                              abs(length(Name) - length(Other)) =< ?MAX_DISTANCE],
     case lists:sort(Names) of
-        [{Distance, Like} | _] when Distance =< ?MISSPELT, Distance * 3 =< length(Name) ->
+        [{Distance, Like} | _] when Distance =< ?MAX_DISTANCE, Distance * 3 =< length(Name) ->
             Alike = lists:sort([{abs(Of - Arity), Function} || {Other, {_, Of} = Function} <- Known, Other =:= Like]),
-            ["it has ", lists:join(" and ", [function(Function) || {_, Function} <- lists:sublist(Alike, ?NAMED)])];
+            ["it has ", lists:join(" and ", [function(Function) || {_, Function} <- lists:sublist(Alike, ?MAX_NAMED)])];
         _ ->
             "it is the function that a process was spawned with; for a `gen_server` and the like, `init/1`"
     end.
@@ -110,17 +111,17 @@ closest(Name, Arity, Functions) ->
 %% How many characters have to be replaced, inserted or removed. A row has the distances between the part of the first
 %% name so far and all beginnings of the other.
 distance(Name, Other) ->
-    lists:last(lists:foldl(fun(C, [First | _] = Row) -> row(C, Other, Row, [First + 1]) end,
+    lists:last(lists:foldl(fun(C, [First | _] = Row) -> distance_row(C, Other, Row, [First + 1]) end,
                            lists:seq(0, length(Other)), Name)).
 
-row(C, [Other | Others], [Diagonal, Above | Row], [Left | _] = New) ->
+distance_row(C, [Other | Others], [Diagonal, Above | Row], [Left | _] = New) ->
     Replaced = case C of Other -> Diagonal; _ -> Diagonal + 1 end,
-    row(C, Others, [Above | Row], [lists:min([Replaced, Above + 1, Left + 1]) | New]);
-row(_, [], _, New) ->
+    distance_row(C, Others, [Above | Row], [lists:min([Replaced, Above + 1, Left + 1]) | New]);
+distance_row(_, [], _, New) ->
     lists:reverse(New).
 
 function({Name, Arity}) -> witness_spec_diagnostic:quote(io_lib:format("~tw/~b", [Name, Arity])).
 
-written(Name) -> witness_spec_diagnostic:quote(io_lib:write_atom(Name)).
+quote_name(Name) -> witness_spec_diagnostic:quote(io_lib:write_atom(Name)).
 
 place(Anno) -> {erl_anno:line(Anno), erl_anno:column(Anno)}.

@@ -44,7 +44,7 @@ The functions take the step function of the generated module as an argument.
 %% A description lists this many members of a combination.
 -define(MAX_DESCRIBED, 20).
 %% Searching a list of so few states costs less than making a map.
--define(SHORT, 8).
+-define(SHORT_LIST_STATES, 8).
 
 -doc "Both results have to hold.".
 -spec conj(limit(), result(), result()) -> result().
@@ -112,7 +112,7 @@ combine([], [], [], Dropped, _, _, _, _, _) ->
 combine([], Same, Changed, _, _, Limit, _, _, {Operator, Members}) when is_list(Members) ->
     join(Operator, Limit, Same, lists:reverse(Changed));
 combine([], Same, Changed, _, _, Limit, _, _, {Operator, _}) ->
-    nested(Operator, Limit, Changed ++ Same).
+    normalize(Operator, Limit, Changed ++ Same).
 
 undecided([], Unknown, _, _, _) ->
     Unknown;
@@ -129,13 +129,13 @@ join(Operator, _, [_ | _] = Leaves, [Leaf]) when ?IS_LEAF(Leaf) ->
         true when tl(Leaves) =:= [] -> Leaf;
         true -> {Operator, lists:reverse(Leaves)}
     end};
-join(Operator, Limit, Leaves, States) when length(States) =< ?SHORT ->
+join(Operator, Limit, Leaves, States) when length(States) =< ?SHORT_LIST_STATES ->
     case add(Operator, States, Leaves) of
-        nested -> nested(Operator, Limit, States ++ Leaves);
-        All -> flat(Operator, Limit, All)
+        nested -> normalize(Operator, Limit, States ++ Leaves);
+        All -> flatten(Operator, Limit, All)
     end;
 join(Operator, Limit, Leaves, States) ->
-    nested(Operator, Limit, States ++ Leaves).
+    normalize(Operator, Limit, States ++ Leaves).
 
 add(Operator, [{Operator, Members} | States], Leaves) when is_list(Members) ->
     add(Operator, States, add(Operator, Members, Leaves));
@@ -149,30 +149,30 @@ add(Operator, [Leaf | States], Leaves) ->
 add(_, [], Leaves) ->
     Leaves.
 
-flat(_, _, [Only]) -> {ok, Only};
-flat(Operator, Limit, Leaves) when length(Leaves) =< Limit -> {ok, {Operator, lists:reverse(Leaves)}};
-flat(_, _, _) -> {verdict, inconclusive, #{reason => too_many_obligations}}.
+flatten(_, _, [Only]) -> {ok, Only};
+flatten(Operator, Limit, Leaves) when length(Leaves) =< Limit -> {ok, {Operator, lists:reverse(Leaves)}};
+flatten(_, _, _) -> {verdict, inconclusive, #{reason => too_many_obligations}}.
 
 %% Combinations inside others. A combination that has become flat is a list again.
-nested(Operator, Limit, States) ->
-    case normal(Operator, members(Operator, [mapped(State) || State <- States], #{})) of
+normalize(Operator, Limit, States) ->
+    case normal(Operator, members(Operator, [to_map(State) || State <- States], #{})) of
         {Top, Members} = State when Top =:= 'and'; Top =:= 'or' ->
             case lists:any(fun is_combination/1, maps:keys(Members)) of
-                false -> flat(Top, Limit, lists:reverse(maps:keys(Members)));
-                true -> bounded(Limit, State)
+                false -> flatten(Top, Limit, lists:reverse(maps:keys(Members)));
+                true -> limit(Limit, State)
             end;
         Leaf ->
             {ok, Leaf}
     end.
 
-bounded(Limit, State) ->
+limit(Limit, State) ->
     case count(State) =< Limit of
         true -> {ok, State};
         false -> {verdict, inconclusive, #{reason => too_many_obligations}}
     end.
 
-mapped({Operator, Members}) when is_atom(Operator), is_list(Members) -> {Operator, maps:from_keys(Members, [])};
-mapped(State) -> State.
+to_map({Operator, Members}) when is_atom(Operator), is_list(Members) -> {Operator, maps:from_keys(Members, [])};
+to_map(State) -> State.
 
 members(Operator, [{Operator, Members} | States], Set) -> members(Operator, States, maps:merge(Set, Members));
 members(Operator, [State | States], Set) -> members(Operator, States, Set#{State => []});
@@ -185,7 +185,7 @@ normal(Operator, Set) ->
             single(Operator, Set);
         Combinations ->
             Leaves = maps:without(Combinations, Set),
-            case members(Operator, needed(Combinations, Leaves), Leaves) of
+            case members(Operator, drop_superfluous(Combinations, Leaves), Leaves) of
                 Set -> single(Operator, Set);
                 Simpler -> normal(Operator, Simpler)
             end
@@ -197,7 +197,7 @@ single(Operator, Set) ->
         _ -> {Operator, Set}
     end.
 
-needed(Combinations, Leaves) ->
+drop_superfluous(Combinations, Leaves) ->
     [Simpler || Member <- Combinations, Simpler <- [under(Leaves, Member)], Simpler =/= superfluous].
 
 %% A combination next to these leaves. It is superfluous if one of the leaves is a member, or is all that remains of a
@@ -223,7 +223,7 @@ under(_, Operator, [], Set) ->
 without(Leaves, {Operator, Members}) ->
     {Combinations, Others} = lists:partition(fun is_combination/1, maps:keys(Members)),
     Kept = [Leaf || Leaf <- Others, not is_map_key(Leaf, Leaves)],
-    case Kept ++ needed(Combinations, Leaves) of
+    case Kept ++ drop_superfluous(Combinations, Leaves) of
         [] -> superfluous;
         States -> normal(Operator, members(Operator, States, #{}))
     end.

@@ -42,12 +42,12 @@ All answers are certain: a type has at least all possible kinds, and what is not
 
 -doc "The types of a signature's variables, or why it never matches.".
 -spec signature(witness_spec_action:signature()) -> {ok, types()} | {never, finding()}.
-signature(#{pattern := Pattern, guard := Guard}) -> matched([{Pattern, [tuple]}], Guard, #{}).
+signature(#{pattern := Pattern, guard := Guard}) -> match([{Pattern, [tuple]}], Guard, #{}).
 
 -doc "The types of all variables after the action has matched, or why it never does.".
 -spec action(witness_spec_action:action(), types()) -> {ok, types()} | {never, finding()}.
 action(#{kind := Kind, pattern := {tuple, _, [_ | Parts]}, guard := Guard}, Types) ->
-    matched(lists:zip(Parts, places(Kind, Parts) ++ [?ANY]), Guard, Types).
+    match(lists:zip(Parts, places(Kind, Parts) ++ [?ANY]), Guard, Types).
 
 places(fork, _) -> [?PROCESS, ?PROCESS, [tuple]];
 places(init, [_, Parent | _]) -> [?PROCESS, parent(Parent), [tuple]];
@@ -59,7 +59,7 @@ places(recv, _) -> [?PROCESS, ?ANY, ?ANY].
 parent({atom, _, Name}) when Name =/= undefined -> ?PROCESS;
 parent(_) -> [atom | ?PROCESS].
 
-matched(Parts, Guard, Types) ->
+match(Parts, Guard, Types) ->
     try lists:foldl(fun({Part, Allowed}, Known) -> pattern(Part, Allowed, Known) end, Types, Parts) of
         Known ->
             case guard(Guard, Known) of
@@ -155,14 +155,14 @@ segment(_, Types) ->
 
 segment(default) -> [integer];
 segment(Specifiers) ->
-    case [Kind || Specifier <- Specifiers, Kind <- specified(Specifier)] of
+    case [Kind || Specifier <- Specifiers, Kind <- specifier_kinds(Specifier)] of
         [Kind] -> [Kind];
         _ -> [integer]
     end.
 
-specified(float) -> [float];
-specified(Bits) when Bits =:= binary; Bits =:= bytes; Bits =:= bitstring; Bits =:= bits -> [bitstring];
-specified(_) -> [].
+specifier_kinds(float) -> [float];
+specifier_kinds(Bits) when Bits =:= binary; Bits =:= bytes; Bits =:= bitstring; Bits =:= bits -> [bitstring];
+specifier_kinds(_) -> [].
 
 %% Guards.
 
@@ -220,7 +220,7 @@ test({call, _, Function, [Argument | Others] = Arguments} = Test, Types) ->
             boolean(Test, Types);
         {Kinds, Exactness} ->
             case values(Others, Types) of
-                {_, Known} -> typed(Argument, Kinds, Exactness, Test, Known);
+                {_, Known} -> test_type(Argument, Kinds, Exactness, Test, Known);
                 Never -> {Never, Never}
             end
     end;
@@ -263,7 +263,7 @@ type_test(is_function, 2) -> {[function], some};
 type_test(is_record, Arity) when Arity =:= 2; Arity =:= 3 -> {[tuple], some};
 type_test(_, _) -> none.
 
-typed(Argument, Kinds, Exactness, Test, Types) ->
+test_type(Argument, Kinds, Exactness, Test, Types) ->
     case value(Argument, Types) of
         {never, _, _} = Never ->
             {Never, Never};
@@ -291,7 +291,7 @@ comparison(Op, Left, Right, Test, Types) ->
         {Values, Known} ->
             case same(Left, Right) of
                 true -> reflexive(Op, Test, Known);
-                false -> compared(Op, {Left, Right}, Values, Test, Known)
+                false -> compare(Op, {Left, Right}, Values, Test, Known)
             end;
         Never ->
             {Never, Never}
@@ -305,14 +305,14 @@ reflexive(Op, Test, Types) when Op =:= '=:='; Op =:= '=='; Op =:= '>='; Op =:= '
 reflexive(_, Test, Types) ->
     {{never, place(Test), undefined}, Types}.
 
-compared('=:=', Operands, [One, Other], Test, Types) ->
+compare('=:=', Operands, [One, Other], Test, Types) ->
     {equal(Operands, kinds_of(One), kinds_of(Other), Test, Types), Types};
-compared('==', Operands, [One, Other], Test, Types) ->
+compare('==', Operands, [One, Other], Test, Types) ->
     {equal(Operands, numbers(kinds_of(One)), numbers(kinds_of(Other)), Test, Types), Types};
-compared(Op, Operands, Values, Test, Types) when Op =:= '=/='; Op =:= '/=' ->
-    {Equal, Other} = compared(case Op of '=/=' -> '=:='; '/=' -> '==' end, Operands, Values, Test, Types),
+compare(Op, Operands, Values, Test, Types) when Op =:= '=/='; Op =:= '/=' ->
+    {Equal, Other} = compare(case Op of '=/=' -> '=:='; '/=' -> '==' end, Operands, Values, Test, Types),
     {Other, Equal};
-compared(Op, {Left, Right}, [One, Other], Test, Types) ->
+compare(Op, {Left, Right}, [One, Other], Test, Types) ->
     Lefts = [rank(Kind) || Kind <- kinds_of(One)],
     Rights = [rank(Kind) || Kind <- kinds_of(Other)],
     Hint = case hint(Left, kinds_of(One)) of undefined -> hint(Right, kinds_of(Other)); Found -> Found end,
@@ -375,7 +375,7 @@ value({tuple, _, Elements}, Types) ->
         Never -> Never
     end;
 value({map, _, _}, Types) -> {{kinds, [map]}, Types};
-value({map, _, Map, _}, Types) -> applied([Map], [[map]], fun(_) -> {kinds, [map]} end, Types);
+value({map, _, Map, _}, Types) -> apply_function([Map], [[map]], fun(_) -> {kinds, [map]} end, Types);
 value({bin, _, _}, Types) -> {{kinds, [bitstring]}, Types};
 value({op, _, Op, Operand}, Types) when Op =:= '+'; Op =:= '-'; Op =:= 'bnot' ->
     arithmetic(Op, [Operand], Types);
@@ -389,7 +389,7 @@ value({op, _, Op, Left, Right} = Expr, Types) ->
                 Result -> Result
             end;
         false when Op =:= 'xor' ->
-            applied([Left, Right], [[atom], [atom]], fun(_) -> {kinds, [atom]} end, Types);
+            apply_function([Left, Right], [[atom], [atom]], fun(_) -> {kinds, [atom]} end, Types);
         false ->
             tested(test(Expr, Types))
     end;
@@ -400,7 +400,7 @@ value({call, _, Function, Arguments} = Expr, Types) ->
     case type_test(Name, Arity) of
         none ->
             {Needed, Result} = bif(Name, Arity),
-            applied(Arguments, Needed, fun(_) -> {kinds, Result} end, Types);
+            apply_function(Arguments, Needed, fun(_) -> {kinds, Result} end, Types);
         _ ->
             tested(test(Expr, Types))
     end.
@@ -423,7 +423,7 @@ values([], Types) ->
     {[], Types}.
 
 %% A function with arguments that must be of certain kinds.
-applied(Arguments, Needed, Result, Types) ->
+apply_function(Arguments, Needed, Result, Types) ->
     case values(Arguments, Types) of
         {Values, Known} ->
             case lists:foldl(fun demand/2, Known, lists:zip3(Arguments, Needed, Values)) of
@@ -445,24 +445,24 @@ require(Expr, Kinds, Value, Types) ->
 
 arithmetic(Op, Operands, Types) ->
     Needed = case lists:member(Op, ['+', '-', '*', '/']) of true -> ?NUMBER; false -> [integer] end,
-    applied(Operands, [Needed || _ <- Operands], fun(Values) -> calculated(Op, Values) end, Types).
+    apply_function(Operands, [Needed || _ <- Operands], fun(Values) -> calculate(Op, Values) end, Types).
 
 %% Shifts are not computed: their results can have any size.
-calculated(Op, [{value, One}]) when abs(One) < ?MAX_INTEGER -> {value, erlang:Op(One)};
-calculated(Op, [{value, One}, {value, Other}]) when
+calculate(Op, [{value, One}]) when abs(One) < ?MAX_INTEGER -> {value, erlang:Op(One)};
+calculate(Op, [{value, One}, {value, Other}]) when
         Op =/= 'bsl', Op =/= 'bsr', abs(One) < ?MAX_INTEGER, abs(Other) < ?MAX_INTEGER ->
     try
         {value, erlang:Op(One, Other)}
     catch
         error:badarith -> failed
     end;
-calculated('/', _) -> {kinds, [float]};
-calculated(Op, Values) when Op =:= '+'; Op =:= '-'; Op =:= '*' ->
+calculate('/', _) -> {kinds, [float]};
+calculate(Op, Values) when Op =:= '+'; Op =:= '-'; Op =:= '*' ->
     case lists:all(fun(Value) -> kinds_of(Value) =:= [integer] end, Values) of
         true -> {kinds, [integer]};
         false -> {kinds, ?NUMBER}
     end;
-calculated(_, _) -> {kinds, [integer]}.
+calculate(_, _) -> {kinds, [integer]}.
 
 %% The kinds of arguments and results of the guard BIFs.
 bif(abs, 1) -> {[?NUMBER], ?NUMBER};

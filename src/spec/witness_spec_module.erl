@@ -10,7 +10,7 @@ one. The lock ends with its process, however that ends, and needs no application
 
 -export([load/1, unload/1]).
 
--define(POOL, 1024).
+-define(POOL_MODULES, 1024).
 -define(LOCK, witness_spec_module_lock).
 
 -doc """
@@ -36,7 +36,7 @@ lock() ->
             receive {'DOWN', Monitor, process, _, _} -> lock() end
     end.
 
-claim(_, N) when N > ?POOL ->
+claim(_, N) when N > ?POOL_MODULES ->
     {error, pool_exhausted};
 claim(Compile, N) ->
     Module = list_to_atom("witness_spec_code_" ++ integer_to_list(N)),

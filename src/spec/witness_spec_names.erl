@@ -13,11 +13,11 @@ begin and end: whatever the scanner reads as a name is
 Elixir's names of modules consist of several names and become one more atom each, so these are counted, too.
 """.
 
--export([exceed/2, aliases_exceed/2]).
+-export([has_more_names/2, has_more_aliases/2]).
 
 -doc "Whether the source may have more than `Limit` distinct names. Takes time in proportion to the source.".
--spec exceed(unicode:charlist() | [char()], Limit :: non_neg_integer()) -> boolean().
-exceed(Chars, Limit) ->
+-spec has_more_names(unicode:charlist() | [char()], Limit :: non_neg_integer()) -> boolean().
+has_more_names(Chars, Limit) ->
     runs(Chars, none, #{}, Limit) orelse quoted(Chars, Limit).
 
 runs(_, _, Seen, Limit) when map_size(Seen) > Limit -> true;
@@ -38,7 +38,7 @@ name_char(C) when C >= $a, C =< $z; C >= $A, C =< $Z; C >= $0, C =< $9; C =:= $_
 name_char(C) -> C >= 16#C0 andalso C =< 16#FF andalso C =/= 16#D7 andalso C =/= 16#F7.
 
 %% An atom has at most 255 characters, and an escape writes one of them with at most `\x{10FFFF}`, 10 characters.
--define(LONGEST, 2550).
+-define(MAX_ATOM_CHARACTERS, 2550).
 
 quoted(Chars, Limit) ->
     quoted(lists:reverse(Chars), none, none, none, #{}, Limit).
@@ -48,22 +48,22 @@ quoted(Chars, Limit) ->
 %% since a backslash includes its successor. `C1` is the character one place further.
 quoted(_, _, _, _, Seen, Limit) when map_size(Seen) > Limit -> true;
 quoted([], _, _, _, _, _) -> false;
-quoted([$' | Left], _, End1, _, Seen, Limit) -> quoted(Left, $', {0, 0}, End1, seen(End1, Seen), Limit);
+quoted([$' | Left], _, End1, _, Seen, Limit) -> quoted(Left, $', {0, 0}, End1, note_seen(End1, Seen), Limit);
 quoted([$\\ | Left], C1, End1, End2, Seen, Limit) ->
-    quoted(Left, $\\, longer($\\, longer(C1, End2)), End1, Seen, Limit);
-quoted([C | Left], _, End1, _, Seen, Limit) -> quoted(Left, C, longer(C, End1), End1, Seen, Limit).
+    quoted(Left, $\\, extend($\\, extend(C1, End2)), End1, Seen, Limit);
+quoted([C | Left], _, End1, _, Seen, Limit) -> quoted(Left, C, extend(C, End1), End1, Seen, Limit).
 
-longer(C, {Hash, Length}) when is_integer(C), Length < ?LONGEST ->
+extend(C, {Hash, Length}) when is_integer(C), Length < ?MAX_ATOM_CHARACTERS ->
     {erlang:phash2({C, Hash}, 1 bsl 32), Length + 1};
-longer(_, _) ->
+extend(_, _) ->
     none.
 
-seen(none, Seen) -> Seen;
-seen(End, Seen) -> Seen#{End => []}.
+note_seen(none, Seen) -> Seen;
+note_seen(End, Seen) -> Seen#{End => []}.
 
 -doc "Whether more than `Limit` distinct names in these tokens may be joined by dots, as in `My.Module`.".
--spec aliases_exceed([witness_spec_scan:token()], Limit :: non_neg_integer()) -> boolean().
-aliases_exceed(Tokens, Limit) -> aliases(Tokens, #{}, Limit).
+-spec has_more_aliases([witness_spec_scan:token()], Limit :: non_neg_integer()) -> boolean().
+has_more_aliases(Tokens, Limit) -> aliases(Tokens, #{}, Limit).
 
 aliases(_, Seen, Limit) when map_size(Seen) > Limit -> true;
 aliases([{var, _, First}, {'.', _}, {var, _, _} = Second | Rest], Seen, Limit) ->

@@ -101,17 +101,17 @@ uses({Modality, Meta, Action, Formula}, Scope) when Modality =:= box; Modality =
     {Used, Free, _} = Inner = uses(Formula, ordsets:union(Scope, Variables)),
     Needed = ordsets:union(ordsets:intersection(Variables, Scope),
                            ordsets:subtract(Used, ordsets:subtract(Variables, Scope))),
-    {bounded(Needed, Meta), Free, {Modality, Meta, Action, Inner}};
+    {limit_variables(Needed, Meta), Free, {Modality, Meta, Action, Inner}};
 uses({Fixpoint, Meta, Name, Formula}, Scope) when Fixpoint =:= max; Fixpoint =:= min ->
     {Used, Free, _} = Inner = uses(Formula, Scope),
     {Used, ordsets:del_element(Name, Free), {Fixpoint, Meta, Name, Inner}};
 uses({Operator, Meta, Formulas}, Scope) ->
     Inner = [uses(Formula, Scope) || Formula <- Formulas],
     {Used, Free, _} = lists:unzip3(Inner),
-    {bounded(ordsets:union(Used), Meta), ordsets:union(Free), {Operator, Meta, Inner}}.
+    {limit_variables(ordsets:union(Used), Meta), ordsets:union(Free), {Operator, Meta, Inner}}.
 
-bounded(Variables, _) when length(Variables) =< ?MAX_VARIABLES -> Variables;
-bounded(_, Meta) -> throw(too_many(element(1, Meta))).
+limit_variables(Variables, _) when length(Variables) =< ?MAX_VARIABLES -> Variables;
+limit_variables(_, Meta) -> throw(too_many(element(1, Meta))).
 
 too_many(Location) ->
     witness_spec_diagnostic:error(Location, too_many_variables,
@@ -125,7 +125,7 @@ target({_, _, {var, _, Name}}, _, Loops, Made) -> {map_get(Name, Loops), Made};
 target({Used, Free, Formula}, Scope, Loops, {Number, Nodes}) ->
     Returns = [Variables || Name <- Free, {node, _, Variables} <- [map_get(Name, Loops)]],
     Meta = element(2, Formula),
-    Variables = bounded(ordsets:union([Used | Returns]), Meta),
+    Variables = limit_variables(ordsets:union([Used | Returns]), Meta),
     Target = {node, Number, Variables},
     {Body, Within} = body(Formula, Target, Loops),
     {Node, {Next, Others}} = node(Body, Scope, Within, {Number + 1, Nodes}),

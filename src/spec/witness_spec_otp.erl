@@ -62,7 +62,7 @@ message([{atom, _, Name} = Token, {'(', _} = Open | Rest] = Tokens, What, End) -
         [] ->
             witness_spec_pattern:pattern(Tokens, What, End);
         Arities ->
-            case witness_spec_pattern:enclosed([Open | Rest]) of
+            case witness_spec_pattern:split_enclosed([Open | Rest]) of
                 {Inside, Close, []} -> call(Token, arguments(Inside, witness_spec_scan:location(Close)), Arities);
                 {_, _, _} -> witness_spec_pattern:pattern(Tokens, What, End)
             end
@@ -139,24 +139,24 @@ action(#{pattern := {tuple, Anno, [Kind, Process, Other, Message, Time]}, guard 
        Infos) when element(1, Message) =:= call ->
     #{scope := Scope, tags := Tags, added := Added} = Context,
     Next = variable(Added + 1, element(2, Message)),
-    {Pattern, Tests} = expanded(Message, Next, Context),
-    misused([tagless(Message, Tags), Process, Other, Guard], Tags),
+    {Pattern, Tests} = expand_message(Message, Next, Context),
+    misused_tags([without_tag(Message, Tags), Process, Other, Guard], Tags),
     Whole = {tuple, Anno, [Kind, Process, Other, Pattern, Time]},
-    {Action#{pattern := Whole, guard := guarded(Tests, Guard)},
+    {Action#{pattern := Whole, guard := add_tests(Tests, Guard)},
      Context#{scope := ordsets:union(Scope, witness_spec_pattern:variables(Whole)),
               added := case mentions(Next, Pattern) of true -> Added + 1; false -> Added end},
-     counted(Message, Tests, Infos)};
+     count_info(Message, Tests, Infos)};
 action(#{pattern := Pattern, guard := Guard} = Action, #{scope := Scope, tags := Tags} = Context, Infos) ->
-    misused([Pattern, Guard], Tags),
+    misused_tags([Pattern, Guard], Tags),
     {Action, Context#{scope := ordsets:union(Scope, witness_spec_pattern:variables(Pattern))}, Infos}.
 
-counted({call, _, {atom, _, info}, _}, [_], Infos) when Infos < ?MAX_INFOS ->
+count_info({call, _, {atom, _, info}, _}, [_], Infos) when Infos < ?MAX_INFOS ->
     Infos + 1;
-counted({call, Anno, {atom, _, info}, _}, [_], _) ->
+count_info({call, Anno, {atom, _, info}, _}, [_], _) ->
     throw(witness_spec_diagnostic:error(location({call, Anno}), too_large,
         io_lib:format("`info` stands more than ~b times in this file", [?MAX_INFOS]),
         "one whose pattern begins with an atom, as in `info({stop, _})`, does not count"));
-counted(_, _, Infos) ->
+count_info(_, _, Infos) ->
     Infos.
 
 variable(Number, Anno) when Number =< ?MAX_ADDED ->
@@ -167,25 +167,25 @@ variable(_, Anno) ->
 
 mentions({var, _, Name}, Pattern) -> ordsets:is_element(Name, witness_spec_pattern:variables(Pattern)).
 
-guarded([], Guard) -> Guard;
-guarded(Tests, []) -> [Tests];
-guarded(Tests, Guard) -> [Tests ++ Alternative || Alternative <- Guard].
+add_tests([], Guard) -> Guard;
+add_tests(Tests, []) -> [Tests];
+add_tests(Tests, Guard) -> [Tests ++ Alternative || Alternative <- Guard].
 
 %% The pattern of a message, and the tests that belong to it. `Next` is a free variable.
-expanded({call, Anno, {atom, _, reply}, [From, Reply]}, Next, Context) ->
+expand_message({call, Anno, {atom, _, reply}, [From, Reply]}, Next, Context) ->
     {Tag, Tests} = tag(From, Next, Context),
     {{tuple, Anno, [Tag, Reply]}, Tests};
-expanded({call, Anno, {atom, _, info}, [Message]}, Next, Context) ->
+expand_message({call, Anno, {atom, _, info}, [Message]}, Next, Context) ->
     info(Message, Next, Anno, Context);
-expanded({call, Anno, {atom, _, call}, [From, Request]}, _, Context) ->
+expand_message({call, Anno, {atom, _, call}, [From, Request]}, _, Context) ->
     {{tuple, Anno, [{atom, Anno, '$gen_call'}, caller(From, Context), Request]}, []};
-expanded({call, Anno, {atom, _, cast}, [Message]}, _, _) ->
+expand_message({call, Anno, {atom, _, cast}, [Message]}, _, _) ->
     {{tuple, Anno, [{atom, Anno, '$gen_cast'}, Message]}, []};
-expanded({call, Anno, {atom, _, notify}, [Event]}, _, _) ->
+expand_message({call, Anno, {atom, _, notify}, [Event]}, _, _) ->
     {{tuple, Anno, [{atom, Anno, notify}, Event]}, []};
-expanded({call, Anno, {atom, _, sync_notify} = Kind, [From, Event]}, _, Context) ->
+expand_message({call, Anno, {atom, _, sync_notify} = Kind, [From, Event]}, _, Context) ->
     {{tuple, Anno, [{var, Anno, '_'}, caller(From, Context), {tuple, Anno, [Kind, Event]}]}, []};
-expanded({call, Anno, {atom, _, call} = Kind, [From, Handler, Request]}, _, Context) ->
+expand_message({call, Anno, {atom, _, call} = Kind, [From, Handler, Request]}, _, Context) ->
     {{tuple, Anno, [{var, Anno, '_'}, caller(From, Context), {tuple, Anno, [Kind, Handler, Request]}]}, []}.
 
 caller({var, Anno, Name} = From, #{tags := Tags}) ->
@@ -240,36 +240,36 @@ info(Test, Message, Next, Anno, Context) ->
     {{match, Anno, Message, Next}, [test(Test, [{'M', Next}], Anno, Context)]}.
 
 tests() ->
-    maps:map(fun(_, Text) -> parsed(Text) end,
+    maps:map(fun(_, Text) -> parse(Text) end,
              #{any_tag => ?ANY_TAG, tag_of => ?TAG_OF, info => ?INFO, info_pair => ?INFO_PAIR,
                info_triple => ?INFO_TRIPLE}).
 
-parsed(Text) ->
+parse(Text) ->
     {ok, Tokens, _} = erl_scan:string(Text ++ "."),
     {ok, [Test]} = erl_parse:parse_exprs(Tokens),
     Test.
 
 %% A test about these variables.
 test(Name, Variables, Anno, #{tests := Tests}) ->
-    erl_parse:map_anno(fun(_) -> Anno end, replaced(map_get(Name, Tests), Variables)).
+    erl_parse:map_anno(fun(_) -> Anno end, replace(map_get(Name, Tests), Variables)).
 
-replaced({var, _, Name}, Variables) ->
+replace({var, _, Name}, Variables) ->
     {Name, Variable} = lists:keyfind(Name, 1, Variables),
     Variable;
-replaced(Expr, Variables) when is_tuple(Expr) -> list_to_tuple(replaced(tuple_to_list(Expr), Variables));
-replaced([Head | Tail], Variables) -> [replaced(Head, Variables) | replaced(Tail, Variables)];
-replaced(Part, _) -> Part.
+replace(Expr, Variables) when is_tuple(Expr) -> list_to_tuple(replace(tuple_to_list(Expr), Variables));
+replace([Head | Tail], Variables) -> [replace(Head, Variables) | replace(Tail, Variables)];
+replace(Part, _) -> Part.
 
 %% The message without its first argument if that is a tag. A message with a single argument has no `From`.
-tagless({call, Anno, Name, [{var, _, From}, Second | Others]} = Message, Tags) ->
+without_tag({call, Anno, Name, [{var, _, From}, Second | Others]} = Message, Tags) ->
     case lists:member(From, Tags) of
         true -> {call, Anno, Name, [Second | Others]};
         false -> Message
     end;
-tagless(Message, _) ->
+without_tag(Message, _) ->
     Message.
 
-misused(Exprs, Tags) ->
+misused_tags(Exprs, Tags) ->
     case [Found || {Name, _} = Found <- witness_spec_pattern:occurrences(Exprs), lists:member(Name, Tags)] of
         [] ->
             ok;

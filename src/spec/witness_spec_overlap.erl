@@ -104,27 +104,27 @@ exclusive(Test, Other) -> excludes(canonical(Test, same, #{}), canonical(Other, 
 %% A guard without positions, variables renamed, comparisons turned to one of their two forms.
 canonical({var, _, Name}, Side, Names) -> {var, maps:get(Name, Names, {Side, Name})};
 canonical({op, _, Op, Left, Right}, Side, Names) ->
-    turned({op, Op, canonical(Left, Side, Names), canonical(Right, Side, Names)});
+    turn({op, Op, canonical(Left, Side, Names), canonical(Right, Side, Names)});
 canonical([Head | Tail], Side, Names) -> [canonical(Head, Side, Names) | canonical(Tail, Side, Names)];
 canonical(Expr, Side, Names) when is_tuple(Expr), tuple_size(Expr) > 1 ->
     [Kind, _ | Parts] = tuple_to_list(Expr),
     list_to_tuple([Kind | [canonical(Part, Side, Names) || Part <- Parts]]);
 canonical(Part, _, _) -> Part.
 
-turned({op, Op, Left, Right} = Expr) ->
-    case {mirrored(Op), constant(Left), constant(Right)} of
+turn({op, Op, Left, Right} = Expr) ->
+    case {mirror(Op), constant(Left), constant(Right)} of
         {none, _, _} -> Expr;
         {Other, {value, _}, none} -> {op, Other, Right, Left};
         {Other, none, none} when Left > Right -> {op, Other, Right, Left};
         _ -> Expr
     end.
 
-mirrored('<') -> '>';
-mirrored('>') -> '<';
-mirrored('=<') -> '>=';
-mirrored('>=') -> '=<';
-mirrored(Op) when Op =:= '=:='; Op =:= '=/='; Op =:= '=='; Op =:= '/=' -> Op;
-mirrored(_) -> none.
+mirror('<') -> '>';
+mirror('>') -> '<';
+mirror('=<') -> '>=';
+mirror('>=') -> '=<';
+mirror(Op) when Op =:= '=:='; Op =:= '=/='; Op =:= '=='; Op =:= '/=' -> Op;
+mirror(_) -> none.
 
 constant({Kind, Value}) when Kind =:= atom; Kind =:= integer; Kind =:= char; Kind =:= float -> {value, Value};
 constant({op, '-', {Kind, Value}}) when Kind =:= integer; Kind =:= float -> {value, -Value};
@@ -145,23 +145,23 @@ excludes({op, Left, A, B}, {op, Right, A, B}) ->
     lists:member(Right, opposites(Left));
 excludes({op, Left, A, B}, {op, Right, A, C}) ->
     case {constant(B), constant(C)} of
-        {{value, One}, {value, Other}} -> apart(Left, One, Right, Other) orelse apart(Right, Other, Left, One);
+        {{value, One}, {value, Other}} -> are_apart(Left, One, Right, Other) orelse are_apart(Right, Other, Left, One);
         _ -> false
     end;
 excludes(_, _) -> false.
 
 %% No term is in the first relation to the first constant, and in the second relation to the second one.
-apart('=:=', One, '=:=', Other) -> One =/= Other;
-apart(Equal, One, Same, Other) when
+are_apart('=:=', One, '=:=', Other) -> One =/= Other;
+are_apart(Equal, One, Same, Other) when
         (Equal =:= '=:=' orelse Equal =:= '=='), (Same =:= '=:=' orelse Same =:= '==') -> One /= Other;
-apart(Equal, One, Order, Other) when
+are_apart(Equal, One, Order, Other) when
         (Equal =:= '=:=' orelse Equal =:= '=='),
         (Order =:= '<' orelse Order =:= '=<' orelse Order =:= '>' orelse Order =:= '>=') ->
     not erlang:Order(One, Other);
-apart('>=', One, '=<', Other) -> One > Other;
-apart(Above, One, Below, Other) when
+are_apart('>=', One, '=<', Other) -> One > Other;
+are_apart(Above, One, Below, Other) when
         (Above =:= '>' orelse Above =:= '>='), (Below =:= '<' orelse Below =:= '=<') -> One >= Other;
-apart(_, _, _, _) -> false.
+are_apart(_, _, _, _) -> false.
 
 opposites('=:=') -> ['=/=', '/=', '<', '>'];
 opposites('=/=') -> ['=:='];
@@ -188,9 +188,9 @@ overlapping(_, _, _) ->
 %% The variables that can take any value: they are bound here, and occur once.
 free(Pattern, Scope) ->
     Names = [Name || {Name, _} <- witness_spec_pattern:occurrences(Pattern)],
-    ordsets:subtract(ordsets:from_list(Names -- (Names -- lists:usort(Names))), ordsets:union(Scope, repeated(Names))).
+    ordsets:subtract(ordsets:from_list(Names -- (Names -- lists:usort(Names))), ordsets:union(Scope, repeated_names(Names))).
 
-repeated(Names) -> ordsets:from_list(Names -- lists:usort(Names)).
+repeated_names(Names) -> ordsets:from_list(Names -- lists:usort(Names)).
 
 unify({var, _, '_'}, Right, _, Free) -> satisfiable(Right, Free);
 unify(Left, {var, _, '_'}, Free, _) -> satisfiable(Left, Free);

@@ -99,9 +99,9 @@ begins([{atom, _, _}, {':', _}, {atom, _, Word} | _]) -> Word =:= with orelse Wo
 begins(_) -> false.
 
 property([{atom, _, Name} = Token, {':', _}, {atom, _, Word} = Whom | Rest]) when Word =:= with; Word =:= per ->
-    whom([Whom | Rest], #{name => atom_to_binary(Name), location => witness_spec_scan:location(Token)});
+    subject([Whom | Rest], #{name => atom_to_binary(Name), location => witness_spec_scan:location(Token)});
 property([{atom, _, Word} = Token | _] = Tokens) when Word =:= with; Word =:= per ->
-    whom(Tokens, #{name => undefined, location => witness_spec_scan:location(Token)});
+    subject(Tokens, #{name => undefined, location => witness_spec_scan:location(Token)});
 property([{'-', _} = Dash, {atom, _, Name} | _]) when Name =:= record; Name =:= include ->
     fail(witness_spec_scan:location(Dash), syntax, ["`-", atom_to_list(Name), "` stands at the top of the file only"]);
 property([{atom, _, over} = Token | _]) ->
@@ -111,11 +111,11 @@ property([{atom, _, over} = Token | _]) ->
 property(Tokens) ->
     expected("a property, such as `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`", Tokens).
 
-whom([{atom, _, per} = Per | _] = Tokens, Property) ->
+subject([{atom, _, per} = Per | _] = Tokens, Property) ->
     Anyone = #{pattern => {var, erl_anno:new(witness_spec_scan:location(Per)), '_'}, guard => [],
                location => witness_spec_scan:location(Per)},
     per(Tokens, Property#{signatures => [Anyone], text => ~"all processes", all => true, group => true});
-whom([{atom, _, with} = With | Rest], Property) ->
+subject([{atom, _, with} = With | Rest], Property) ->
     {Signatures, After} = signatures(Rest, With),
     Text = witness_spec_scan:text(Rest, witness_spec_scan:location(hd(After))),
     group(After, Property#{signatures => Signatures, text => Text, all => false}).
@@ -150,36 +150,36 @@ names(Tokens) ->
     expected("a variable after `per`", Tokens).
 
 over([{atom, _, over} = Over | Rest], #{per := Per} = Property) ->
-    {Actions, After} = list_of(fun(Item) -> seen(Item, Per) end, Rest, Over),
+    {Actions, After} = list_of(fun(Item) -> over_action(Item, Per) end, Rest, Over),
     length(Actions) =< ?MAX_OVER orelse
         fail(witness_spec_scan:location(Over), too_large, io_lib:format("`over` has at most ~b actions", [?MAX_OVER])),
-    what(After, Property#{over => Actions});
+    dialect(After, Property#{over => Actions});
 over(Tokens, Property) ->
-    what(Tokens, Property#{over => all}).
+    dialect(Tokens, Property#{over => all}).
 
-seen({[{'begin', _} = Begin | Tokens], End}, Per) ->
-    #{pattern := Pattern} = Action = braced(Tokens, End),
+over_action({[{'begin', _} = Begin | Tokens], End}, Per) ->
+    #{pattern := Pattern} = Action = action_at(Tokens, End),
     ordsets:is_disjoint(witness_spec_pattern:variables(Pattern), ordsets:from_list(Per)) andalso
         throw(witness_spec_diagnostic:error(witness_spec_scan:location(Begin), syntax, "no slice can begin here", case Per of
             [] -> "`begin` is for slices, and there is no `per`";
             _ -> "an action that begins a slice binds the variables of `per`"
         end)),
     Action#{begins => true};
-seen({Tokens, End}, _) ->
-    (braced(Tokens, End))#{begins => false}.
+over_action({Tokens, End}, _) ->
+    (action_at(Tokens, End))#{begins => false}.
 
-what([{atom, _, none} = Token | _], #{over := Over}) when is_list(Over) ->
+dialect([{atom, _, none} = Token | _], #{over := Over}) when is_list(Over) ->
     fail(witness_spec_scan:location(Token), syntax, "a signature with `none` takes no `per` and no `over`");
-what([{atom, _, none} | Rest], Property) ->
+dialect([{atom, _, none} | Rest], Property) ->
     {Property#{dialect => none}, dot(Rest)};
-what([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect =:= check ->
+dialect([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect =:= check ->
     {Formula, After} = formula(Rest),
     {Property#{dialect => Dialect, formula => Formula}, dot(After)};
-what([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Word =:= over ->
+dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Word =:= over ->
     throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
         ["`", atom_to_list(Word), "` has no place here"],
         "the order is `with`, `group`, `per`, `over`, and then `monitor` or `check`"));
-what(Tokens, _) ->
+dialect(Tokens, _) ->
     expected("`monitor`, `check` or `none`", Tokens).
 
 dot([{dot, _} | Rest]) -> Rest;
@@ -208,9 +208,9 @@ list_of(Read, Tokens, Previous) ->
     end.
 
 element(Tokens) ->
-    case witness_spec_pattern:before(Tokens, fun ends_main/2) of
+    case witness_spec_pattern:split_before(Tokens, fun ends_main/2) of
         {Main, [{'when', _} = When | Guard]} ->
-            {Tests, Rest} = witness_spec_pattern:before(Guard, fun ends_guard/2),
+            {Tests, Rest} = witness_spec_pattern:split_before(Guard, fun ends_guard/2),
             {Main ++ [When | Tests], Rest};
         %% The comma of `P -> C, m:f(A)` and `C <- P, m:f(A)`.
         {Main, [{',', _} = Comma | Signature] = Rest} ->
@@ -227,7 +227,7 @@ element(Tokens) ->
 
 %% Braces around the whole action include the comma, too.
 is_birth([{'{', _} | _] = Tokens) ->
-    {_, _, After} = witness_spec_pattern:enclosed(Tokens),
+    {_, _, After} = witness_spec_pattern:split_enclosed(Tokens),
     is_birth(After);
 is_birth(Tokens) ->
     lists:any(fun(Arrow) -> lists:keymember(Arrow, 1, Tokens) end, ['->', '<-', '--']).
@@ -261,14 +261,14 @@ next_signature(_) ->
 next_action([{'begin', _} | _]) ->
     true;
 next_action([{'{', _} | _] = Tokens) ->
-    {_, Close, After} = witness_spec_pattern:enclosed(Tokens),
+    {_, Close, After} = witness_spec_pattern:split_enclosed(Tokens),
     ends_test(After, [Close]) orelse has_sign(Tokens);
 next_action(Tokens) ->
     has_sign(Tokens).
 
 has_sign(Tokens) ->
     Stop = fun(Left, Taken) -> is_sign(Left) orelse ends_test(Left, Taken) end,
-    {_, Rest} = witness_spec_pattern:before(Tokens, Stop),
+    {_, Rest} = witness_spec_pattern:split_before(Tokens, Stop),
     is_sign(Rest).
 
 is_sign([{'*', _}, {'*', _} | _]) -> true;
@@ -299,7 +299,7 @@ more(_, Rest) ->
     {[], Rest}.
 
 unit([{'[', _} | _] = Tokens) ->
-    {Inside, Close, Rest} = witness_spec_pattern:enclosed(Tokens),
+    {Inside, Close, Rest} = witness_spec_pattern:split_enclosed(Tokens),
     Action = action(Inside, Close),
     {Formula, After} = unit(Rest),
     {{box, meta(Tokens, After), Action, Formula}, After};
@@ -367,19 +367,19 @@ close(Open, Tokens) ->
         _ -> Hint
     end)).
 
-action(Inside, Close) -> braced(Inside, witness_spec_scan:location(Close)).
+action(Inside, Close) -> action_at(Inside, witness_spec_scan:location(Close)).
 
-braced([{'{', _} | _] = Tokens, End) ->
-    case witness_spec_pattern:enclosed(Tokens) of
+action_at([{'{', _} | _] = Tokens, End) ->
+    case witness_spec_pattern:split_enclosed(Tokens) of
         {Action, Brace, []} -> witness_spec_action:action(Action, witness_spec_scan:location(Brace));
         {_, _, _} -> witness_spec_action:action(Tokens, End)
     end;
-braced(Tokens, End) ->
+action_at(Tokens, End) ->
     witness_spec_action:action(Tokens, End).
 
 %% From `<` to its `>`: the first one outside brackets that is not the tip of `-->`.
 angle([Open | Tokens]) ->
-    case witness_spec_pattern:before(Tokens, fun ends_angle/2) of
+    case witness_spec_pattern:split_before(Tokens, fun ends_angle/2) of
         {Inside, [{'>', _} = Close | Rest]} ->
             {Inside, Close, Rest};
         {_, Rest} ->

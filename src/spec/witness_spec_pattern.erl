@@ -9,7 +9,7 @@ binary) when the generated module is compiled.
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([pattern/3, guard/2, split/3, enclosed/1, before/2, variables/1, occurrences/1]).
+-export([pattern/3, guard/2, split/3, split_enclosed/1, split_before/2, variables/1, occurrences/1]).
 -export_type([expr/0, guard/0]).
 
 -doc "A pattern or a guard test in the abstract format.".
@@ -25,7 +25,7 @@ Functions throw a `t:witness_spec_diagnostic:finding/0`.
 pattern([], What, End) ->
     fail(End, syntax, ["expected a pattern for ", What]);
 pattern(Tokens, What, End) ->
-    sized(Tokens),
+    check_size(Tokens),
     case parse(Tokens, End) of
         [Expr] -> is_pattern(Expr), Expr;
         [_, Second | _] -> fail(location(Second), syntax, ["expected one pattern for ", What, ", found several"])
@@ -34,7 +34,7 @@ pattern(Tokens, What, End) ->
 -doc "Reads what follows `when`: tests separated by `,`, alternatives separated by `;`.".
 -spec guard([token()], End :: location()) -> guard().
 guard(Tokens, End) ->
-    sized(Tokens),
+    check_size(Tokens),
     [begin
          Tests = parse(Alternative, AlternativeEnd),
          lists:foreach(fun is_guard/1, Tests),
@@ -44,12 +44,12 @@ guard(Tokens, End) ->
 %% The compiler's time grows faster than the size of a pattern or guard, and above some size it gives up. Long words count
 %% as several.
 -define(MAX_SIZE, 2_500).
--define(WORD, 16).
+-define(WORD_CHARACTERS, 16).
 
-sized([]) ->
+check_size([]) ->
     ok;
-sized([First | _] = Tokens) ->
-    Size = lists:sum([1 + length(witness_spec_scan:token_text(Token)) div ?WORD || Token <- Tokens]),
+check_size([First | _] = Tokens) ->
+    Size = lists:sum([1 + length(witness_spec_scan:token_text(Token)) div ?WORD_CHARACTERS || Token <- Tokens]),
     Size =< ?MAX_SIZE orelse
         fail(witness_spec_scan:location(First), too_large,
              io_lib:format("a pattern or guard has at most ~b words and signs", [?MAX_SIZE])),
@@ -102,50 +102,50 @@ nesting(_) ->
 The contents of the first bracket: the tokens inside, the closing bracket, and
 the tokens after it.
 """.
--spec enclosed([token(), ...]) -> {[token()], token(), [token()]}.
-enclosed([Open | Rest]) -> enclosed(Rest, [Open], []).
+-spec split_enclosed([token(), ...]) -> {[token()], token(), [token()]}.
+split_enclosed([Open | Rest]) -> split_enclosed(Rest, [Open], []).
 
-enclosed([{Symbol, _} = Token | Rest], [Open | Outer] = Stack, Inside) when Symbol =/= dot, Symbol =/= eof ->
+split_enclosed([{Symbol, _} = Token | Rest], [Open | Outer] = Stack, Inside) when Symbol =/= dot, Symbol =/= eof ->
     case witness_spec_scan:closing(Open) of
         Symbol when Outer =:= [] -> {lists:reverse(Inside), Token, Rest};
-        Symbol -> enclosed(Rest, Outer, [Token | Inside]);
+        Symbol -> split_enclosed(Rest, Outer, [Token | Inside]);
         Expected ->
             case nesting(Token) of
-                1 -> enclosed(Rest, [Token | Stack], [Token | Inside]);
-                0 -> enclosed(Rest, Stack, [Token | Inside]);
+                1 -> split_enclosed(Rest, [Token | Stack], [Token | Inside]);
+                0 -> split_enclosed(Rest, Stack, [Token | Inside]);
                 -1 -> mismatch(Token, Expected, Open)
             end
     end;
-enclosed([{dot, _} = Token | _], [Open | _], _) ->
+split_enclosed([{dot, _} = Token | _], [Open | _], _) ->
     mismatch(Token, witness_spec_scan:closing(Open), Open);
-enclosed([{eof, _} | _], [Open | _], _) ->
+split_enclosed([{eof, _} | _], [Open | _], _) ->
     never_closed(Open);
-enclosed([Token | Rest], Stack, Inside) ->
-    enclosed(Rest, Stack, [Token | Inside]);
-enclosed([], [Open | _], _) ->
+split_enclosed([Token | Rest], Stack, Inside) ->
+    split_enclosed(Rest, Stack, [Token | Inside]);
+split_enclosed([], [Open | _], _) ->
     never_closed(Open).
 
 -doc """
 The tokens before the first one outside brackets for which `Stop` is true, and the tokens from there on. `Stop`
 gets the remaining tokens, at least one, and those taken so far, the last one first.
 """.
--spec before([token(), ...], Stop :: fun(([token(), ...], Taken :: [token()]) -> boolean())) -> {[token()], [token()]}.
-before(Tokens, Stop) -> before(Tokens, [], Stop).
+-spec split_before([token(), ...], Stop :: fun(([token(), ...], Taken :: [token()]) -> boolean())) -> {[token()], [token()]}.
+split_before(Tokens, Stop) -> split_before(Tokens, [], Stop).
 
-before([Token | Rest] = Tokens, Taken, Stop) ->
+split_before([Token | Rest] = Tokens, Taken, Stop) ->
     case Stop(Tokens, Taken) of
         true ->
             {lists:reverse(Taken), Tokens};
         false ->
             case witness_spec_scan:closing(Token) of
                 none ->
-                    before(Rest, [Token | Taken], Stop);
+                    split_before(Rest, [Token | Taken], Stop);
                 _ ->
-                    {Inside, Close, After} = enclosed(Tokens),
-                    before(After, [Close | lists:reverse([Token | Inside], Taken)], Stop)
+                    {Inside, Close, After} = split_enclosed(Tokens),
+                    split_before(After, [Close | lists:reverse([Token | Inside], Taken)], Stop)
             end
     end;
-before([], Taken, _) ->
+split_before([], Taken, _) ->
     {lists:reverse(Taken), []}.
 
 -spec never_closed(token()) -> no_return().
@@ -217,12 +217,12 @@ is_guard({map, _, Map, Fields}) -> is_guard(Map), lists:foreach(fun is_guard_fie
 is_guard({bin, _, Elements}) -> lists:foreach(fun is_guard_segment/1, Elements);
 is_guard({record_field, _, Value, Name, {atom, _, _}}) when is_atom(Name) -> is_guard(Value);
 is_guard({record_index, _, Name, _}) when is_atom(Name) -> ok;
-is_guard({record, _, _, _} = Expr) -> made(Expr);
-is_guard({record, _, _, _, _} = Expr) -> made(Expr);
+is_guard({record, _, _, _} = Expr) -> refuse_record(Expr);
+is_guard({record, _, _, _, _} = Expr) -> refuse_record(Expr);
 is_guard({op, _, Op, Left, Right} = Expr) when Op =/= '!', Op =/= '++', Op =/= '--' ->
-    allowed(lists:member(Op, ['andalso', 'orelse']) orelse binary_operator(Op), Expr), is_guard(Left), is_guard(Right);
+    allow(lists:member(Op, ['andalso', 'orelse']) orelse binary_operator(Op), Expr), is_guard(Left), is_guard(Right);
 is_guard({op, _, Op, Operand} = Expr) ->
-    allowed(erl_internal:arith_op(Op, 1) orelse erl_internal:bool_op(Op, 1), Expr), is_guard(Operand);
+    allow(erl_internal:arith_op(Op, 1) orelse erl_internal:bool_op(Op, 1), Expr), is_guard(Operand);
 is_guard({call, _, {atom, _, Name}, Arguments} = Expr) -> function(Name, Arguments, Expr);
 is_guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, Name}}, Arguments} = Expr) ->
     function(Name, Arguments, Expr);
@@ -252,13 +252,13 @@ not_a_guard(Expr, Function) ->
         [witness_spec_diagnostic:quote(Function), " is not a function that a guard may call"],
         "guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1")).
 
--spec made(expr()) -> no_return().
-made(Expr) ->
+-spec refuse_record(expr()) -> no_return().
+refuse_record(Expr) ->
     throw(witness_spec_diagnostic:error(location(Expr), not_a_guard, "a guard does not make records",
         "match the record in the pattern, or compare its fields: `R#name.field =:= Value`")).
 
-allowed(true, _) -> ok;
-allowed(false, Expr) -> no_place(Expr).
+allow(true, _) -> ok;
+allow(false, Expr) -> no_place(Expr).
 
 -spec no_place(expr()) -> no_return().
 no_place(Expr) -> fail(location(Expr), not_a_guard, "this has no place in a guard").

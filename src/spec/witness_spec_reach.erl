@@ -33,14 +33,14 @@ All answers are certain: a branch that is not understood counts as open.
 -doc "Warnings about branches that are never taken and verdicts that are never reached.".
 -spec formula(formula(), context()) -> [finding()].
 formula(Formula, Context) ->
-    Reached = reach(Formula, first, #{}, maps:get(scope, Context), prepared(Context), #{}),
+    Reached = reach(Formula, first, #{}, maps:get(scope, Context), prepare(Context), #{}),
     {Open, Findings} = prune(Formula, Reached),
     Findings ++ verdicts(witness_spec_node:simplify(Open), element(1, element(2, Formula)), Reached).
 
 %% The names that signatures and actions of `over` bind differ from those of the formula. `sees` are
 %% the actions of the events that are read; `begins` are those among them that can begin an instance.
-prepared(#{signatures := Signatures, scope := Scope, per := Per, over := Over, group := Group}) ->
-    Spawned = [#{kind => init, pattern => own(Pattern, Scope), guard => own(Guard, Scope)} ||
+prepare(#{signatures := Signatures, scope := Scope, per := Per, over := Over, group := Group}) ->
+    Spawned = [#{kind => init, pattern => rename_own(Pattern, Scope), guard => rename_own(Guard, Scope)} ||
                #{pattern := Pattern, guard := Guard} <- Signatures],
     Context = #{group => Group, spawned => Spawned},
     case Over of
@@ -49,7 +49,7 @@ prepared(#{signatures := Signatures, scope := Scope, per := Per, over := Over, g
         _ when length(Over) > ?MAX_ACTIONS ->
             Context#{sees => all, begins => all, birth => false};
         _ ->
-            Sees = [Action#{pattern := own(Pattern, Scope), guard := own(Guard, Scope)} ||
+            Sees = [Action#{pattern := rename_own(Pattern, Scope), guard := rename_own(Guard, Scope)} ||
                     #{pattern := Pattern, guard := Guard} = Action <- Over],
             Begins = [Seen || {Seen, #{pattern := Pattern}} <- lists:zip(Sees, Over),
                               ordsets:is_subset(ordsets:from_list(Per), witness_spec_pattern:variables(Pattern))],
@@ -57,13 +57,13 @@ prepared(#{signatures := Signatures, scope := Scope, per := Per, over := Over, g
                      birth => Per =:= [] andalso lists:any(fun(Action) -> is_birth(Action, Scope, Spawned) end, Over)}
     end.
 
-own({var, Anno, Name}, Scope) when Name =/= '_' ->
+rename_own({var, Anno, Name}, Scope) when Name =/= '_' ->
     {var, Anno, case ordsets:is_element(Name, Scope) of true -> Name; false -> {own, Name} end};
-own([Head | Tail], Scope) -> [own(Head, Scope) | own(Tail, Scope)];
-own(Expr, Scope) when is_tuple(Expr), tuple_size(Expr) > 1 ->
+rename_own([Head | Tail], Scope) -> [rename_own(Head, Scope) | rename_own(Tail, Scope)];
+rename_own(Expr, Scope) when is_tuple(Expr), tuple_size(Expr) > 1 ->
     [Kind, Anno | Parts] = tuple_to_list(Expr),
-    list_to_tuple([Kind, Anno | own(Parts, Scope)]);
-own(Part, _) -> Part.
+    list_to_tuple([Kind, Anno | rename_own(Parts, Scope)]);
+rename_own(Part, _) -> Part.
 
 %% For each reached modality, by its place: the phases in which it is reached, and whether it is open there; `true` means that
 %% the first event certainly matches it. Fixpoints are noted too, so that each is entered once in a phase.

@@ -99,7 +99,7 @@ record([Dash | _] = Form) ->
     try erl_parse:parse_form(Form) of
         {ok, {attribute, _, record, {Name, Parsed}}} ->
             Fields = [field(Field) || Field <- Parsed],
-            lists:foldl(fun once/2, #{}, [{Field, location(Anno)} || {atom, Anno, Field} <- Fields]),
+            lists:foldl(fun check_once/2, #{}, [{Field, location(Anno)} || {atom, Anno, Field} <- Fields]),
             {Name, witness_spec_scan:location(Dash), [Field || {atom, _, Field} <- Fields]};
         {ok, _} ->
             not_a_record(witness_spec_scan:location(Dash));
@@ -116,7 +116,7 @@ field({typed_record_field, Field, _}) -> field(Field);
 field({record_field, _, Name}) -> Name;
 field({record_field, _, Name, _}) -> Name.
 
-once({Field, Location}, Seen) ->
+check_once({Field, Location}, Seen) ->
     is_map_key(Field, Seen) andalso fail(Location, duplicate_field, ["the field ", quote(Field), " stands twice"]),
     Seen#{Field => []}.
 
@@ -129,7 +129,7 @@ not_a_record(Location) ->
 include(File, Location, #reading{folders = Folders} = Reading) ->
     case find(File, Folders) of
         {ok, Path} ->
-            included(Path, Location, Reading);
+            include_file(Path, Location, Reading);
         outside ->
             fail(Location, include, [quote(File), " may lie outside of the folders for included files"],
                  "a path is relative, and goes down only");
@@ -153,23 +153,23 @@ find(File, Folders) ->
             outside
     end.
 
-included(Path, _, #reading{read = Read} = Reading) when is_map_key(Path, Read) ->
+include_file(Path, _, #reading{read = Read} = Reading) when is_map_key(Path, Read) ->
     Reading;
-included(_, Location, #reading{read = Read}) when map_size(Read) >= ?MAX_FILES ->
+include_file(_, Location, #reading{read = Read}) when map_size(Read) >= ?MAX_FILES ->
     fail(Location, too_large, io_lib:format("more than ~b files are included", [?MAX_FILES]));
-included(Path, Location, #reading{read = Read, sources = Before} = Reading) ->
+include_file(Path, Location, #reading{read = Read, sources = Before} = Reading) ->
     maybe
         {ok, Source} ?= witness_spec_scan:file(Path),
         {ok, Tokens} ?= witness_spec_scan:string(Source, Before),
         Known = Reading#reading{read = Read#{Path => []}, sources = <<Before/binary, $\n, Source/binary>>},
         header(Tokens, Path, Location, Known)
     else
-        {error, [Finding]} -> in_file(Path, Finding, Location);
-        {error, Finding} -> in_file(Path, Finding, Location)
+        {error, [Finding]} -> fail_in_file(Path, Finding, Location);
+        {error, Finding} -> fail_in_file(Path, Finding, Location)
     end.
 
--spec in_file(file:filename_all(), finding(), location()) -> no_return().
-in_file(Path, {error, Place, Code, Text, Hint}, Location) ->
+-spec fail_in_file(file:filename_all(), finding(), location()) -> no_return().
+fail_in_file(Path, {error, Place, Code, Text, Hint}, Location) ->
     Line = case Place of undefined -> ""; {Number, _} -> io_lib:format(":~b", [Number]) end,
     fail(Location, Code, [name(Path), Line, ": ", Text], Hint).
 
@@ -182,7 +182,7 @@ header(Tokens, Path, Location, Reading) ->
 header_form([{'-', _}, {atom, _, include}, {'(', _}, {string, _, File}, {')', _} | _], Path, Location, Reading) ->
     #reading{folders = Folders, left_out = LeftOut} = Reading,
     case find(File, [filename:dirname(Path) | Folders]) of
-        {ok, Nested} -> included(Nested, Location, Reading);
+        {ok, Nested} -> include_file(Nested, Location, Reading);
         _ -> Reading#reading{left_out = [[quote(File), " of ", name(Path)] | LeftOut]}
     end;
 header_form([{'-', _}, {atom, _, record}, {'(', _}, {atom, _, Name} | _] = Form, Path, Location, Reading) ->
@@ -218,7 +218,7 @@ header_fields(Form) ->
 
 without_macros([{'?', _}, {Kind, Anno, _} | Rest]) when Kind =:= atom; Kind =:= var ->
     After = case Rest of
-        [{'(', _} | _] -> element(3, witness_spec_pattern:enclosed(Rest));
+        [{'(', _} | _] -> element(3, witness_spec_pattern:split_enclosed(Rest));
         _ -> Rest
     end,
     [{atom, Anno, ?MACRO} | without_macros(After)];
@@ -240,7 +240,7 @@ expand(Properties, Records) ->
     {lists:reverse(Expanded), lists:reverse(Findings)}.
 
 property(#{signatures := Signatures, over := Over} = Property, Records, Left) ->
-    Expand = fun(Guarded, Before) -> guarded(Guarded, Records, Before) end,
+    Expand = fun(Guarded, Before) -> expand_guarded(Guarded, Records, Before) end,
     {Signed, Less} = lists:mapfoldl(Expand, Left, Signatures),
     {Seen, Remaining} = case Over of all -> {all, Less}; _ -> lists:mapfoldl(Expand, Less, Over) end,
     Plain = Property#{signatures := Signed, over := Seen},
@@ -256,7 +256,7 @@ property(#{signatures := Signatures, over := Over} = Property, Records, Left) ->
     end.
 
 %% An action or a signature, and by how much others may still grow.
-guarded(#{pattern := Pattern, guard := Guard, location := Location} = Guarded, Records, Left) ->
+expand_guarded(#{pattern := Pattern, guard := Guard, location := Location} = Guarded, Records, Left) ->
     {Expanded, _} = pattern(Pattern, ?MAX_ELEMENTS, Records),
     Tests = [[test(Test, Records) || Test <- Alternative] || Alternative <- Guard],
     Remaining = Left - size_of([Expanded | Tests]) + size_of([Pattern | Guard]),
@@ -269,9 +269,9 @@ pattern({record, Anno, Name, Written}, Left, Records) ->
     Fields = fields(Name, location(Anno), Records),
     {Given, Remaining} = lists:mapfoldl(fun({record_field, _, Field, Pattern}, Before) ->
         {Expanded, Less} = pattern(Pattern, Before, Records),
-        {{known(Field, Name, Fields), Expanded}, Less}
+        {{check_known(Field, Name, Fields), Expanded}, Less}
     end, Left, Written),
-    lists:foldl(fun once/2, #{}, [{Field, location(At)} || {record_field, _, {_, At, Field}, _} <- Written]),
+    lists:foldl(fun check_once/2, #{}, [{Field, location(At)} || {record_field, _, {_, At, Field}, _} <- Written]),
     Default = proplists:get_value('_', Given, {var, Anno, '_'}),
     Others = [Field || Field <- Fields, not lists:keymember(Field, 1, Given)],
     After = Remaining - length(Others) * size_of(Default),
@@ -296,8 +296,8 @@ pattern(Part, Left, _) ->
     {Part, Left}.
 
 %% Checks a field if all fields are known.
-known({var, _, '_'}, _, _) -> '_';
-known({_, Anno, Field}, Name, Fields) -> index(Field, location(Anno), Name, Fields), Field.
+check_known({var, _, '_'}, _, _) -> '_';
+check_known({_, Anno, Field}, Name, Fields) -> index(Field, location(Anno), Name, Fields), Field.
 
 size_of(Expr) when is_tuple(Expr) -> 1 + size_of(tuple_to_list(Expr));
 size_of([Head | Tail]) -> size_of(Head) + size_of(Tail);

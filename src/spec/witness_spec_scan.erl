@@ -53,9 +53,9 @@ unreadable(Reason) ->
 -doc "The lines of a source, up to the first character that is not UTF-8.".
 -spec lines(binary()) -> [binary()].
 lines(Source) ->
-    [string:trim(Line, trailing, "\r") || Line <- binary:split(valid(Source), <<"\n">>, [global])].
+    [string:trim(Line, trailing, "\r") || Line <- binary:split(to_unicode(Source), <<"\n">>, [global])].
 
-valid(Source) ->
+to_unicode(Source) ->
     case unicode:characters_to_binary(Source) of
         Valid when is_binary(Valid) -> Valid;
         {_, Valid, _} -> Valid
@@ -83,7 +83,7 @@ string(Source, Before) ->
     end.
 
 characters(Chars, Before) ->
-    case witness_spec_names:exceed(Before ++ "\n" ++ Chars, ?MAX_NAMES) of
+    case witness_spec_names:has_more_names(Before ++ "\n" ++ Chars, ?MAX_NAMES) of
         true ->
             failure(undefined, too_many_names,
                     io_lib:format("a specification has at most ~b different names", [?MAX_NAMES]),
@@ -105,9 +105,9 @@ unscannable({Line, Column}, Module, Reason, Chars) ->
         [C] when C =:= $"; C =:= $' -> {Line, Column - 1};
         _ -> {Line, Column}
     end,
-    failure(Start, syntax, shorter(Module:format_error(Reason)), undefined).
+    failure(Start, syntax, shorten(Module:format_error(Reason)), undefined).
 
-shorter(Text) ->
+shorten(Text) ->
     [case C of $\n -> $\s; _ -> C end || C <- lists:sublist(lists:flatten(Text), 100)].
 
 failure(Location, Code, Text, Hint) -> {error, [witness_spec_diagnostic:error(Location, Code, Text, Hint)]}.
@@ -125,7 +125,7 @@ rows(Chars) ->
     end.
 
 aliases(Tokens) ->
-    case witness_spec_names:aliases_exceed(Tokens, ?MAX_ALIASES) of
+    case witness_spec_names:has_more_aliases(Tokens, ?MAX_ALIASES) of
         true ->
             failure(undefined, too_many_names,
                     io_lib:format("a specification names at most ~b modules of Elixir", [?MAX_ALIASES]),
@@ -138,14 +138,14 @@ aliases(Tokens) ->
 depth([Token | _], _, Depth) when Depth > ?MAX_DEPTH ->
     failure(location(Token), too_deep, io_lib:format("brackets are nested more than ~b deep", [?MAX_DEPTH]), undefined);
 depth([Token | Rest], Seen, Depth) ->
-    depth(Rest, [Token | Seen], max(0, Depth + change(Token)));
+    depth(Rest, [Token | Seen], max(0, Depth + depth_change(Token)));
 depth([], Seen, _) ->
     End = case Seen of [] -> {1, 1}; [Last | _] -> after_token(Last) end,
     {ok, lists:reverse(Seen, [{eof, erl_anno:new(End)}])}.
 
-change({Bracket, _}) when Bracket =:= '('; Bracket =:= '['; Bracket =:= '{'; Bracket =:= '<<' -> 1;
-change({Bracket, _}) when Bracket =:= ')'; Bracket =:= ']'; Bracket =:= '}'; Bracket =:= '>>' -> -1;
-change(_) -> 0.
+depth_change({Bracket, _}) when Bracket =:= '('; Bracket =:= '['; Bracket =:= '{'; Bracket =:= '<<' -> 1;
+depth_change({Bracket, _}) when Bracket =:= ')'; Bracket =:= ']'; Bracket =:= '}'; Bracket =:= '>>' -> -1;
+depth_change(_) -> 0.
 
 -doc "Where a token begins.".
 -spec location(token()) -> witness_spec_diagnostic:location().

@@ -34,20 +34,20 @@ functions(Units, Event) ->
 %% The first action that matches says to which slice an event belongs.
 slice(#{over := Over, per := Per} = Unit, Event) ->
     Marked = lists:any(fun begins/1, Over),
-    Chosen = [clause([Pattern], Guard, [chosen(Action, Per, not Marked orelse begins(Action))]) ||
+    Chosen = [clause([Pattern], Guard, [choose(Action, Per, not Marked orelse begins(Action))]) ||
               #{pattern := Pattern, guard := Guard} = Action <- Over],
     clause([Event, filter(Unit)], [], ['case'(Event, Chosen ++ [clause([any()], [], [atom(skip)])])]).
 
 begins(Action) -> maps:get(begins, Action, false).
 
 %% The checker ensures that an action binds all variables of `per` or none.
-chosen(#{pattern := Pattern}, [Name | _] = Per, Begins) ->
+choose(#{pattern := Pattern}, [Name | _] = Per, Begins) ->
     case ordsets:is_element(Name, witness_spec_pattern:variables(Pattern)) of
         true when Begins -> tuple([atom(slice), key(Per)]);
         true -> tuple([atom(live), key(Per)]);
         false -> atom(all)
     end;
-chosen(_, [], _) -> atom(all).
+choose(_, [], _) -> atom(all).
 
 key(Per) -> tuple(vars(Per)).
 

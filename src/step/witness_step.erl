@@ -55,7 +55,7 @@ A call that a process made behind a step and before its next entry. Arguments an
 Replays a recording, with the options of `witness_replay:replay/1`. The position is before the first step. If the replay diverges,
 the session has the steps up to there, and `report/1` says so.
 """.
--spec open(witness_replay:options()) -> {ok, session()} | {error, witness_replay:reason()}.
+-spec open(witness_replay:options()) -> {ok, session()} | {error, witness_replay:error()}.
 open(Options) ->
     case witness_step_trace:make(Options) of
         {ok, Trace, Report} -> {ok, #session{trace = Trace, report = Report, options = Options, live = witness_step_live:new(Options)}};
@@ -97,7 +97,7 @@ first one.
 """.
 -spec goto(non_neg_integer() | last | {Id :: pos_integer(), Entry :: non_neg_integer()}, session()) -> {ok, session()} | {error, reason()}.
 goto(last, S) -> {ok, S#session{at = size(S)}};
-goto({Id, Entry}, #session{trace = Trace} = S) -> reached(witness_step_trace:first(Id, Entry, Trace), S);
+goto({Id, Entry}, #session{trace = Trace} = S) -> move_to(witness_step_trace:first(Id, Entry, Trace), S);
 goto(N, S) ->
     case N =< size(S) of
         true -> {ok, S#session{at = N}};
@@ -111,8 +111,8 @@ pass over the run finds all of them.
 -spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], session()) -> #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
 at_entries(Places, #session{trace = Trace}) -> witness_step_trace:at_entries(Places, Trace).
 
-reached(none, _) -> {error, none};
-reached(N, S) -> {ok, S#session{at = N}}.
+move_to(none, _) -> {error, none};
+move_to(N, S) -> {ok, S#session{at = N}}.
 
 -doc "Goes to the next step.".
 -spec next(session()) -> {ok, session()} | {error, reason()}.
@@ -120,7 +120,7 @@ next(S) -> next(fun(_) -> true end, S).
 
 -doc "Goes to the next step that passes the test.".
 -spec next(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
-next(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At + 1, forward, Trace), S).
+next(Test, #session{trace = Trace, at = At} = S) -> move_to(witness_step_trace:find(Test, At + 1, forward, Trace), S).
 
 -doc "Goes to the step before, which may be none (0).".
 -spec back(session()) -> {ok, session()} | {error, reason()}.
@@ -129,11 +129,11 @@ back(#session{at = At} = S) -> {ok, S#session{at = At - 1}}.
 
 -doc "Goes to the last step before the position that passes the test.".
 -spec back(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
-back(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At - 1, back, Trace), S).
+back(Test, #session{trace = Trace, at = At} = S) -> move_to(witness_step_trace:find(Test, At - 1, back, Trace), S).
 
 -doc "The last step so far that passes the test, perhaps that of the position.".
 -spec latest(fun((step()) -> boolean()), session()) -> {ok, session()} | {error, reason()}.
-latest(Test, #session{trace = Trace, at = At} = S) -> reached(witness_step_trace:find(Test, At, back, Trace), S).
+latest(Test, #session{trace = Trace, at = At} = S) -> move_to(witness_step_trace:find(Test, At, back, Trace), S).
 
 %% --- queries at the position -----------------------------------------------------
 
@@ -211,11 +211,11 @@ calls(Function, #session{options = Options, report = #{outcome := Outcome}, trac
             Calls = placed(Found, Trace),
             {{ok, Calls, Complete}, S#session{calls = {Function, Calls, Complete}}};
         {ok, _, _} -> {{error, ~"the replay in which it was traced has diverged, and the one before had not"}, S};
-        {error, Reason} -> {{error, witness_replay:format_error(Reason)}, S}
+        {error, {Module, Reason}} -> {{error, Module:format_error(Reason)}, S}
     end.
 
 placed(Found, Trace) ->
-    Steps = witness_step_trace:reached([{Id, Entry} || #{id := Id, entry := Entry} <- Found], Trace),
+    Steps = witness_step_trace:find_steps([{Id, Entry} || #{id := Id, entry := Entry} <- Found], Trace),
     Calls = [Call#{number => Step} || #{id := Id, entry := Entry} = Call <- Found, #{{Id, Entry} := Step} <- [Steps]],
     lists:sort(fun(#{number := A}, #{number := B}) -> A =< B end, Calls).
 
@@ -231,15 +231,15 @@ messages(N, Count, Of, Trace, Found) ->
             {Sender, Sent} = case From of outside -> {0, 0}; _ -> {From, Cause} end,
             case Of =:= all orelse lists:member(Sender, Of) orelse lists:member(To, Of) of
                 true ->
-                    messages(N - 1, less(Count), Of, Trace,
+                    messages(N - 1, decrement(Count), Of, Trace,
                              [#{number => N, from => Sender, to => To, sent => Sent, message => Message} | Found]);
                 false -> messages(N - 1, Count, Of, Trace, Found)
             end;
         #{} -> messages(N - 1, Count, Of, Trace, Found)
     end.
 
-less(infinity) -> infinity;
-less(Count) -> Count - 1.
+decrement(infinity) -> infinity;
+decrement(Count) -> Count - 1.
 
 %% --- why -------------------------------------------------------------------------
 
@@ -263,9 +263,10 @@ chain(_, N, _, Seen, Chain) when N =:= 0; is_map_key(N, Seen) -> lists:reverse(C
 chain(Count, N, Trace, Seen, Chain) ->
     #{cause := Known} = Step = witness_step_trace:step(N, Trace),
     Cause = case cause(Step, Trace) of 0 -> Known; Found -> Found end,
-    chain(less(Count), Cause, Trace, Seen#{N => []}, [Step#{cause := Cause} | Chain]).
+    chain(decrement(Count), Cause, Trace, Seen#{N => []}, [Step#{cause := Cause} | Chain]).
 
-cause(#{what := {recv, outside, {'EXIT', Pid, _}}}, Trace) when is_pid(Pid) -> witness_step_trace:ended(Pid, Trace);
-cause(#{what := {recv, outside, {'DOWN', _, process, Pid, _}}}, Trace) when is_pid(Pid) -> witness_step_trace:ended(Pid, Trace);
+cause(#{what := {recv, outside, {'EXIT', Pid, _}}}, Trace) when is_pid(Pid) -> witness_step_trace:exit_step(Pid, Trace);
+cause(#{what := {recv, outside, {'DOWN', _, process, Pid, _}}}, Trace) when is_pid(Pid) ->
+    witness_step_trace:exit_step(Pid, Trace);
 cause(#{id := Id, what := {exit, killed, _}}, Trace) -> witness_step_trace:signal(Id, Trace);
 cause(#{cause := Cause}, _) -> Cause.

@@ -26,8 +26,8 @@ call, or `running` if it did not stop in time; with its stack, and with the VM's
 -type answer() :: {ok, term()} | {in_receive | elsewhere | running, Stack :: [tuple()], Backtrace :: binary()}.
 
 %% Milliseconds: the time for a process to get there, and the time for a stopped one to answer.
--define(PATIENCE, 30_000).
--define(LOOK, 5_000).
+-define(MOVE_TIMEOUT_MS, 30_000).
+-define(ANSWER_TIMEOUT_MS, 5_000).
 
 -doc "Does not start a replay before the first question.".
 -spec new(witness_replay:options()) -> live().
@@ -36,43 +36,44 @@ new(Options) -> #live{options = Options}.
 -doc "Asks a process, after each process has passed so many entries of its log (`infinity`: all).".
 -spec ask(pos_integer(), limits(), live()) -> {{ok, answer()} | {error, unicode:chardata()}, live()}.
 ask(Id, Limits, Live) ->
-    case reached(Limits, Live) of
+    case advance(Limits, Live) of
         {ok, #live{vm = {Port, _}} = There} ->
-            case asked({ask, make_ref(), Id}, Port, ?PATIENCE) of
+            case request({ask, make_ref(), Id}, Port, ?MOVE_TIMEOUT_MS) of
                 {ok, Answer} -> {{ok, Answer}, There};
                 %% The process is busy. Its later answer is not wanted, so this replay is closed.
                 timeout ->
-                    Looked = asked({look, make_ref(), Id}, Port, ?LOOK),
-                    {case Looked of timeout -> {error, ~"the VM of the replay does not answer"}; _ -> Looked end, closed(There)};
-                {error, _} = Error -> {Error, closed(There)}
+                    Looked = request({look, make_ref(), Id}, Port, ?ANSWER_TIMEOUT_MS),
+                    {case Looked of timeout -> {error, ~"the VM of the replay does not answer"}; _ -> Looked end,
+                     close_vm(There)};
+                {error, _} = Error -> {Error, close_vm(There)}
             end;
-        {error, Reason} -> {{error, witness_replay:format_error(Reason)}, Live}
+        {error, {Module, Reason}} -> {{error, Module:format_error(Reason)}, Live}
     end.
 
-reached(Limits, #live{vm = {Port, _}, limits = Before} = Live) ->
+advance(Limits, #live{vm = {Port, _}, limits = Before} = Live) ->
     case maps:fold(fun(Id, Limit, Forward) -> Forward andalso maps:get(Id, Limits, 0) >= Limit end, true, Before) of
         true ->
             true = port_command(Port, term_to_binary({limits, Limits})),
             {ok, Live#live{limits = Limits}};
-        false -> reached(Limits, closed(Live))
+        false -> advance(Limits, close_vm(Live))
     end;
-reached(Limits, #live{vm = none, options = Options} = Live) ->
-    case witness_replay:stopped(Limits, Options) of
+advance(Limits, #live{vm = none, options = Options} = Live) ->
+    case witness_replay:start_stopped(Limits, Options) of
         {ok, Port, Dir} -> {ok, Live#live{vm = {Port, Dir}, limits = Limits}};
         {error, _} = Error -> Error
     end.
 
-asked({_, Ref, _} = Question, Port, Time) ->
+request({_, Ref, _} = Question, Port, Time) ->
     true = port_command(Port, term_to_binary(Question)),
-    answered(Ref, Port, Time).
+    wait_for_answer(Ref, Port, Time).
 
-answered(Ref, Port, Time) ->
+wait_for_answer(Ref, Port, Time) ->
     receive
         {Port, {data, Data}} ->
             case witness_event_external:decode(Data) of
                 {answer, Ref, none} -> {error, ~"it does not live in the replay"};
                 {answer, Ref, Answer} -> {ok, Answer};
-                {answer, _, _} -> answered(Ref, Port, Time);
+                {answer, _, _} -> wait_for_answer(Ref, Port, Time);
                 _ -> {error, ~"the replay has ended before it was there"}
             end;
         {Port, {exit_status, _}} -> {error, ~"the VM of the replay has ended"}
@@ -82,14 +83,14 @@ answered(Ref, Port, Time) ->
 -doc "Ends the replay and removes its files.".
 -spec close(live()) -> ok.
 close(Live) ->
-    _ = closed(Live),
+    _ = close_vm(Live),
     ok.
 
-closed(#live{vm = none} = Live) -> Live;
-closed(#live{vm = {Port, Dir}} = Live) ->
+close_vm(#live{vm = none} = Live) -> Live;
+close_vm(#live{vm = {Port, Dir}} = Live) ->
     try port_close(Port) catch error:badarg -> true end,
-    flushed(Port),
+    flush(Port),
     _ = file:del_dir_r(Dir),
     Live#live{vm = none, limits = #{}}.
 
-flushed(Port) -> receive {Port, _} -> flushed(Port) after 0 -> ok end.
+flush(Port) -> receive {Port, _} -> flush(Port) after 0 -> ok end.

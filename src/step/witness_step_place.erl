@@ -64,7 +64,7 @@ message(Text) ->
     maybe
         {ok, Tokens, _} ?= erl_scan:string(unicode:characters_to_list(Text) ++ "."),
         {ok, [Pattern]} ?= erl_parse:parse_exprs(Tokens),
-        {ok, Head} ?= head(Pattern),
+        {ok, Head} ?= match_head(Pattern),
         Compiled = ets:match_spec_compile([{{Head}, [], [true]}]),
         Matches = fun(Msg) -> ets:match_spec_run([{Msg}], Compiled) =/= [] end,
         {ok, fun(#{what := {send, _, _, Msg, _}}) -> Matches(Msg);
@@ -79,19 +79,19 @@ message(Text) ->
     end.
 
 %% The head of a match specification: a variable that occurs twice has the same value both times.
-head(Pattern) ->
+match_head(Pattern) ->
     try
-        {ok, erl_parse:normalise(bound(Pattern))}
+        {ok, erl_parse:normalise(bind_variables(Pattern))}
     catch
         error:_ -> {error, ~"it is no pattern"}
     end.
 
-bound({var, Anno, '_'}) -> {atom, Anno, '_'};
-bound({var, Anno, Name}) -> {atom, Anno, list_to_atom("$" ++ integer_to_list(erlang:phash2(Name, 1_000_000)))};
-bound({map_field_exact, Anno, Key, Value}) -> {map_field_assoc, Anno, bound(Key), bound(Value)};
-bound(Tree) when is_tuple(Tree) -> list_to_tuple([bound(Part) || Part <- tuple_to_list(Tree)]);
-bound(Trees) when is_list(Trees) -> [bound(Tree) || Tree <- Trees];
-bound(Leaf) -> Leaf.
+bind_variables({var, Anno, '_'}) -> {atom, Anno, '_'};
+bind_variables({var, Anno, Name}) -> {atom, Anno, list_to_atom("$" ++ integer_to_list(erlang:phash2(Name, 1_000_000)))};
+bind_variables({map_field_exact, Anno, Key, Value}) -> {map_field_assoc, Anno, bind_variables(Key), bind_variables(Value)};
+bind_variables(Tree) when is_tuple(Tree) -> list_to_tuple([bind_variables(Part) || Part <- tuple_to_list(Tree)]);
+bind_variables(Trees) when is_list(Trees) -> [bind_variables(Tree) || Tree <- Trees];
+bind_variables(Leaf) -> Leaf.
 
 -doc "Whether a step is of a kind, and of a process.".
 -spec kind(any | send | take | spawn | call | timeout | exit, any | pos_integer()) -> test().

@@ -111,56 +111,57 @@ step of the last input of the process. 0: it is not known.
 step(N, {Id, Entry, born}, S) -> {0, alive(Id, {Entry, N, N}, S)};
 step(N, {Id, Entry, What}, #state{alive = Alive} = S0) ->
     #{Id := {_, _, Heard}} = Alive,
-    {Cause, S} = does(What, N, Id, Heard, S0),
+    {Cause, S} = apply_step(What, N, Id, Heard, S0),
     Now = case What of {recv, _, _, _} -> N; _ -> Heard end,
     case What of
-        {exit, _, _} -> {Cause, gone(Id, S)};
+        {exit, _, _} -> {Cause, apply_exit(Id, S)};
         _ -> {Cause, alive(Id, {Entry, N, Now}, S)}
     end.
 
 alive(Id, Place, #state{alive = Alive} = S) -> S#state{alive = Alive#{Id => Place}}.
 
-does({spawn, Child, Tied}, N, Id, Heard, S) ->
+apply_step({spawn, Child, Tied}, N, Id, Heard, S) ->
     Born = alive(Child, {0, N, N}, S),
-    {Heard, case lists:member(link, Tied) of true -> linked(Id, pid(Child, S), Born); false -> Born end};
-does({send, Receiver, Hash}, N, Id, Heard, S) -> {Heard, sent(Receiver, Id, {N, Hash}, S)};
-does({recv, From, Hash, Told}, _, Id, Heard, S) ->
-    {Sent, S1} = taken(Id, case From of outside -> Id; _ -> From end, Hash, S),
-    {case {From, Sent} of {outside, 0} -> Heard; _ -> Sent end, told(Told, Id, S1)};
-does({call, MFA, Args, Value}, _, Id, Heard, S) -> {Heard, called(MFA, Args, Value, Id, S)};
-does({effect, {erlang, Exit, _}, [Pid | _]}, N, _, Heard, #state{ids = Ids} = S) when Exit =:= exit; Exit =:= exit_signal ->
-    {Heard, case Ids of #{Pid := Other} -> signalled(Other, N, S); #{} -> S end};
-does({exit, How, Reason}, N, Id, Heard, #state{ids = Ids, ties = Ties, signals = Signals} = S) ->
+    {Heard, case lists:member(link, Tied) of true -> link_both(Id, pid(Child, S), Born); false -> Born end};
+apply_step({send, Receiver, Hash}, N, Id, Heard, S) -> {Heard, add_message(Receiver, Id, {N, Hash}, S)};
+apply_step({recv, From, Hash, Told}, _, Id, Heard, S) ->
+    {Sent, S1} = take_message(Id, case From of outside -> Id; _ -> From end, Hash, S),
+    {case {From, Sent} of {outside, 0} -> Heard; _ -> Sent end, apply_notice(Told, Id, S1)};
+apply_step({call, MFA, Args, Value}, _, Id, Heard, S) -> {Heard, apply_call(MFA, Args, Value, Id, S)};
+apply_step({effect, {erlang, Exit, _}, [Pid | _]}, N, _, Heard, #state{ids = Ids} = S) when Exit =:= exit; Exit =:= exit_signal ->
+    {Heard, case Ids of #{Pid := Other} -> note_signal(Other, N, S); #{} -> S end};
+apply_step({exit, How, Reason}, N, Id, Heard, #state{ids = Ids, ties = Ties, signals = Signals} = S) ->
     Tied = [Other || Reason =/= normal, Pid := _ <- maps:get(Id, Ties, #{}), #{Pid := Other} <- [Ids]],
     {case Signals of #{Id := Signal} when How =:= killed -> Signal; #{} -> Heard end,
-     lists:foldl(fun(Other, A) -> signalled(Other, N, A) end, S, Tied)};
-does({effect, MFA, Args}, _, Id, Heard, S) -> {Heard, called(MFA, Args, true, Id, S)};
-does(_, _, _, Heard, S) -> {Heard, S}.
+     lists:foldl(fun(Other, A) -> note_signal(Other, N, A) end, S, Tied)};
+apply_step({effect, MFA, Args}, _, Id, Heard, S) -> {Heard, apply_call(MFA, Args, true, Id, S)};
+apply_step(_, _, _, Heard, S) -> {Heard, S}.
 
-signalled(Id, N, #state{alive = Alive, signals = Signals} = S) when is_map_key(Id, Alive) -> S#state{signals = Signals#{Id => N}};
-signalled(_, _, S) -> S.
+note_signal(Id, N, #state{alive = Alive, signals = Signals} = S) when is_map_key(Id, Alive) ->
+    S#state{signals = Signals#{Id => N}};
+note_signal(_, _, S) -> S.
 
 %% --- messages --------------------------------------------------------------------
 
-sent(To, From, Message, #state{alive = Alive, boxes = Boxes, waiting = Waiting} = S) when is_map_key(To, Alive) ->
+add_message(To, From, Message, #state{alive = Alive, boxes = Boxes, waiting = Waiting} = S) when is_map_key(To, Alive) ->
     Box = maps:get(To, Boxes, #{}),
     {Out, In} = maps:get(From, Box, {[], []}),
     S#state{boxes = Boxes#{To => Box#{From => {Out, [Message | In]}}}, waiting = Waiting + 1};
-sent(_, _, _, S) -> S.
+add_message(_, _, _, S) -> S.
 
-taken(To, From, Hash, #state{boxes = Boxes, waiting = Waiting} = S) ->
+take_message(To, From, Hash, #state{boxes = Boxes, waiting = Waiting} = S) ->
     case Boxes of
         #{To := #{From := {Out, In}} = Box} ->
             case first(Hash, Out, In, []) of
                 none -> {0, S};
-                {Step, {[], []}} -> {Step, S#state{boxes = without(To, From, Box, Boxes), waiting = Waiting - 1}};
+                {Step, {[], []}} -> {Step, S#state{boxes = remove_channel(To, From, Box, Boxes), waiting = Waiting - 1}};
                 {Step, Left} -> {Step, S#state{boxes = Boxes#{To := Box#{From := Left}}, waiting = Waiting - 1}}
             end;
         #{} -> {0, S}
     end.
 
-without(To, From, Box, Boxes) when map_size(Box) =:= 1, is_map_key(From, Box) -> maps:remove(To, Boxes);
-without(To, From, Box, Boxes) -> Boxes#{To := maps:remove(From, Box)}.
+remove_channel(To, From, Box, Boxes) when map_size(Box) =:= 1, is_map_key(From, Box) -> maps:remove(To, Boxes);
+remove_channel(To, From, Box, Boxes) -> Boxes#{To := maps:remove(From, Box)}.
 
 first(Hash, [{Step, Hash} | Out], In, Passed) -> {Step, {lists:reverse(Passed, Out), In}};
 first(Hash, [Other | Out], In, Passed) -> first(Hash, Out, In, [Other | Passed]);
@@ -169,55 +170,56 @@ first(Hash, [], In, Passed) -> first(Hash, lists:reverse(In), [], Passed).
 
 %% --- links, monitors, names ------------------------------------------------------
 
-told({'EXIT', Pid}, Id, S) -> unlinked(Id, Pid, S);
-told({'DOWN', Ref}, Id, S) -> unmonitored(Id, Ref, S);
-told(none, _, S) -> S.
+apply_notice({'EXIT', Pid}, Id, S) -> unlink_both(Id, Pid, S);
+apply_notice({'DOWN', Ref}, Id, S) -> remove_monitor(Id, Ref, S);
+apply_notice(none, _, S) -> S.
 
-called({erlang, link, _}, [Pid | _], true, Id, S) when is_pid(Pid) -> linked(Id, Pid, S);
-called({erlang, unlink, _}, [Pid], _, Id, S) when is_pid(Pid) -> unlinked(Id, Pid, S);
-called({erlang, monitor, _}, [_, Item | _], Ref, Id, S) when is_reference(Ref) -> monitored(Id, Ref, Item, S);
-called({erlang, demonitor, _}, [Ref | _], _, Id, S) -> unmonitored(Id, Ref, S);
-called({erlang, Spawn, _}, _, {Pid, Ref}, Id, S) when Spawn =:= spawn_monitor; Spawn =:= spawn_opt -> monitored(Id, Ref, Pid, S);
-called({erlang, register, _}, [Name, Pid], true, _, #state{ids = Ids, names = Names} = S) ->
+apply_call({erlang, link, _}, [Pid | _], true, Id, S) when is_pid(Pid) -> link_both(Id, Pid, S);
+apply_call({erlang, unlink, _}, [Pid], _, Id, S) when is_pid(Pid) -> unlink_both(Id, Pid, S);
+apply_call({erlang, monitor, _}, [_, Item | _], Ref, Id, S) when is_reference(Ref) -> add_monitor(Id, Ref, Item, S);
+apply_call({erlang, demonitor, _}, [Ref | _], _, Id, S) -> remove_monitor(Id, Ref, S);
+apply_call({erlang, Spawn, _}, _, {Pid, Ref}, Id, S) when Spawn =:= spawn_monitor; Spawn =:= spawn_opt ->
+    add_monitor(Id, Ref, Pid, S);
+apply_call({erlang, register, _}, [Name, Pid], true, _, #state{ids = Ids, names = Names} = S) ->
     case Ids of
         #{Pid := Owner} -> S#state{names = Names#{Name => Owner}};
         #{} -> S
     end;
-called({erlang, unregister, _}, [Name], true, _, #state{names = Names} = S) -> S#state{names = maps:remove(Name, Names)};
-called(_, _, _, _, S) -> S.
+apply_call({erlang, unregister, _}, [Name], true, _, #state{names = Names} = S) -> S#state{names = maps:remove(Name, Names)};
+apply_call(_, _, _, _, S) -> S.
 
-linked(Id, Pid, #state{ties = Ties} = S) ->
-    Own = S#state{ties = tied(Id, Pid, Ties)},
+link_both(Id, Pid, #state{ties = Ties} = S) ->
+    Own = S#state{ties = add_link(Id, Pid, Ties)},
     case S#state.ids of
-        #{Pid := Other} when is_map_key(Other, S#state.alive) -> Own#state{ties = tied(Other, pid(Id, S), Own#state.ties)};
+        #{Pid := Other} when is_map_key(Other, S#state.alive) -> Own#state{ties = add_link(Other, pid(Id, S), Own#state.ties)};
         #{} -> Own
     end.
 
-tied(Id, Pid, Ties) -> Ties#{Id => (maps:get(Id, Ties, #{}))#{Pid => []}}.
+add_link(Id, Pid, Ties) -> Ties#{Id => (maps:get(Id, Ties, #{}))#{Pid => []}}.
 
-unlinked(Id, Pid, #state{ids = Ids, ties = Ties} = S) ->
-    Own = untied(Id, Pid, Ties),
-    S#state{ties = case Ids of #{Pid := Other} -> untied(Other, pid(Id, S), Own); #{} -> Own end}.
+unlink_both(Id, Pid, #state{ids = Ids, ties = Ties} = S) ->
+    Own = remove_link(Id, Pid, Ties),
+    S#state{ties = case Ids of #{Pid := Other} -> remove_link(Other, pid(Id, S), Own); #{} -> Own end}.
 
-untied(Id, Pid, Ties) ->
+remove_link(Id, Pid, Ties) ->
     case Ties of
         #{Id := #{Pid := _} = Tied} when map_size(Tied) =:= 1 -> maps:remove(Id, Ties);
         #{Id := Tied} -> Ties#{Id := maps:remove(Pid, Tied)};
         #{} -> Ties
     end.
 
-monitored(Id, Ref, Item, #state{monitors = Monitors} = S) ->
+add_monitor(Id, Ref, Item, #state{monitors = Monitors} = S) ->
     S#state{monitors = Monitors#{Id => (maps:get(Id, Monitors, #{}))#{Ref => Item}}}.
 
-unmonitored(Id, Ref, #state{monitors = Monitors} = S) ->
+remove_monitor(Id, Ref, #state{monitors = Monitors} = S) ->
     case Monitors of
         #{Id := #{Ref := _} = Own} when map_size(Own) =:= 1 -> S#state{monitors = maps:remove(Id, Monitors)};
         #{Id := Own} -> S#state{monitors = Monitors#{Id := maps:remove(Ref, Own)}};
         #{} -> S
     end.
 
-gone(Id, #state{alive = Alive, boxes = Boxes, waiting = Waiting, ties = Ties, monitors = Monitors, names = Names} = S0) ->
-    S = lists:foldl(fun(Pid, A) -> unlinked(Id, Pid, A) end, S0, maps:keys(maps:get(Id, Ties, #{}))),
+apply_exit(Id, #state{alive = Alive, boxes = Boxes, waiting = Waiting, ties = Ties, monitors = Monitors, names = Names} = S0) ->
+    S = lists:foldl(fun(Pid, A) -> unlink_both(Id, Pid, A) end, S0, maps:keys(maps:get(Id, Ties, #{}))),
     Dropped = maps:fold(fun(_, {Out, In}, N) -> N + length(Out) + length(In) end, 0, maps:get(Id, Boxes, #{})),
     S#state{alive = maps:remove(Id, Alive), boxes = maps:remove(Id, Boxes), waiting = Waiting - Dropped,
             monitors = maps:remove(Id, Monitors), signals = maps:remove(Id, S0#state.signals),

@@ -14,7 +14,8 @@ If they exceed a bound, they are not in the block, but before it in the file. Th
 has the blocks that were read, and the last state.
 """.
 
--export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, first/3, at_entries/2, reached/2, ended/2, signal/2]).
+-export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, first/3, at_entries/2, find_steps/2,
+         exit_step/2, signal/2]).
 
 -export_type([trace/0, step/0, process/0]).
 
@@ -30,13 +31,13 @@ is its cause, 0 if it is not known; `stack`: where the program was.
                      ended := non_neg_integer()}.
 
 %% Steps of a block; blocks that are cached after reading; minimum number of steps between two states.
--define(BLOCK, 500).
--define(CACHED, 40).
--define(APART, 2_000).
+-define(BLOCK_STEPS, 500).
+-define(CACHED_BLOCKS, 40).
+-define(MIN_STATE_STEPS, 2_000).
 %% Maximum bytes of a step within its block.
 -define(INLINE_BYTES, 4_096).
 %% Steps between two reports of progress.
--define(TOLD_STEPS, 100).
+-define(PROGRESS_STEPS, 100).
 
 %% While the trace is made: block: the latest first. blocks, states: their places, the latest first. since: the last state. hints:
 %% details of the next step of a process. proven: for processes with sends that are not certain, the step up to which they are.
@@ -82,21 +83,21 @@ Replays, and stores all steps. The trace belongs to the calling process. If the 
 that.
 """.
 -spec make(witness_replay:options()) ->
-    {ok, trace(), witness_replay:report()} | {error, witness_replay:reason()}.
+    {ok, trace(), witness_replay:report()} | {error, witness_replay:error()}.
 make(Options) ->
     OnProgress = maps:get(on_progress, Options, fun(_) -> ok end),
     maybe
-        {ok, File} ?= unnamed(Options),
-        First = fun(Processes) -> begun(Processes, File, OnProgress) end,
-        case witness_replay:tell(fun told/2, First, Options#{whole => true}) of
-            {ok, Report, M} -> {ok, made(stated(written(M))), Report};
+        {ok, File} ?= open_unnamed(Options),
+        First = fun(Processes) -> init(Processes, File, OnProgress) end,
+        case witness_replay:fold_reports(fun add_report/2, First, Options#{whole => true}) of
+            {ok, Report, M} -> {ok, finish(save_state(write_block(M))), Report};
             Error ->
                 ok = file:close(File),
                 {error, element(2, Error)}
         end
     end.
 
-unnamed(Options) ->
+open_unnamed(Options) ->
     Dir = witness_record_code:cache(maps:with([cache], Options)),
     Name = filename:join(Dir, io_lib:format("step.~s.~b", [os:getpid(), erlang:unique_integer([positive])])),
     maybe
@@ -105,105 +106,108 @@ unnamed(Options) ->
         ok ?= file:delete(Name),
         {ok, File}
     else
-        {error, Reason} -> {error, {file, Reason}}
+        {error, Reason} -> {error, {witness_replay, {file, Reason}}}
     end.
 
-begun(Processes, File, OnProgress) ->
+init(Processes, File, OnProgress) ->
     Pids = #{Id => Pid || #{id := Id, pid := Pid} <- Processes},
     #make{file = File, state = witness_step_state:new(Pids), pids = Pids, ids = #{Pid => Id || Id := Pid <- Pids}, on_progress = OnProgress}.
 
-told({Id, Entry, {at, Stack, What}}, M) -> told(Id, Entry, Stack, What, M);
-told({Id, Entry, What}, M) -> told(Id, Entry, [], What, M).
+add_report({Id, Entry, {at, Stack, What}}, M) -> add_report(Id, Entry, Stack, What, M);
+add_report({Id, Entry, What}, M) -> add_report(Id, Entry, [], What, M).
 
-told(Id, Entry, Stack, {born, Called}, #make{processes = Processes} = M) ->
-    step(Id, Entry, Stack, {born, Called}, M#make{processes = born(Id, 0, Called, M, Processes)});
-told(Id, Entry, Stack, What, #make{state = State, hints = Hints} = M) ->
+add_report(Id, Entry, Stack, {born, Called}, #make{processes = Processes} = M) ->
+    step(Id, Entry, Stack, {born, Called}, M#make{processes = add_process(Id, 0, Called, M, Processes)});
+add_report(Id, Entry, Stack, What, #make{state = State, hints = Hints} = M) ->
     case {witness_step_state:is_alive(Id, State), What} of
         %% Other processes had ended it, and it had gone on meanwhile.
         {false, _} -> M;
-        {true, {Hint, _}} when Hint =:= leads -> hinted(Id, What, M);
-        {true, {with, _, _}} -> hinted(Id, What, M);
-        {true, _} -> step(Id, Entry, Stack, resolved(What, maps:get(Id, Hints, []), M), M#make{hints = maps:remove(Id, Hints)})
+        {true, {Hint, _}} when Hint =:= leads -> add_hint(Id, What, M);
+        {true, {with, _, _}} -> add_hint(Id, What, M);
+        {true, _} -> step(Id, Entry, Stack, resolve(What, maps:get(Id, Hints, []), M), M#make{hints = maps:remove(Id, Hints)})
     end.
 
-hinted(Id, Hint, #make{hints = Hints} = M) -> M#make{hints = Hints#{Id => [Hint | maps:get(Id, Hints, [])]}}.
+add_hint(Id, Hint, #make{hints = Hints} = M) -> M#make{hints = Hints#{Id => [Hint | maps:get(Id, Hints, [])]}}.
 
-resolved({send, To, Msg, Sure}, Hints, #make{ids = Ids}) ->
+resolve({send, To, Msg, Sure}, Hints, #make{ids = Ids}) ->
     Receiver = case {Ids, Hints} of
         {#{To := Id}, _} -> Id;
         {#{}, [{leads, Id} | _]} -> Id;
         {#{}, _} -> 0
     end,
     {send, To, Receiver, Msg, Sure};
-resolved({spawn, Child, Called}, Hints, _) -> {spawn, Child, Called, lists:append([tied(Function, Options) || {with, Function, Options} <- Hints])};
-resolved(What, _, _) -> What.
+resolve({spawn, Child, Called}, Hints, _) ->
+    {spawn, Child, Called, lists:append([spawn_ties(Function, Options) || {with, Function, Options} <- Hints])};
+resolve(What, _, _) -> What.
 
-tied(spawn_link, _) -> [link];
-tied(spawn_monitor, _) -> [monitor];
-tied(_, Options) when is_list(Options) -> [link || lists:member(link, Options)];
-tied(_, _) -> [].
+spawn_ties(spawn_link, _) -> [link];
+spawn_ties(spawn_monitor, _) -> [monitor];
+spawn_ties(_, Options) when is_list(Options) -> [link || lists:member(link, Options)];
+spawn_ties(_, _) -> [].
 
-born(Id, Parent, {Module, Function, Args}, #make{at = At}, Processes) ->
+add_process(Id, Parent, {Module, Function, Args}, #make{at = At}, Processes) ->
     Processes#{Id => {Parent, {Module, Function, length(Args)}, At + 1, 0}}.
 
 step(Id, Entry, Stack, What, #make{at = At, block = Block, state = State0, processes = Processes} = M0) ->
     Brief = witness_step_state:brief(What),
     {Cause, State} = witness_step_state:step(At + 1, {Id, Entry, Brief}, State0),
     Known = case What of
-        {spawn, Child, Called, _} -> born(Child, Id, Called, M0, Processes);
+        {spawn, Child, Called, _} -> add_process(Child, Id, Called, M0, Processes);
         {exit, _, _} ->
             #{Id := {Parent, MFA, Born, 0}} = Processes,
             Processes#{Id := {Parent, MFA, Born, At + 1}};
         _ -> Processes
     end,
-    {Bytes, M1} = bytes(Stack, What, proven(What, Id, Cause, signalled(What, M0))),
+    {Bytes, M1} = bytes(Stack, What, prove(What, Id, Cause, note_signal(What, M0))),
     M = M1#make{at = At + 1, block = [{Id, Entry, Cause, Brief, Bytes} | Block], state = State, processes = Known},
-    _ = (At + 1) rem ?TOLD_STEPS =:= 0 andalso (M#make.on_progress)([~"replays: ", integer_to_binary(At + 1), ~" steps"]),
-    case (At + 1) rem ?BLOCK of
-        0 -> stated(written(M));
+    _ = (At + 1) rem ?PROGRESS_STEPS =:= 0 andalso (M#make.on_progress)([~"replays: ", integer_to_binary(At + 1), ~" steps"]),
+    case (At + 1) rem ?BLOCK_STEPS of
+        0 -> save_state(write_block(M));
         _ -> M
     end.
 
 bytes(Stack, What, M) ->
     case term_to_binary({Stack, What}) of
         Bytes when byte_size(Bytes) =< ?INLINE_BYTES -> {Bytes, M};
-        _ -> appended(term_to_binary({Stack, What}, [{compressed, 1}]), M)
+        _ -> append(term_to_binary({Stack, What}, [{compressed, 1}]), M)
     end.
 
-signalled({effect, {erlang, Exit, _}, [Pid | _]}, #make{at = At, ids = Ids, signals = Signals} = M) when Exit =:= exit; Exit =:= exit_signal ->
+note_signal({effect, {erlang, Exit, _}, [Pid | _]}, #make{at = At, ids = Ids, signals = Signals} = M)
+  when Exit =:= exit; Exit =:= exit_signal ->
     case Ids of
         #{Pid := Id} -> M#make{signals = Signals#{Id => At + 1}};
         #{} -> M
     end;
-signalled(_, M) -> M.
+note_signal(_, M) -> M.
 
 %% If a message was taken, it and all earlier ones of its sender were sent. If a process ended by itself, all its sends are proven.
-proven({send, _, _, _, unsure}, Id, _, #make{proven = Proven} = M) -> M#make{proven = maps:merge(#{Id => 0}, Proven)};
-proven({recv, From, _}, _, Cause, #make{proven = Proven} = M) when is_map_key(From, Proven) ->
+prove({send, _, _, _, unsure}, Id, _, #make{proven = Proven} = M) -> M#make{proven = maps:merge(#{Id => 0}, Proven)};
+prove({recv, From, _}, _, Cause, #make{proven = Proven} = M) when is_map_key(From, Proven) ->
     M#make{proven = maps:update_with(From, fun(N) -> max(N, Cause) end, Proven)};
-proven({exit, ended, _}, Id, _, #make{at = At, proven = Proven} = M) when is_map_key(Id, Proven) -> M#make{proven = Proven#{Id := At}};
-proven(_, _, _, M) -> M.
+prove({exit, ended, _}, Id, _, #make{at = At, proven = Proven} = M) when is_map_key(Id, Proven) ->
+    M#make{proven = Proven#{Id := At}};
+prove(_, _, _, M) -> M.
 
-written(#make{block = []} = M) -> M;
-written(#make{block = Block, blocks = Blocks} = M) ->
-    {Place, M1} = appended(term_to_binary(list_to_tuple(lists:reverse(Block)), [{compressed, 1}]), M),
+write_block(#make{block = []} = M) -> M;
+write_block(#make{block = Block, blocks = Blocks} = M) ->
+    {Place, M1} = append(term_to_binary(list_to_tuple(lists:reverse(Block)), [{compressed, 1}]), M),
     M1#make{block = [], blocks = [Place | Blocks]}.
 
 %% The distance grows with the size of a state, so all states together are not larger than the steps.
-stated(#make{at = At, since = Since, state = State, states = States} = M) ->
-    case At - Since >= ?APART + witness_step_state:size(State) of
+save_state(#make{at = At, since = Since, state = State, states = States} = M) ->
+    case At - Since >= ?MIN_STATE_STEPS + witness_step_state:size(State) of
         true ->
-            {Place, M1} = appended(witness_step_state:pack(State), M),
+            {Place, M1} = append(witness_step_state:pack(State), M),
             M1#make{since = At, states = [{At, Place} | States]};
         false -> M
     end.
 
-appended(Bytes, #make{file = File, size = Size} = M) ->
+append(Bytes, #make{file = File, size = Size} = M) ->
     ok = file:pwrite(File, Size, Bytes),
     {{Size, byte_size(Bytes)}, M#make{size = Size + byte_size(Bytes)}}.
 
-made(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, ids = Ids, processes = Processes, signals = Signals,
-           proven = Proven, on_progress = OnProgress}) ->
+finish(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, ids = Ids, processes = Processes,
+             signals = Signals, proven = Proven, on_progress = OnProgress}) ->
     #trace{file = File, size = At, blocks = list_to_tuple(lists:reverse(Blocks)), states = States, none = witness_step_state:new(Pids),
            pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, on_progress = OnProgress,
            cache = make_ref()}.
@@ -223,7 +227,7 @@ size(#trace{size = Size}) -> Size.
 -doc "A step by its number.".
 -spec step(pos_integer(), trace()) -> step().
 step(N, #trace{proven = Proven} = Trace) ->
-    {Id, Entry, Cause, _, Bytes} = stored(N, Trace),
+    {Id, Entry, Cause, _, Bytes} = read_step(N, Trace),
     {Stack, Stored} = witness_event_external:decode(case Bytes of {_, _} -> read(Bytes, Trace#trace.file); _ -> Bytes end),
     What = case {Stored, Proven} of
         {{send, To, Receiver, Msg, unsure}, #{Id := Up}} when N =< Up -> {send, To, Receiver, Msg, sure};
@@ -231,7 +235,8 @@ step(N, #trace{proven = Proven} = Trace) ->
     end,
     #{number => N, id => Id, entry => Entry, cause => Cause, stack => Stack, what => What}.
 
-stored(N, #trace{size = Size} = Trace) when N >= 1, N =< Size -> element((N - 1) rem ?BLOCK + 1, block((N - 1) div ?BLOCK + 1, Trace)).
+read_step(N, #trace{size = Size} = Trace) when N >= 1, N =< Size ->
+    element((N - 1) rem ?BLOCK_STEPS + 1, block((N - 1) div ?BLOCK_STEPS + 1, Trace)).
 
 block(Index, #trace{blocks = Blocks, file = File, cache = Cache}) ->
     Key = {?MODULE, blocks, Cache},
@@ -240,7 +245,7 @@ block(Index, #trace{blocks = Blocks, file = File, cache = Cache}) ->
         Kept ->
             Block = witness_event_external:decode(read(element(Index, Blocks), File)),
             _ = put(Key, case Kept of
-                #{} when map_size(Kept) < ?CACHED -> Kept#{Index => Block};
+                #{} when map_size(Kept) < ?CACHED_BLOCKS -> Kept#{Index => Block};
                 _ -> #{Index => Block}
             end),
             Block
@@ -256,37 +261,37 @@ read({Offset, Size}, File) ->
 state(N, #trace{states = States, none = None, file = File, cache = Cache} = Trace) ->
     Key = {?MODULE, state, Cache},
     {From, State} = case get(Key) of
-        {Known, Cached} when Known =< N, N - Known < ?APART -> {Known, Cached};
+        {Known, Cached} when Known =< N, N - Known < ?MIN_STATE_STEPS -> {Known, Cached};
         _ ->
             case lists:dropwhile(fun({At, _}) -> At > N end, States) of
                 [{At, Place} | _] -> {At, witness_step_state:unpack(read(Place, File), None)};
                 [] -> {0, None}
             end
     end,
-    Reached = gone_on(From + 1, N, State, Trace),
+    Reached = advance(From + 1, N, State, Trace),
     _ = put(Key, {N, Reached}),
     Reached.
 
-gone_on(N, To, State, _) when N > To -> State;
-gone_on(N, To, State, Trace) ->
-    {Id, Entry, _, Brief, _} = stored(N, Trace),
+advance(N, To, State, _) when N > To -> State;
+advance(N, To, State, Trace) ->
+    {Id, Entry, _, Brief, _} = read_step(N, Trace),
     {_, Next} = witness_step_state:step(N, {Id, Entry, Brief}, State),
-    gone_on(N + 1, To, Next, Trace).
+    advance(N + 1, To, Next, Trace).
 
 -doc "The first step from this one on, forward or back, that passes the test.".
 -spec find(fun((step()) -> boolean()), integer(), forward | back, trace()) -> pos_integer() | none.
 find(_, N, _, #trace{size = Size}) when N < 1; N > Size -> none;
 find(Test, N, Direction, Trace) ->
-    ok = told_of(N, Trace),
+    ok = report_progress(N, Trace),
     case Test(step(N, Trace)) of
         true -> N;
         false -> find(Test, case Direction of forward -> N + 1; back -> N - 1 end, Direction, Trace)
     end.
 
-told_of(N, #trace{size = Size, on_progress = OnProgress}) when N rem ?TOLD_STEPS =:= 0 ->
+report_progress(N, #trace{size = Size, on_progress = OnProgress}) when N rem ?PROGRESS_STEPS =:= 0 ->
     _ = OnProgress([~"looks at events: it has come to ", integer_to_binary(N), ~" of ", integer_to_binary(Size)]),
     ok;
-told_of(_, _) -> ok.
+report_progress(_, _) -> ok.
 
 -doc "The first step of a process at this entry of its log, or behind it.".
 -spec first(pos_integer(), non_neg_integer(), trace()) -> pos_integer() | none.
@@ -308,7 +313,7 @@ at_entries(Places, Trace) ->
 %% Sought: for each process the entries that it has not passed yet, the smallest first.
 at_entries(N, Sought, Found, #trace{size = Size}) when N > Size; map_size(Sought) =:= 0 -> Found;
 at_entries(N, Sought, Found, Trace) ->
-    {Id, Entry, _, _, _} = stored(N, Trace),
+    {Id, Entry, _, _, _} = read_step(N, Trace),
     case Sought of
         #{Id := Entries} ->
             {Here, Later} = lists:splitwith(fun(E) -> E =< Entry end, Entries),
@@ -325,28 +330,29 @@ at_entries(N, Sought, Found, Trace) ->
 The steps with which processes came to entries of their logs: the first one at that entry, or at the last entry before it that has
 a step. If there is none, the step of its birth. Processes that are not in the trace have none.
 """.
--spec reached([{Id :: pos_integer(), Entry :: non_neg_integer()}], trace()) -> #{{pos_integer(), non_neg_integer()} => pos_integer()}.
-reached(Places, #trace{size = Size, processes = Processes} = Trace) ->
+-spec find_steps([{Id :: pos_integer(), Entry :: non_neg_integer()}], trace()) ->
+    #{{pos_integer(), non_neg_integer()} => pos_integer()}.
+find_steps(Places, #trace{size = Size, processes = Processes} = Trace) ->
     Known = [Place || {Id, _} = Place <- lists:usort(Places), is_map_key(Id, Processes)],
     Sought = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Entry}) -> Entry end, Known),
     Begun = #{Id => {0, maps:get(born, process(Id, Trace))} || Id := _ <- Sought},
-    reached(1, Size, Sought, Begun, #{}, Trace).
+    find_steps(1, Size, Sought, Begun, #{}, Trace).
 
 %% Last: the current entry of each of these processes, and the first step there.
-reached(N, Size, Sought, Last, Found, _) when N > Size ->
+find_steps(N, Size, Sought, Last, Found, _) when N > Size ->
     maps:fold(fun(Id, Entries, Known) ->
         #{Id := {_, Step}} = Last,
         lists:foldl(fun(Entry, A) -> A#{{Id, Entry} => Step} end, Known, Entries)
     end, Found, Sought);
-reached(N, Size, Sought, Last, Found, Trace) ->
-    {Id, Entry, _, _, _} = stored(N, Trace),
+find_steps(N, Size, Sought, Last, Found, Trace) ->
+    {Id, Entry, _, _, _} = read_step(N, Trace),
     case Last of
         #{Id := {At, Step}} when Entry > At ->
             #{Id := Entries} = Sought,
             {Passed, Left} = lists:splitwith(fun(E) -> E < Entry end, Entries),
             Now = lists:foldl(fun(E, A) -> A#{{Id, E} => Step} end, Found, Passed),
-            reached(N + 1, Size, Sought#{Id := Left}, Last#{Id := {Entry, N}}, Now, Trace);
-        #{} -> reached(N + 1, Size, Sought, Last, Found, Trace)
+            find_steps(N + 1, Size, Sought#{Id := Left}, Last#{Id := {Entry, N}}, Now, Trace);
+        #{} -> find_steps(N + 1, Size, Sought, Last, Found, Trace)
     end.
 
 -doc "The processes that ever lived, in the order in which they were born.".
@@ -361,8 +367,8 @@ process(Id, #trace{processes = Processes, pids = Pids}) ->
     #{id => Id, pid => map_get(Id, Pids), parent => Parent, called => MFA, born => Born, ended => Ended}.
 
 -doc "The step with which the process of this pid ends; 0: it does not end, or is not in the recording.".
--spec ended(pid(), trace()) -> non_neg_integer().
-ended(Pid, #trace{ids = Ids, processes = Processes}) ->
+-spec exit_step(pid(), trace()) -> non_neg_integer().
+exit_step(Pid, #trace{ids = Ids, processes = Processes}) ->
     case Ids of
         #{Pid := Id} when is_map_key(Id, Processes) ->
             #{Id := {_, _, _, Ended}} = Processes,

@@ -7,7 +7,7 @@ no printed text moves the cursor, starts an escape sequence or changes the direc
 colours that `style/3` puts around text are the only escape sequences that are ever printed.
 """.
 
--export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, list/1, columns/1]).
+-export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, list/1, columns/1, bindings/1]).
 
 -export_type([style/0, look/0]).
 
@@ -20,29 +20,29 @@ colours that `style/3` puts around text are the only escape sequences that are e
 -doc "The text in the colour of its kind, or unchanged if the look has no colours.".
 -spec style(style(), unicode:chardata(), look()) -> unicode:chardata().
 style(_, Text, #{colour := false}) -> Text;
-style(Style, Text, #{colour := true}) -> [~"\e[", code(Style), ~"m", Text, ~"\e[0m"].
+style(Style, Text, #{colour := true}) -> [~"\e[", colour_code(Style), ~"m", Text, ~"\e[0m"].
 
-code(bad) -> ~"1;31";
-code(good) -> ~"32";
-code(doubtful) -> ~"33";
-code(faint) -> ~"2";
-code(strong) -> ~"1".
+colour_code(bad) -> ~"1;31";
+colour_code(good) -> ~"32";
+colour_code(doubtful) -> ~"33";
+colour_code(faint) -> ~"2";
+colour_code(strong) -> ~"1".
 
 -doc "The text on one line, without control characters; invalid Unicode is replaced.".
 -spec clean(unicode:chardata()) -> binary().
-clean(Text) -> << <<(harmless(Char))/binary>> || <<Char/utf8>> <= valid(Text) >>.
+clean(Text) -> << <<(escape_harmful(Char))/binary>> || <<Char/utf8>> <= to_valid(Text) >>.
 
-valid(Text) ->
+to_valid(Text) ->
     case unicode:characters_to_binary(Text) of
         Valid when is_binary(Valid) -> Valid;
-        {_, Before, <<_, Rest/binary>>} -> <<Before/binary, "\x{FFFD}"/utf8, (valid(Rest))/binary>>;
+        {_, Before, <<_, Rest/binary>>} -> <<Before/binary, "\x{FFFD}"/utf8, (to_valid(Rest))/binary>>;
         {_, Before, _} -> <<Before/binary, "\x{FFFD}"/utf8>>
     end.
 
-harmless(Char) when Char < 16#20; Char >= 16#7F, Char < 16#A0 -> escape(Char);
-harmless(Char) when Char =:= 16#61C; Char >= 16#200B, Char =< 16#200F; Char >= 16#2028, Char =< 16#202E -> escape(Char);
-harmless(Char) when Char >= 16#2066, Char =< 16#206F; Char =:= 16#FEFF -> escape(Char);
-harmless(Char) -> <<Char/utf8>>.
+escape_harmful(Char) when Char < 16#20; Char >= 16#7F, Char < 16#A0 -> escape(Char);
+escape_harmful(Char) when Char =:= 16#61C; Char >= 16#200B, Char =< 16#200F; Char >= 16#2028, Char =< 16#202E -> escape(Char);
+escape_harmful(Char) when Char >= 16#2066, Char =< 16#206F; Char =:= 16#FEFF -> escape(Char);
+escape_harmful(Char) -> <<Char/utf8>>.
 
 escape($\t) -> ~" ";
 escape($\n) -> ~"\\n";
@@ -65,27 +65,27 @@ The text as lines of at most `Columns` characters. If the second half of a line 
 it. Never an empty list.
 """.
 -spec wrap(unicode:chardata(), pos_integer()) -> [unicode:chardata(), ...].
-wrap(Text, Columns) -> broken(string:to_graphemes(Text), Columns).
+wrap(Text, Columns) -> break_lines(string:to_graphemes(Text), Columns).
 
-broken(Text, Columns) ->
+break_lines(Text, Columns) ->
     case length(Text) =< Columns of
         true -> [Text];
         false ->
             {Line, Rest} = lists:split(Columns, Text),
-            case break(lists:reverse(Line), [], Columns div 2) of
-                none -> [Line | broken(Rest, Columns)];
-                {Before, After} -> [Before | broken(unindented(After ++ Rest), Columns)]
+            case split_at_blank(lists:reverse(Line), [], Columns div 2) of
+                none -> [Line | break_lines(Rest, Columns)];
+                {Before, After} -> [Before | break_lines(trim_blanks(After ++ Rest), Columns)]
             end
     end.
 
-unindented([$\s | Text]) -> unindented(Text);
-unindented(Text) -> Text.
+trim_blanks([$\s | Text]) -> trim_blanks(Text);
+trim_blanks(Text) -> Text.
 
-break(_, Later, Limit) when length(Later) >= Limit -> none;
-break([$\s | Before], Later, _) -> {lists:reverse(Before), Later};
-break([$, | _] = Before, Later, _) -> {lists:reverse(Before), Later};
-break([Char | Before], Later, Limit) -> break(Before, [Char | Later], Limit);
-break([], _, _) -> none.
+split_at_blank(_, Later, Limit) when length(Later) >= Limit -> none;
+split_at_blank([$\s | Before], Later, _) -> {lists:reverse(Before), Later};
+split_at_blank([$, | _] = Before, Later, _) -> {lists:reverse(Before), Later};
+split_at_blank([Char | Before], Later, Limit) -> split_at_blank(Before, [Char | Later], Limit);
+split_at_blank([], _, _) -> none.
 
 -doc "A number with its noun: `1 gap`, `2 gaps`.".
 -spec count(non_neg_integer(), unicode:chardata(), unicode:chardata()) -> unicode:chardata().
@@ -106,12 +106,18 @@ columns(Rows) ->
     Widths = lists:foldl(fun widths/2, [], Rows),
     [string:trim(row(Row, Widths), trailing) || Row <- Rows].
 
-widths(Row, Widths) -> widest([string:length(Cell) || Cell <- Row], Widths).
+widths(Row, Widths) -> max_widths([string:length(Cell) || Cell <- Row], Widths).
 
-widest([A | As], [B | Bs]) -> [max(A, B) | widest(As, Bs)];
-widest([], Bs) -> Bs;
-widest(As, []) -> As.
+max_widths([A | As], [B | Bs]) -> [max(A, B) | max_widths(As, Bs)];
+max_widths([], Bs) -> Bs;
+max_widths(As, []) -> As.
 
 row([Cell], _) -> [Cell];
 row([Cell | Cells], [Width | Widths]) -> [pad(Cell, Width), ~"  ", row(Cells, Widths)];
 row([], _) -> [].
+
+-doc "Bindings as text: `A = 1, B = 2`.".
+-spec bindings([{Name :: binary(), Value :: term()}]) -> unicode:chardata().
+bindings(Bindings) ->
+    lists:join(~", ", [[clean(Name), ~" = ", witness_event:format_term(Value, 80)]
+                       || {Name, Value} <- Bindings]).

@@ -9,10 +9,10 @@ that decided, in its line of the specification, in the way that compilers show a
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([verdict/2, reason/1, is_crash/1, decided_by/1, marked/3, bindings/1, gap/1]).
+-export([verdict/2, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
 
--define(TERM, 400).
--define(CRASH, ~"the monitor crashed: ").
+-define(TERM_CHARS, 400).
+-define(CRASH_PREFIX, ~"the monitor crashed: ").
 
 -doc "A verdict with its explanation, as lines of text. The last line is empty.".
 -spec verdict(witness:verdict(), witness_text:look()) -> unicode:chardata().
@@ -23,7 +23,7 @@ verdict(Found, Look) ->
           ++ [~"" || Steps =/= []]
           ++ [[~"    ... ", witness_text:count(Skipped, ~"earlier event is not shown", ~"earlier events are not shown")]
               || Skipped > 0, Steps =/= []]
-          ++ witness_text_chart:chart(last_formula(Steps), modules(V), decided(V), Look)
+          ++ witness_text_chart:chart(last_formula(Steps), modules(V), deciding_index(V), Look)
           ++ [witness_text:style(bad, ~" => end: no event followed", Look)
               || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
           ++ decision(V, Look)
@@ -62,7 +62,7 @@ log(#{log := Place}) -> [~"\n  at ", witness_text:clean(Place)];
 log(_) -> ~"".
 
 slice(#{slice := undefined}) -> ~"";
-slice(#{slice := Values}) -> [~"\n  slice ", bindings(Values)].
+slice(#{slice := Values}) -> [~"\n  slice ", witness_text:bindings(Values)].
 
 word(no) -> {~"VIOLATION", bad};
 word(yes) -> {~"SATISFACTION", good};
@@ -72,18 +72,18 @@ property(#{name := undefined, spec := Spec}) -> witness_text:clean(Spec);
 property(#{name := Name, spec := Spec}) ->
     [witness_text:clean(Name), ~" (", witness_text:clean(Spec), ~")"].
 
-decided(#{event := #{index := Index}}) -> Index;
-decided(#{event := undefined}) -> undefined.
+deciding_index(#{event := #{index := Index}}) -> Index;
+deciding_index(#{event := undefined}) -> undefined.
 
 %% The action that decided, in the way that a compiler shows an error: its place, the line, and the action underlined.
 decision(#{source := #{file := File, line := Line, column := Column, text := Text}, info := Info} = V, Look) ->
     Action = maps:get(action, Info, ~""),
     [~"", [~"  ", witness_text:style(strong, place(File, Line, Column), Look), ~" ", decided_by(V),
-           [[~": ", witness_text:cut(witness_text:clean(Action), ?TERM)] || Action =/= ~""]]
+           [[~": ", witness_text:cut(witness_text:clean(Action), ?TERM_CHARS)] || Action =/= ~""]]
      | excerpt(Line, Column, Text, Action, Look)]
-    ++ [[~"    with ", bindings(Bindings)] || #{bindings := [_ | _] = Bindings} <- [Info]];
+    ++ [[~"    with ", witness_text:bindings(Bindings)] || #{bindings := [_ | _] = Bindings} <- [Info]];
 decision(#{info := Info}, _) when Info =:= undefined; is_map(Info) -> [];
-decision(#{info := Info}, _) -> [~"", [~"  the monitor says: ", witness_event:format_term(Info, ?TERM)]].
+decision(#{info := Info}, _) -> [~"", [~"  the monitor says: ", witness_event:format_term(Info, ?TERM_CHARS)]].
 
 place(File, Line, Column) ->
     [witness_text:clean(File), $:, integer_to_binary(Line),
@@ -98,7 +98,7 @@ decided_by(_) -> ~"decided here".
 excerpt(Line, Column, Text, Action, Look) ->
     Number = integer_to_binary(Line),
     Margin = lists:duplicate(byte_size(Number), $\s),
-    {Before, Marked, After} = marked(unicode:characters_to_list(string:trim(Text, trailing)), Column, Action),
+    {Before, Marked, After} = split_at_action(unicode:characters_to_list(string:trim(Text, trailing)), Column, Action),
     [[~"    ", Number, ~" | ", Before, witness_text:style(bad, Marked, Look), After]
      | [[~"    ", Margin, ~" | ", lists:duplicate(string:length(Before), $\s),
          witness_text:style(bad, carets(Marked), Look)] || is_integer(Column)]].
@@ -107,10 +107,10 @@ excerpt(Line, Column, Text, Action, Look) ->
 A line in three pieces: the text before the action, the action if this line contains it literally, and the rest. Each piece
 is cleaned by itself, so the mark stays in its place even if cleaning changes the length of the first piece.
 """.
--spec marked(Line :: string(), Column :: pos_integer() | undefined, Action :: unicode:chardata()) ->
+-spec split_at_action(Line :: string(), Column :: pos_integer() | undefined, Action :: unicode:chardata()) ->
     {Before :: binary(), Action :: binary(), After :: binary()}.
-marked(Line, undefined, _) -> {witness_text:clean(Line), ~"", ~""};
-marked(Line, Column, Action) ->
+split_at_action(Line, undefined, _) -> {witness_text:clean(Line), ~"", ~""};
+split_at_action(Line, Column, Action) ->
     {Before, Rest} = lists:split(min(Column - 1, length(Line)), Line),
     {Marked, After} = case string:prefix(Rest, Action) of
         nomatch -> {"", Rest};
@@ -120,21 +120,15 @@ marked(Line, Column, Action) ->
 
 carets(Marked) -> lists:duplicate(max(1, string:length(Marked)), $^).
 
--doc "Bindings as text: `A = 1, B = 2`.".
--spec bindings([{Name :: binary(), Value :: term()}]) -> unicode:chardata().
-bindings(Bindings) ->
-    lists:join(~", ", [[witness_text:clean(Name), ~" = ", witness_event:format_term(Value, 80)]
-                       || {Name, Value} <- Bindings]).
-
 -doc "Why a monitor could not decide, in words that are the same for all monitors with the same reason.".
 -spec reason(#{reason := term(), info := term(), _ => _}) -> binary().
 reason(#{reason := stopped}) -> ~"watching stopped before a decision";
 reason(#{reason := {gap, Why}}) -> iolist_to_binary([~"events are missing: ", gap(Why)]);
-reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH, {Class, Why});
+reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH_PREFIX, {Class, Why});
 reason(#{reason := {crashed, reentered}}) ->
-    <<?CRASH/binary, "what it calls is woven itself, and would have been monitored while it monitors">>;
+    <<?CRASH_PREFIX/binary, "what it calls is woven itself, and would have been monitored while it monitors">>;
 reason(#{reason := {crashed, killed}}) -> ~"the monitor was ended: it has taken more memory than it may (option memory), or something has killed its process";
-reason(#{reason := {crashed, Why}}) -> of_term(?CRASH, Why);
+reason(#{reason := {crashed, Why}}) -> of_term(?CRASH_PREFIX, Why);
 reason(#{reason := max_slices}) -> ~"another slice took its place: there were more than max_slices allows";
 reason(#{reason := slice_idle}) -> ~"no event of its value came for longer than slice_idle allows";
 reason(#{reason := undefined, info := #{reason := too_many_obligations}}) ->
@@ -143,10 +137,6 @@ reason(#{reason := undefined}) -> ~"the monitor reached no decision";
 reason(#{reason := Why}) -> of_term(~"", Why).
 
 of_term(Before, Term) -> iolist_to_binary([Before, witness_event:format_term(Term, 120)]).
-
--doc "Whether a reason is the crash of a monitor.".
--spec is_crash(binary()) -> boolean().
-is_crash(Reason) -> string:prefix(Reason, ?CRASH) =/= nomatch.
 
 -doc "Why events are missing, for people.".
 -spec gap(term()) -> unicode:chardata().
@@ -182,3 +172,7 @@ gap(tracer_lost) -> ~"a tracer of Witness has ended";
 gap(Reason) -> witness_event:format_term(Reason, 120).
 
 lines(Lines) -> [[Line, $\n] || Line <- Lines].
+
+-doc "Whether a reason is the crash of a monitor.".
+-spec is_crash(binary()) -> boolean().
+is_crash(Reason) -> string:prefix(Reason, ?CRASH_PREFIX) =/= nomatch.

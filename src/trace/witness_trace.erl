@@ -16,7 +16,7 @@ Every source keeps two orders, whatever else it offers:
   it was born into.
 """.
 
--export([switch/4, bounded/2, is_hidden/1]).
+-export([switch/4, limit_size/2, is_hidden/1]).
 
 -doc "A tracer's own connection to the source; opaque to all other modules.".
 -type session() :: term().
@@ -105,13 +105,13 @@ switch(Session, P, On, Flags) ->
     end.
 
 -doc "An item of a source; a `send` or `recv` is a gap if its message takes more than so many bytes.".
--spec bounded(stamped() | ignore, pos_integer()) -> stamped() | ignore.
-bounded({Stamp, {Kind, P, _, Message, Ts}} = S, Limit) when Kind =:= send; Kind =:= recv ->
+-spec limit_size(stamped() | ignore, pos_integer()) -> stamped() | ignore.
+limit_size({Stamp, {Kind, P, _, Message, Ts}} = S, Limit) when Kind =:= send; Kind =:= recv ->
     case witness_event:bytes(Message) > Limit of
         true -> {Stamp, {gap, P, message_size, 1, Ts}};
         false -> S
     end;
-bounded(S, _) -> S.
+limit_size(S, _) -> S.
 
 -doc """
 Whether a process of this VM has its flag `sensitive` set, so that nothing of it is reported. The VM does not return this

@@ -109,27 +109,27 @@ traced({Session, _, _}, P) ->
 -spec decode(term()) -> witness_trace:stamped() | ignore.
 decode({trace, P, 'receive', Msg, From}) -> {none, {recv, P, From, Msg, undefined}};
 decode({trace, P, send, Msg, To}) -> {none, {send, P, To, Msg, undefined}};
-decode({trace_ts, P, 'receive', Msg, From, {T, U}}) -> {U, {recv, P, From, Msg, ns(T)}};
-decode({trace_ts, P, send, Msg, To, {T, U}}) -> {U, {send, P, To, Msg, ns(T)}};
-decode(Msg) when element(1, Msg) =:= trace; element(1, Msg) =:= trace_ts -> rare(Msg);
+decode({trace_ts, P, 'receive', Msg, From, {T, U}}) -> {U, {recv, P, From, Msg, to_ns(T)}};
+decode({trace_ts, P, send, Msg, To, {T, U}}) -> {U, {send, P, To, Msg, to_ns(T)}};
+decode(Msg) when element(1, Msg) =:= trace; element(1, Msg) =:= trace_ts -> decode_rare(Msg);
 decode(_) -> ignore.
 
-rare({trace, P, Tag, A}) -> rare(Tag, P, A, undefined, none, undefined);
-rare({trace, P, Tag, A, B}) -> rare(Tag, P, A, B, none, undefined);
-rare({trace_ts, P, Tag, A, {T, U}}) -> rare(Tag, P, A, undefined, U, ns(T));
-rare({trace_ts, P, Tag, A, B, {T, U}}) -> rare(Tag, P, A, B, U, ns(T));
-rare(_) -> ignore.
+decode_rare({trace, P, Tag, A}) -> decode_rare(Tag, P, A, undefined, none, undefined);
+decode_rare({trace, P, Tag, A, B}) -> decode_rare(Tag, P, A, B, none, undefined);
+decode_rare({trace_ts, P, Tag, A, {T, U}}) -> decode_rare(Tag, P, A, undefined, U, to_ns(T));
+decode_rare({trace_ts, P, Tag, A, B, {T, U}}) -> decode_rare(Tag, P, A, B, U, to_ns(T));
+decode_rare(_) -> ignore.
 
-rare(spawn, P, Child, MFA, U, Ts) ->
+decode_rare(spawn, P, Child, MFA, U, Ts) ->
     {U, {fork, P, Child, witness_event_signature:resolve(MFA), Ts}};
-rare(spawned, P, Parent, MFA, U, Ts) ->
+decode_rare(spawned, P, Parent, MFA, U, Ts) ->
     {U, {init, P, Parent, witness_event_signature:resolve(MFA), Ts}};
-rare(exit, P, Reason, _, U, Ts) -> {U, {exit, P, Reason, Ts}};
-rare(send_to_non_existing_process, P, Msg, To, U, Ts) -> {U, {send, P, To, Msg, Ts}};
-rare(call, P, {erlang, process_flag, [sensitive, true]}, _, U, Ts) -> {U, {gap, P, sensitive, unknown, Ts}};
-rare(_, P, _, _, U, _) -> {U, {other, P}}.
+decode_rare(exit, P, Reason, _, U, Ts) -> {U, {exit, P, Reason, Ts}};
+decode_rare(send_to_non_existing_process, P, Msg, To, U, Ts) -> {U, {send, P, To, Msg, Ts}};
+decode_rare(call, P, {erlang, process_flag, [sensitive, true]}, _, U, Ts) -> {U, {gap, P, sensitive, unknown, Ts}};
+decode_rare(_, P, _, _, U, _) -> {U, {other, P}}.
 
-ns(Native) -> erlang:convert_time_unit(Native, native, nanosecond).
+to_ns(Native) -> erlang:convert_time_unit(Native, native, nanosecond).
 
 -spec guarantees() -> witness_trace:guarantees().
 guarantees() ->

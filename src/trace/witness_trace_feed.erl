@@ -2,14 +2,14 @@
 -moduledoc """
 Reads a log in parallel with the process that uses it: one process reads, others parse.
 
-The consumer is the process that starts the feed. It asks for blocks (`more/2`), and for each gets one message
+The consumer is the process that starts the feed. It asks for blocks (`request/2`), and for each gets one message
 `{witness_feed, Number, What}`. Numbers count from 1 in the order of the log. Messages may overtake each other, since
 blocks are parsed in parallel.
 
 The feed is linked to its consumer and ends with it.
 """.
 
--export([progress/0, start_link/2, more/2, stop/1, read/1]).
+-export([progress/0, start_link/2, request/2, stop/1, read/1]).
 -export([init/3, parse/3]).
 
 -export_type([options/0, feed/0, progress/0, what/0]).
@@ -41,9 +41,9 @@ count as one of the messages that were asked for; it comes once before each paus
               | {lost, Reason :: atom()} | idle | eof | {error, unicode:chardata()}.
 
 %% Milliseconds between two reads of a followed file that has nothing new.
--define(PAUSE, 50).
+-define(POLL_MS, 50).
 %% Words: the size of a parsed block.
--define(HEAP, 500_000).
+-define(PARSER_HEAP_WORDS, 500_000).
 
 -record(feed, {reader :: witness_log_reader:reader(),
                consumer :: pid(),
@@ -70,8 +70,8 @@ start_link(Options, Progress) ->
     end.
 
 -doc "Asks for so many further blocks.".
--spec more(feed(), pos_integer()) -> ok.
-more(Pid, Count) -> Pid ! {more, Count}, ok.
+-spec request(feed(), pos_integer()) -> ok.
+request(Pid, Count) -> Pid ! {more, Count}, ok.
 
 -doc "Ends the feed. Only messages that are on their way still come.".
 -spec stop(feed()) -> ok.
@@ -110,8 +110,8 @@ init(Consumer, Options = #{input := Input}, Progress) ->
         {ok, Reader} ->
             Consumer ! {self(), opened},
             loop(#feed{reader = Reader, consumer = Consumer, options = Options, progress = Progress});
-        {error, Reason} ->
-            Consumer ! {self(), refused, witness_log_reader:format_error(Reason)},
+        {error, {Module, Reason}} ->
+            Consumer ! {self(), refused, Module:format_error(Reason)},
             ok
     end.
 
@@ -123,37 +123,37 @@ loop(F = #feed{wanted = 0}) ->
 loop(F = #feed{reader = Reader}) ->
     case witness_log_reader:read(Reader) of
         {block, Block, Position, Reader1} ->
-            loop(block(Block, Position, progressed(F#feed{reader = Reader1, idle = false})));
-        {long, Bytes, Position, Reader1} -> loop(counted({long, Bytes, Position}, F#feed{reader = Reader1}));
-        {lost, Reason, Reader1} -> loop(counted({lost, Reason}, F#feed{reader = Reader1}));
-        {wait, Reader1} -> pause(progressed(F#feed{reader = Reader1}));
-        {eof, _} -> tell(eof, F);
-        {error, Reason, _} -> tell({error, witness_log_reader:format_error(Reason)}, F)
+            loop(dispatch_block(Block, Position, put_progress(F#feed{reader = Reader1, idle = false})));
+        {long, Bytes, Position, Reader1} -> loop(send_counted({long, Bytes, Position}, F#feed{reader = Reader1}));
+        {lost, Reason, Reader1} -> loop(send_counted({lost, Reason}, F#feed{reader = Reader1}));
+        {wait, Reader1} -> pause(put_progress(F#feed{reader = Reader1}));
+        {eof, _} -> send(eof, F);
+        {error, {Module, Reason}, _} -> send({error, Module:format_error(Reason)}, F)
     end.
 
 pause(F = #feed{idle = false}) ->
-    tell(idle, F),
+    send(idle, F),
     pause(F#feed{idle = true, number = F#feed.number + 1});
 pause(F = #feed{wanted = Wanted}) ->
     receive
         {more, Count} -> loop(F#feed{wanted = Wanted + Count});
         {system, From, Request} -> witness_event_process:system(Request, From, fun pause/1, F)
-    after ?PAUSE -> loop(F)
+    after ?POLL_MS -> loop(F)
     end.
 
-block(Block, Position, F = #feed{parsers = []}) ->
-    block(Block, Position, F#feed{parsers = parsers(Block, F)});
-block(Block, Position, F = #feed{parsers = [Parser | Parsers], number = Number, wanted = Wanted}) ->
+dispatch_block(Block, Position, F = #feed{parsers = []}) ->
+    dispatch_block(Block, Position, F#feed{parsers = start_parsers(Block, F)});
+dispatch_block(Block, Position, F = #feed{parsers = [Parser | Parsers], number = Number, wanted = Wanted}) ->
     Parser ! {parse, Number, Block, Position},
     F#feed{parsers = Parsers ++ [Parser], number = Number + 1, wanted = Wanted - 1}.
 
-parsers(Block, #feed{options = Options = #{input := Input, parsers := Count}, consumer = Consumer}) ->
+start_parsers(Block, #feed{options = Options = #{input := Input, parsers := Count}, consumer = Consumer}) ->
     Format = case Options of
         #{format := Given} -> Given;
         #{} -> format(Input, Block)
     end,
     Parser = witness_log:parser((maps:with([max_atoms, skip_malformed], Options))#{format => Format}),
-    [spawn_opt(?MODULE, parse, [self(), Parser, Consumer], [link, {min_heap_size, ?HEAP}, {fullsweep_after, 0}])
+    [spawn_opt(?MODULE, parse, [self(), Parser, Consumer], [link, {min_heap_size, ?PARSER_HEAP_WORDS}, {fullsweep_after, 0}])
      || _ <- lists:seq(1, Count)].
 
 format({file, File}, Block) ->
@@ -163,15 +163,15 @@ format({file, File}, Block) ->
     end;
 format(standard_input, Block) -> witness_log:guess(Block).
 
-counted(What, F = #feed{wanted = Wanted, number = Number}) ->
-    tell(What, F),
+send_counted(What, F = #feed{wanted = Wanted, number = Number}) ->
+    send(What, F),
     F#feed{number = Number + 1, wanted = Wanted - 1}.
 
-tell(What, #feed{consumer = Consumer, number = Number}) ->
+send(What, #feed{consumer = Consumer, number = Number}) ->
     Consumer ! {witness_feed, Number, What},
     ok.
 
-progressed(F = #feed{reader = Reader, progress = Progress}) ->
+put_progress(F = #feed{reader = Reader, progress = Progress}) ->
     {Read, Total} = witness_log_reader:progress(Reader),
     ok = atomics:put(Progress, 1, Read),
     _ = is_integer(Total) andalso atomics:put(Progress, 2, Total),
@@ -182,14 +182,14 @@ progressed(F = #feed{reader = Reader, progress = Progress}) ->
 parse(Feed, Parser, Consumer) ->
     proc_lib:set_label(witness_log_parser),
     Ref = monitor(process, Feed),
-    parsing({Ref, Parser, Consumer}).
+    parse_loop({Ref, Parser, Consumer}).
 
--spec parsing({reference(), witness_log:parser(), pid()}) -> no_return().
-parsing({Ref, Parser, Consumer} = P) ->
+-spec parse_loop({reference(), witness_log:parser(), pid()}) -> no_return().
+parse_loop({Ref, Parser, Consumer} = P) ->
     receive
         {parse, Number, Block, Position} ->
             Consumer ! {witness_feed, Number, {block, witness_log:parse(Block, Parser), Position}},
-            parsing(P);
+            parse_loop(P);
         {'DOWN', Ref, process, _, Reason} -> exit(Reason);
-        {system, From, Request} -> witness_event_process:system(Request, From, fun parsing/1, P)
+        {system, From, Request} -> witness_event_process:system(Request, From, fun parse_loop/1, P)
     end.

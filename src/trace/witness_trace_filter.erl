@@ -7,7 +7,7 @@ inherits how its parent is traced, so an event that only the child's monitor nee
 Events of the kinds `fork`, `init` and `exit` are always delivered, since the tracers need them.
 """.
 
--export([none/0, union/1, apply/2, spawns/1]).
+-export([none/0, union/1, apply/2, trace_spawns/1]).
 -compile({no_auto_import, [apply/2]}).
 -export_type([alphabet/0, filter/0, messages/0]).
 
@@ -44,7 +44,7 @@ messages(Kind, [Alphabet | Alphabets], Specs) ->
 -define(SENDER, '$999').
 
 %% From this call on the VM reports nothing of the process, so the call itself is reported, before it takes effect.
--define(HIDES, [{[sensitive, true], [], []}]).
+-define(HIDING_CALL, [{[sensitive, true], [], []}]).
 
 -doc """
 Has the VM leave out the messages of a session that no monitor reads, and report the sender of those that are received. If a
@@ -53,27 +53,27 @@ traced.
 """.
 -spec apply(trace:session(), filter()) -> Flags :: [atom()].
 apply(Session, #{send := Send, recv := Receive}) ->
-    _ = is_list(Send) andalso Send =/= [] andalso trace:send(Session, [sent(Clause) || Clause <- Send], []),
-    _ = Receive =/= [] andalso trace:recv(Session, [?EXPIRY | received(Receive)], []),
-    _ = trace:function(Session, {erlang, process_flag, 2}, ?HIDES, []),
+    _ = is_list(Send) andalso Send =/= [] andalso trace:send(Session, [send_clause(Clause) || Clause <- Send], []),
+    _ = Receive =/= [] andalso trace:recv(Session, [?EXPIRY | receive_clauses(Receive)], []),
+    _ = trace:function(Session, {erlang, process_flag, 2}, ?HIDING_CALL, []),
     [send || Send =/= []] ++ ['receive' || Receive =/= []] ++ [procs, call, set_on_spawn].
 
 -doc """
 Has the VM trace only processes that spawn, for births only, from that call on, and report that a process hides itself.
 """.
--spec spawns(trace:session()) -> ok.
-spawns(Session) ->
+-spec trace_spawns(trace:session()) -> ok.
+trace_spawns(Session) ->
     lists:foreach(fun({F, A} = Spawn) ->
         M = case Spawn of {spawn_request, 4} -> erts_internal; _ -> erlang end,
         1 = trace:function(Session, {M, F, A}, [{'_', [], [{message, false}, {enable_trace, procs}]}], [meta])
     end, [{spawn, 3}, {spawn_link, 3}, {spawn_opt, 4}, {spawn_request, 4}]),
-    1 = trace:function(Session, {erlang, process_flag, 2}, ?HIDES, [meta]),
+    1 = trace:function(Session, {erlang, process_flag, 2}, ?HIDING_CALL, [meta]),
     ok.
 
-sent({Head, Guards, _}) -> {Head, Guards, []}.
+send_clause({Head, Guards, _}) -> {Head, Guards, []}.
 
-received(all) -> received([{['_', '_'], [], []}]);
-received(Clauses) ->
+receive_clauses(all) -> receive_clauses([{['_', '_'], [], []}]);
+receive_clauses(Clauses) ->
     lists:append([[{[?SENDER, '_', Message], [{is_port, ?SENDER} | Guards], [{message, ?SENDER}]},
                    {['_', ?SENDER, Message], Guards, [{message, ?SENDER}]}]
                   || Clause <- Clauses, {Message, Guards} <- [message(Clause)]]).

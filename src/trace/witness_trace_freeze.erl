@@ -40,7 +40,7 @@ start(Reserved, Own) ->
 
 -doc "Suspends the system. Nothing happens if it is suspended already.".
 -spec freeze(freezer()) -> ok.
-freeze(Freezer) -> ask(Freezer, freeze).
+freeze(Freezer) -> call(Freezer, freeze).
 
 -doc """
 The system goes on, so that its applications can be stopped. If the kernel has a `shutdown_timeout`, each application has
@@ -53,9 +53,9 @@ thaw(Freezer, Status) ->
         undefined -> ok = application:set_env(kernel, shutdown_timeout, ?SHUTDOWN_MS), ?SHUTDOWN_MS;
         {ok, _} -> infinity
     end,
-    ask(Freezer, {thaw, Limit, Status}).
+    call(Freezer, {thaw, Limit, Status}).
 
-ask(Freezer, What) ->
+call(Freezer, What) ->
     Ref = monitor(process, Freezer, [{alias, reply_demonitor}]),
     Freezer ! {What, Ref},
     receive
@@ -68,15 +68,15 @@ idle(Known, Own, Places) ->
         {freeze, From} ->
             %% With one scheduler there is nothing to block.
             _ = erlang:system_flag(multi_scheduling, block_normal),
-            Suspended = suspended(Known, []),
+            Suspended = suspend_all(Known, []),
             _ = erlang:system_flag(multi_scheduling, unblock_normal),
             _ = [exit(Place, kill) || Place <- Places],
-            Others = lists:filter(fun(P) -> not goes_on(P, Own) end, Suspended),
+            Others = lists:filter(fun(P) -> not resume_own(P, Own) end, Suspended),
             From ! {From, done},
             frozen(Others);
         {{thaw, Limit, Status}, From} ->
             From ! {From, done},
-            stopping(Limit, Status)
+            halt_after(Limit, Status)
     end.
 
 %% If this process ended, all processes that it has suspended would go on.
@@ -88,22 +88,22 @@ frozen(Suspended) ->
         {{thaw, Limit, Status}, From} ->
             lists:foreach(fun resume/1, Suspended),
             From ! {From, done},
-            stopping(Limit, Status)
+            halt_after(Limit, Status)
     end.
 
 %% Does not wait for reports that are still to be logged: a system that spawns without end can have millions of them.
--spec stopping(timeout(), non_neg_integer()) -> no_return().
-stopping(Limit, Status) -> receive after Limit -> halt(Status, [{flush, true}]) end.
+-spec halt_after(timeout(), non_neg_integer()) -> no_return().
+halt_after(Limit, Status) -> receive after Limit -> halt(Status, [{flush, true}]) end.
 
 %% Waits for each process until it is suspended or has ended. The next scan finds what it has spawned before.
-suspended(Known, Suspended) ->
+suspend_all(Known, Suspended) ->
     case [P || P <- processes(), not is_map_key(P, Known), P =/= self()] of
         [] -> Suspended;
         New ->
             Ref = make_ref(),
             lists:foreach(fun(P) -> suspend(P, Ref) end, New),
             Now = [P || P <- New, receive {{Ref, P}, State} -> State =:= suspended end],
-            suspended(maps:merge(Known, maps:from_keys(New, [])), Now ++ Suspended)
+            suspend_all(maps:merge(Known, maps:from_keys(New, [])), Now ++ Suspended)
     end.
 
 suspend(P, Ref) ->
@@ -111,7 +111,7 @@ suspend(P, Ref) ->
     catch error:_ -> self() ! {{Ref, P}, exited}
     end.
 
-goes_on(P, Own) ->
+resume_own(P, Own) ->
     case Own(P) of
         true -> resume(P), true;
         false -> false

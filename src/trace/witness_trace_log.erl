@@ -74,14 +74,14 @@ For the same reason, if its spawn comes at last, a `gap` is delivered in place o
 -type lost() :: {Init :: none | entry(), First :: none | {Seq :: pos_integer(), line()}, Exit :: none | entry()}.
 
 %% A process that is not simply alive. While its reader is `unknown`, it waits for its fork.
-%% forked: the parent, if its fork was seen; told: whether a root was reported, or need not be.
+%% forked: the parent, if its fork was seen; is_reported: whether a root was reported, or need not be.
 %% count: its items so far, while it waits; size: the words of its waiting items; exited: its exit has come, so the next
 %% life may begin.
 -record(life, {id :: pos_integer(),
                reader = unknown :: unknown | reader(),
                origin = none :: origin(),
                forked = none :: none | witness_event:proc(),
-               told = true :: boolean(),
+               is_reported = true :: boolean(),
                items = queue:new() :: queue:queue(entry()),
                count = 0 :: non_neg_integer(),
                size = 0 :: non_neg_integer(),
@@ -92,7 +92,7 @@ For the same reason, if its spawn comes at last, a `gap` is delivered in place o
 -type lives() :: gb_trees:tree(Id :: pos_integer(), #life{}).
 
 %% A process is alive and none of its items waits; or it is born and none of its items was delivered; or it has lives.
--type who() :: reader() | {born, reader(), origin()} | {lives, lives()}.
+-type process() :: reader() | {born, reader(), origin()} | {lives, lives()}.
 
 %% now: an item that is delivered next, since its process waits for nothing.
 %% ready: the first items of lives that have a reader; waits: of those that have none.
@@ -103,7 +103,7 @@ For the same reason, if its spawn comes at last, a `gap` is delivered in place o
 %% window: items until the root is decided, and the first root that is known without that.
 %% auto: whether roots are found in the log; roots: those that were given, and processes that were unknown when they were
 %% switched on; `forked': its fork is in the log all the same, and was seen.
--record(log, {procs = #{} :: #{witness_event:proc() => who()},
+-record(log, {procs = #{} :: #{witness_event:proc() => process()},
               now = none :: none | {line(), witness_event:item(), child()},
               ready = gb_sets:empty() :: gb_sets:set({pos_integer(), witness_event:proc()}),
               waits = gb_trees:empty() :: gb_trees:tree(pos_integer(), {witness_event:proc(), Life :: pos_integer()}),
@@ -124,10 +124,10 @@ For the same reason, if its spawn comes at last, a `gap` is delivered in place o
 -doc "A log that is being read. Opaque; see `save/1` for data.".
 -opaque log() :: #log{}.
 
--define(ENDED, 10_000).
+-define(MAX_ENDED, 10_000).
 
 %% Words: the most that may wait, however few items it is.
--define(SIZE, 8_000_000).
+-define(MAX_WAITING_WORDS, 8_000_000).
 
 %% Items that do not change which processes live.
 -define(IS_PLAIN(Item), (element(1, Item) =:= recv orelse element(1, Item) =:= send)).
@@ -198,7 +198,7 @@ number(#log{seq = Seq} = Log) -> {Seq + 1, Log#log{seq = Seq + 1}}.
 reserve({fork, P, C, _, _}, Waits, Log) ->
     case Log#log.procs of
         #{C := {lives, Lives}} -> reserve(P, C, newest(Lives), Log);
-        #{C := _} -> {known, forked(C, Log)};
+        #{C := _} -> {known, note_fork(C, Log)};
         #{} when Waits -> begin_life(P, C, Log);
         #{} -> {none, Log}
     end;
@@ -208,9 +208,9 @@ reserve(_, _, Log) ->
 reserve(P, C, #life{id = Id, reader = unknown, forked = none} = Life, Log) ->
     {Id, put_life(C, Life#life{forked = P}, Log)};
 reserve(P, C, #life{exited = true}, Log) -> begin_life(P, C, Log);
-reserve(_, C, _, Log) -> {known, forked(C, Log)}.
+reserve(_, C, _, Log) -> {known, note_fork(C, Log)}.
 
-forked(C, #log{roots = Roots} = Log) -> Log#log{roots = Roots#{C := forked}}.
+note_fork(C, #log{roots = Roots} = Log) -> Log#log{roots = Roots#{C := forked}}.
 
 begin_life(P, C, Log) ->
     {Id, Log1} = number(Log),
@@ -250,12 +250,12 @@ queue(Line, Item, P, Child, Life0, Log0) ->
     Log3 = put_life(P, Life1, Log2),
     case Root of
         true -> make_root(P, Seq, Life1#life.id, Log3);
-        false -> bound(Log3)
+        false -> limit_waiting(Log3)
     end.
 
 hold(Entry, _, #life{lost = {_, _, _} = Lost} = Life, Log) ->
     %% A child that it would have made is an orphan, too.
-    {Life#life{lost = lost(Entry, Lost)}, unfork(Entry, Log)};
+    {Life#life{lost = add_lost(Entry, Lost)}, unfork(Entry, Log)};
 hold(Entry, _, #life{reader = Reader, items = Items} = Life, Log) when Reader =/= unknown ->
     {Life#life{items = queue:in(Entry, Items)}, Log};
 hold({Seq, _, Item, _} = Entry, P, #life{id = Id, items = Items, count = Count, size = Size} = Life, Log) ->
@@ -270,7 +270,7 @@ hold({Seq, _, Item, _} = Entry, P, #life{id = Id, items = Items, count = Count, 
 %% --- what is refused -------------------------------------------------------------
 
 refusal(Item, P, #log{lost = Lost, waiting = Waiting, auto = Auto} = Log) ->
-    case arrived(P, Log) of
+    case arrival(P, Log) of
         %% A root may use the name of a process that has ended.
         ended when Auto, not is_map_key(P, Log#log.procs) ->
             case begins_alone(Item) of
@@ -295,10 +295,10 @@ too_many(Item, P, Arrived, #log{waiting = Waiting, procs = Procs} = Log) ->
 
 %% What has come of a name so far: of its last life in the log, whether delivered or not. `{fresh, Parent}': nothing, or
 %% only its fork.
-arrived(P, #log{procs = Procs, ended = Ended}) ->
+arrival(P, #log{procs = Procs, ended = Ended}) ->
     case Procs of
         #{P := {born, _, Origin}} -> {{fresh, parent(Origin)}, known};
-        #{P := {lives, Lives}} -> arrived(newest(Lives));
+        #{P := {lives, Lives}} -> arrival(newest(Lives));
         #{P := _} -> {begun, known};
         #{} when is_map_key(P, Ended) -> ended;
         #{} -> {{fresh, none}, unknown}
@@ -307,10 +307,10 @@ arrived(P, #log{procs = Procs, ended = Ended}) ->
 parent(none) -> none;
 parent({_, {fork, Parent, _, _, _}}) -> Parent.
 
-arrived(#life{exited = true}) -> ended;
-arrived(#life{count = 0, reader = unknown, forked = Parent}) -> {{fresh, Parent}, unknown};
-arrived(#life{reader = unknown}) -> {begun, unknown};
-arrived(#life{}) -> {begun, known}.
+arrival(#life{exited = true}) -> ended;
+arrival(#life{count = 0, reader = unknown, forked = Parent}) -> {{fresh, Parent}, unknown};
+arrival(#life{reader = unknown}) -> {begun, unknown};
+arrival(#life{}) -> {begun, known}.
 
 impossible({init, P, _, _, _}, begun, _) ->
     ["init of ", name(P), ", which has begun already"];
@@ -320,27 +320,27 @@ impossible({fork, P, P, _, _}, _, _) ->
     [name(P), " cannot be spawned by itself"];
 impossible({fork, P, C, _, _}, _, #log{procs = Procs} = Log) ->
     case Procs of
-        #{C := {born, _, {_, _}}} -> twice(C);
+        #{C := {born, _, {_, _}}} -> second_fork(C);
         #{C := {lives, Lives}} -> impossible_child(P, C, newest(Lives), Log);
-        #{C := _} -> alive(C, Log);
+        #{C := _} -> fork_of_alive(C, Log);
         #{} -> none
     end;
 impossible(_, _, _) ->
     none.
 
-impossible_child(P, C, #life{reader = unknown, forked = none} = Life, _) -> contradiction(C, P, named(Life));
+impossible_child(P, C, #life{reader = unknown, forked = none} = Life, _) -> contradiction(C, P, named_parent(Life));
 impossible_child(_, _, #life{exited = true}, _) -> none;
-impossible_child(_, C, #life{forked = none}, Log) -> alive(C, Log);
-impossible_child(_, C, #life{}, _) -> twice(C).
+impossible_child(_, C, #life{forked = none}, Log) -> fork_of_alive(C, Log);
+impossible_child(_, C, #life{}, _) -> second_fork(C).
 
 %% A process that was given as a root, or switched on, may be spawned in the log all the same.
-alive(C, #log{roots = Roots}) ->
+fork_of_alive(C, #log{roots = Roots}) ->
     case Roots of
         #{C := told} -> none;
         #{} -> ["fork of ", name(C), ", which is alive"]
     end.
 
-twice(C) -> ["second fork of ", name(C)].
+second_fork(C) -> ["second fork of ", name(C)].
 
 contradiction(_, none, _) -> none;
 contradiction(_, _, undefined) -> none;
@@ -348,8 +348,8 @@ contradiction(_, Parent, Parent) -> none;
 contradiction(P, Parent, Named) ->
     [name(P), " was spawned by ", name(Parent), ", but its init names ", name(Named)].
 
-named(#life{lost = {{_, _, {init, _, Parent, _, _}, _}, _, _}}) -> Parent;
-named(#life{items = Items}) ->
+named_parent(#life{lost = {{_, _, {init, _, Parent, _, _}, _}, _, _}}) -> Parent;
+named_parent(#life{items = Items}) ->
     case queue:peek(Items) of
         {value, {_, _, {init, _, Parent, _, _}, _}} -> Parent;
         _ -> undefined
@@ -378,13 +378,13 @@ make_root(P, Seq, Id, #log{window = Window, roots = Roots, top = Top} = Log) ->
                _ -> Log
            end,
     Log2 = case Roots of
-               #{P := awaited} -> given(P, Id, Log1);
+               #{P := awaited} -> note_known(P, Id, Log1);
                #{} -> Log1
            end,
     adopt(P, Id, {live, Top}, none, false, Log2).
 
 %% A process is known without its fork, which may have been seen before.
-given(P, Id, #log{roots = Roots} = Log) ->
+note_known(P, Id, #log{roots = Roots} = Log) ->
     Seen = case life(P, Id, Log) of
                {value, #life{forked = none}} -> told;
                {value, #life{}} -> forked
@@ -423,21 +423,21 @@ narrow(Log) ->
 
 %% --- the bound -------------------------------------------------------------------
 
-bound(#log{held = Held, waiting = Waiting, size = Size} = Log) when Held =< Waiting, Size =< ?SIZE -> Log;
-bound(#log{window = {_, _}} = Log) -> bound((settle(Log))#log{window = closed});
-bound(Log) -> lose(Log).
+limit_waiting(#log{held = Held, waiting = Waiting, size = Size} = Log) when Held =< Waiting, Size =< ?MAX_WAITING_WORDS -> Log;
+limit_waiting(#log{window = {_, _}} = Log) -> limit_waiting((settle(Log))#log{window = closed});
+limit_waiting(Log) -> drop_items(Log).
 
 %% The life that has waited longest loses its items.
-lose(#log{waits = Waits} = Log) ->
+drop_items(#log{waits = Waits} = Log) ->
     {_, {P, Id}} = gb_trees:smallest(Waits),
     {value, Life} = life(P, Id, Log),
-    Lost = Life#life{items = queue:new(), size = 0, lost = queue:fold(fun lost/2, {none, none, none}, Life#life.items)},
+    Lost = Life#life{items = queue:new(), size = 0, lost = queue:fold(fun add_lost/2, {none, none, none}, Life#life.items)},
     release(Life, put_life(P, Lost, Log)).
 
-lost({_, _, {init, _, _, _, _}, _} = Entry, {none, First, Exit}) -> {Entry, First, Exit};
-lost({_, _, {exit, _, _, _}, _} = Entry, {Init, First, none}) -> {Init, First, Entry};
-lost({Seq, Line, _, _}, {Init, none, none}) -> {Init, {Seq, Line}, none};
-lost(_, Lost) -> Lost.
+add_lost({_, _, {init, _, _, _, _}, _} = Entry, {none, First, Exit}) -> {Entry, First, Exit};
+add_lost({_, _, {exit, _, _, _}, _} = Entry, {Init, First, none}) -> {Init, First, Entry};
+add_lost({Seq, Line, _, _}, {Init, none, none}) -> {Init, {Seq, Line}, none};
+add_lost(_, Lost) -> Lost.
 
 %% The items of a life wait no longer. Other forks can claim the children that these items fork.
 release(#life{items = Items, count = Count, size = Size}, #log{waits = Waits, held = Held, lost = Lost} = Log) ->
@@ -479,16 +479,16 @@ adopt(P, Id, Reader, Origin, Told, Log0) ->
     Items = deliverable(P, Life),
     case queue:peek(Items) of
         empty ->
-            unheld(Life, Log#log{procs = (Log#log.procs)#{P => {born, Reader, Origin}}});
+            remove_waiting(Life, Log#log{procs = (Log#log.procs)#{P => {born, Reader, Origin}}});
         {value, {Seq, _, _, _}} ->
-            Life1 = Life#life{reader = Reader, origin = Origin, told = Told, items = Items, lost = none},
-            Log1 = unheld(Life, put_life(P, Life1, Log)),
+            Life1 = Life#life{reader = Reader, origin = Origin, is_reported = Told, items = Items, lost = none},
+            Log1 = remove_waiting(Life, put_life(P, Life1, Log)),
             Log1#log{ready = gb_sets:add_element({Seq, P}, Log1#log.ready)}
     end.
 
-unheld(#life{count = 0}, Log) -> Log;
-unheld(#life{lost = {_, _, _}}, #log{lost = Lost} = Log) -> Log#log{lost = Lost - 1};
-unheld(#life{items = Items, count = Count, size = Size}, #log{waits = Waits, held = Held} = Log) ->
+remove_waiting(#life{count = 0}, Log) -> Log;
+remove_waiting(#life{lost = {_, _, _}}, #log{lost = Lost} = Log) -> Log#log{lost = Lost - 1};
+remove_waiting(#life{items = Items, count = Count, size = Size}, #log{waits = Waits, held = Held} = Log) ->
     {value, {Seq, _, _, _}} = queue:peek(Items),
     Log#log{waits = gb_trees:delete(Seq, Waits), held = Held - Count, size = Log#log.size - Size}.
 
@@ -542,12 +542,12 @@ step({{_, P}, Ready}, #log{procs = Procs} = Log) ->
     Life = oldest(Lives),
     {{value, {_, Line, Item, Child}}, Items} = queue:out(Life#life.items),
     case Life of
-        #life{told = false} ->
-            {root, P, signature(Item), Line, put_life(P, Life#life{told = true}, Log)};
+        #life{is_reported = false} ->
+            {root, P, signature(Item), Line, put_life(P, Life#life{is_reported = true}, Log)};
         #life{origin = {_, _} = Origin, reader = Reader} ->
             begin_with(Origin, Item, Reader, put_life(P, Life#life{origin = none}, Log));
         #life{reader = Reader} ->
-            Rest = rest(P, Life#life{items = Items}, Log#log{ready = Ready}),
+            Rest = put_rest(P, Life#life{items = Items}, Log#log{ready = Ready}),
             perform(Reader, Line, Item, Child, Rest)
     end.
 
@@ -555,7 +555,7 @@ signature({init, _, _, Signature, _}) -> Signature;
 signature(_) -> undefined.
 
 %% The state of a life when its first item is out. After an exit nothing is left: later items are of a later life.
-rest(P, #life{items = Items, reader = Reader, exited = Exited} = Life, Log) ->
+put_rest(P, #life{items = Items, reader = Reader, exited = Exited} = Life, Log) ->
     case queue:peek(Items) of
         {value, {Seq, _, _, _}} ->
             put_life(P, Life, Log#log{ready = gb_sets:add_element({Seq, P}, Log#log.ready)});
@@ -571,7 +571,7 @@ perform(Reader, Line, {fork, P, C, _, Ts} = Fork, Child, Log) ->
         overtaken -> deliver(Reader, Line, {gap, P, orphaned, 1, Ts}, Log)
     end;
 perform(Reader, Line, {exit, P, _, _} = Exit, _, Log) ->
-    deliver(Reader, Line, Exit, leave(P, Log));
+    deliver(Reader, Line, Exit, end_process(P, Log));
 perform(Reader, Line, Item, _, Log) ->
     deliver(Reader, Line, Item, Log).
 
@@ -590,7 +590,7 @@ birth(C, Id, Reader, Origin, #log{roots = Roots} = Log) ->
     end.
 
 %% The process has ended; what remains of its name is of later lives.
-leave(P, #log{procs = Procs, roots = Roots, ended = Ended, exits = Exits, exit_count = Count, seq = Seq} = Log) ->
+end_process(P, #log{procs = Procs, roots = Roots, ended = Ended, exits = Exits, exit_count = Count, seq = Seq} = Log) ->
     Left = case Procs of
                #{P := {lives, Lives}} -> remove_life(P, (oldest(Lives))#life.id, Log);
                #{} -> Log#log{procs = maps:remove(P, Procs)}
@@ -599,7 +599,7 @@ leave(P, #log{procs = Procs, roots = Roots, ended = Ended, exits = Exits, exit_c
                     exits = queue:in({P, Seq + 1}, Exits), exit_count = Count + 1}).
 
 %% The oldest of the names that are remembered is forgotten, unless it ended again since.
-forget(#log{exit_count = Count} = Log) when Count =< ?ENDED ->
+forget(#log{exit_count = Count} = Log) when Count =< ?MAX_ENDED ->
     Log;
 forget(#log{ended = Ended, exits = Exits, exit_count = Count} = Log) ->
     {{value, {P, Seq}}, Exits1} = queue:out(Exits),
@@ -617,7 +617,7 @@ in the order in which they appeared, with the number of their items.
 finish(#log{procs = Procs, dropped = Dropped} = Log) ->
     Waiting = [{Id, P, Count} || P := {lives, Lives} <- Procs,
                                  #life{id = Id, reader = unknown, count = Count} <- gb_trees:values(Lives), Count > 0],
-    Known = #{P => Who || P := Who <- Procs, is_known(Who)},
+    Known = #{P => Process || P := Process <- Procs, is_known(Process)},
     {[{P, Count} || {_, P, Count} <- lists:sort(Waiting ++ Dropped)],
      Log#log{procs = Known, waits = gb_trees:empty(), held = 0, size = 0, lost = 0, dropped = []}}.
 
@@ -636,21 +636,21 @@ on(P, Tracer, #log{procs = Procs, ended = Ended, roots = Roots} = Log) ->
         unknown ->
             #{P := {lives, Lives}} = Procs,
             #life{id = Id} = oldest(Lives),
-            adopt(P, Id, {live, Tracer}, none, true, given(P, Id, Log));
+            adopt(P, Id, {live, Tracer}, none, true, note_known(P, Id, Log));
         none when is_map_key(P, Ended) -> Log;
         none -> Log#log{procs = Procs#{P => {born, {live, Tracer}, none}}, roots = Roots#{P => told}};
-        _ -> read_by({live, Tracer}, P, Log)
+        _ -> set_reader({live, Tracer}, P, Log)
     end.
 
 -doc "From now on the items of this process are left out, and its children are not traced either (CLEAR).".
 -spec off(witness_event:proc(), log()) -> log().
 off(P, Log) ->
     case reader(P, Log) of
-        {live, _} -> read_by(off, P, Log);
+        {live, _} -> set_reader(off, P, Log);
         _ -> Log
     end.
 
-read_by(Reader, P, #log{procs = Procs} = Log) ->
+set_reader(Reader, P, #log{procs = Procs} = Log) ->
     case Procs of
         #{P := {born, _, Origin}} -> Log#log{procs = Procs#{P := {born, Reader, Origin}}};
         #{P := {lives, Lives}} -> put_life(P, (oldest(Lives))#life{reader = Reader}, Log);
@@ -692,7 +692,7 @@ is_plain(_, _) ->
 -doc "The log as plain data, of maps, lists and tuples only. `next/1` must have returned `none` before.".
 -spec save(log()) -> term().
 save(#log{now = none} = Log) ->
-    #{procs => maps:map(fun(_, Who) -> save_who(Who) end, Log#log.procs),
+    #{procs => maps:map(fun(_, Process) -> save_process(Process) end, Log#log.procs),
       ready => gb_sets:to_list(Log#log.ready),
       waits => gb_trees:to_list(Log#log.waits),
       held => Log#log.held,
@@ -713,21 +713,21 @@ save(#log{now = none} = Log) ->
 load(#{procs := Procs, ready := Ready, waits := Waits, held := Held, size := Size, lost := Lost, dropped := Dropped,
        seq := Seq, ended := Ended, exits := Exits, window := Window, auto := Auto, roots := Roots, top := Top,
        waiting := Waiting}) ->
-    #log{procs = maps:map(fun(_, Who) -> load_who(Who) end, Procs),
+    #log{procs = maps:map(fun(_, Process) -> load_process(Process) end, Procs),
          ready = gb_sets:from_ordset(Ready), waits = gb_trees:from_orddict(Waits), held = Held, size = Size, lost = Lost,
          dropped = Dropped, seq = Seq, ended = Ended, exits = queue:from_list(Exits), exit_count = length(Exits),
          window = Window, auto = Auto, roots = Roots, top = Top, waiting = Waiting}.
 
-save_who({lives, Lives}) -> {lives, [save_life(Life) || Life <- gb_trees:values(Lives)]};
-save_who(Who) -> Who.
+save_process({lives, Lives}) -> {lives, [save_life(Life) || Life <- gb_trees:values(Lives)]};
+save_process(Process) -> Process.
 
-save_life(#life{id = Id, reader = Reader, origin = Origin, forked = Forked, told = Told, items = Items, count = Count,
+save_life(#life{id = Id, reader = Reader, origin = Origin, forked = Forked, is_reported = Told, items = Items, count = Count,
                 size = Size, lost = Lost, exited = Exited}) ->
     {Id, {Reader, Origin, Forked, Told, queue:to_list(Items), Count, Size, Lost, Exited}}.
 
-load_who({lives, Lives}) -> {lives, gb_trees:from_orddict([load_life(Life) || Life <- Lives])};
-load_who(Who) -> Who.
+load_process({lives, Lives}) -> {lives, gb_trees:from_orddict([load_life(Life) || Life <- Lives])};
+load_process(Process) -> Process.
 
 load_life({Id, {Reader, Origin, Forked, Told, Items, Count, Size, Lost, Exited}}) ->
-    {Id, #life{id = Id, reader = Reader, origin = Origin, forked = Forked, told = Told, items = queue:from_list(Items),
+    {Id, #life{id = Id, reader = Reader, origin = Origin, forked = Forked, is_reported = Told, items = queue:from_list(Items),
                count = Count, size = Size, lost = Lost, exited = Exited}}.

@@ -42,21 +42,21 @@ effect. What else they do is not reported. `sweep/2` finds the dead processes.
 
 -export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
          traced/2, sweep/2, close/1, counts/1, resources/0, guarantees/0]).
--export([shards/1, take_lane/1, unread/2, narrow/3, detach/2, reset/1]).
+-export([shards/1, take_shard/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
 -export([tick/2]).
 -compile({no_auto_import, [size/1]}).
--export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0, lane/0, place/0, piece/0]).
+-export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0, shard/0, place/0, piece/0]).
 -nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
        trace/5, trace_send/5, trace_receive/5, trace_procs/5,
        new_run/9, central_of/2, narrow_to/2, take/1, take_gap/1, unread/1,
-       lane_take/2, lane_unread/3, lane_narrow/4, lane_detach/3, lane_reset/2, add_launcher/2, add_parent/2, watch/1, is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
+       shard_take/2, shard_unread/3, shard_narrow/4, shard_detach/3, shard_reset/2, add_launcher/2, add_parent/2, watch/1, is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
        counts_of/1, resources/0]).
 -on_load(load/0).
 
 -doc "A trace session; it ends when the last process that has it is gone.".
--opaque session() :: {trace:session(), {Run :: reference(), Lanes :: non_neg_integer()}, Flags :: [atom()] | watch, Births :: partition(), Timer :: pid()}.
+-opaque session() :: {trace:session(), {Run :: reference(), Shards :: non_neg_integer()}, Flags :: [atom()] | watch, Births :: partition(), Timer :: pid()}.
 
 -doc "A buffer of events. When the last process that has it is gone, it is unread.".
 -opaque partition() :: reference().
@@ -69,7 +69,7 @@ Signatures that monitors may read. `Group`: a monitor may also read the descenda
                  | {module() | '_', Function :: atom() | '_', arity() | '_', Group :: boolean(), Apart :: boolean()}.
 
 -doc "A shard: one consumer for very many partitions.".
--opaque lane() :: {Run :: reference(), non_neg_integer()}.
+-opaque shard() :: {Run :: reference(), non_neg_integer()}.
 
 -doc "Names a partition of a shard, from its first piece to its last one, until the shard releases it.".
 -type place() :: non_neg_integer().
@@ -118,30 +118,31 @@ reported an exit).
 -doc "Whether the native code could be loaded; if not, why.".
 -spec available() -> ok | {error, unicode:chardata()}.
 available() ->
-    case persistent_term:get({?MODULE, failed}, none) of
-        none -> _ = resources(), ok;
-        {Reason, Text} -> {error, io_lib:format("the native tracer could not be loaded: ~ts (~tw)", [Text, Reason])}
+    maybe
+        ok ?= witness_trace_library:available(?MODULE, "the native tracer"),
+        _ = resources(),
+        ok
     end.
 
 -doc "Opens a session. The caller consumes its births. Nothing is traced yet.".
 -spec open(options()) -> session().
 open(Options = #{names := Names}) ->
     #{timestamps := Stamps, memory := Memory, partition_memory := Partition, message_size := Size, batch := Batch, flush := Flush,
-      filter := Filter, shards := Lanes, watch := Watch} = maps:merge(defaults(), Options),
+      filter := Filter, shards := Shards, watch := Watch} = maps:merge(defaults(), Options),
     Timer = witness_trace_timer:start(self(), Flush),
     {Run, Births} = new_run([name(N) || N <- Names], Memory, Partition, size(Size), Batch, Stamps,
-                            slots(case Watch of true -> 0; false -> erlang:system_info(process_limit) end), Timer, Lanes),
+                            witness_trace_library:slots(case Watch of true -> 0; false -> erlang:system_info(process_limit) end, 1 bsl 18), Timer, Shards),
     Timer ! {run, Run},
     empty = take(Births),
     Session = trace:session_create(?MODULE, {?MODULE, Run}, []),
     Flags = case Watch of
         true ->
             ok = watch(Run),
-            ok = witness_trace_filter:spawns(Session),
+            ok = witness_trace_filter:trace_spawns(Session),
             watch;
         false -> witness_trace_filter:apply(Session, Filter)
     end,
-    {Session, {Run, Lanes}, Flags, Births, Timer}.
+    {Session, {Run, Shards}, Flags, Births, Timer}.
 
 defaults() ->
     #{shards => 0, watch => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30, partition_memory => 1 bsl 29,
@@ -159,12 +160,6 @@ flag(false) -> 0.
 
 any('_') -> 0;
 any(Atom) -> Atom.
-
-%% A power of two.
-slots(Processes) -> slots(1 bsl 12, min(Processes div 8, 1 bsl 18)).
-
-slots(N, Enough) when N >= Enough -> N;
-slots(N, Enough) -> slots(2 * N, Enough).
 
 -doc "The partition of births. The process that takes from it is its consumer.".
 -spec births(session()) -> partition().
@@ -212,38 +207,38 @@ kind(init) -> 8;
 kind(exit) -> 16.
 
 -doc "The shards of a session.".
--spec shards(session()) -> [lane()].
-shards({_, {Run, Lanes}, _, _, _}) -> [{Run, N} || N <- lists:seq(0, Lanes - 1)].
+-spec shards(session()) -> [shard()].
+shards({_, {Run, Shards}, _, _, _}) -> [{Run, N} || N <- lists:seq(0, Shards - 1)].
 
 -doc """
 What partitions of the shard have, in the order in which each of them had it. The caller is the consumer of the shard: the
 one process that takes from it. After `[]` it will get `witness_data` when there is something. What it was given counts as
 buffered until it takes again.
 """.
--spec take_lane(lane()) -> [piece()].
-take_lane({Run, Lane}) -> lane_take(Run, Lane).
+-spec take_shard(shard()) -> [piece()].
+take_shard({Run, Shard}) -> shard_take(Run, Shard).
 
 -doc "As `unread/1`; the place is free. Does nothing if the last piece of the partition was given.".
--spec unread(lane(), place()) -> ok.
-unread({Run, Lane}, Place) -> lane_unread(Run, Lane, Place).
+-spec unread(shard(), place()) -> ok.
+unread({Run, Shard}, Place) -> shard_unread(Run, Shard, Place).
 
 -doc "As `narrow/2`. Does nothing if the last piece of the partition was given.".
--spec narrow(lane(), place(), [witness_event:kind()]) -> ok.
-narrow({Run, Lane}, Place, Kinds) -> lane_narrow(Run, Lane, Place, mask(Kinds)).
+-spec narrow(shard(), place(), [witness_event:kind()]) -> ok.
+narrow({Run, Shard}, Place, Kinds) -> shard_narrow(Run, Shard, Place, mask(Kinds)).
 
 -doc """
 The partition leaves the shard, and goes on behind what was given. The process that takes from it next is its consumer. The
 place is free. The last piece of the partition must not have been given.
 """.
--spec detach(lane(), place()) -> partition().
-detach({Run, Lane}, Place) -> lane_detach(Run, Lane, Place).
+-spec detach(shard(), place()) -> partition().
+detach({Run, Shard}, Place) -> shard_detach(Run, Shard, Place).
 
 -doc """
 The consumer has died. Partitions that it knew of are unread. If it has not been given the first piece of a partition, that
 partition waits for the next consumer.
 """.
--spec reset(lane()) -> ok.
-reset({Run, Lane}) -> lane_reset(Run, Lane).
+-spec reset(shard()) -> ok.
+reset({Run, Shard}) -> shard_reset(Run, Shard).
 
 -doc "Traces a process of Witness itself so that its children are traced: those that the run waits for.".
 -spec launcher(session(), pid()) -> ok | dead.
@@ -323,17 +318,7 @@ guarantees() ->
 
 %% --- native code -----------------------------------------------------------------
 
-load() ->
-    Dir = case code:priv_dir(witness) of
-        {error, _} -> filename:join(filename:dirname(filename:dirname(code:which(?MODULE))), "priv");
-        Found -> Found
-    end,
-    File = "witness_native-" ++ erlang:system_info(nif_version),
-    %% The module can be loaded without native code too, to report why.
-    case erlang:load_nif(filename:join(Dir, File), 0) of
-        ok -> _ = persistent_term:erase({?MODULE, failed}), ok;
-        {error, Reason} -> persistent_term:put({?MODULE, failed}, Reason)
-    end.
+load() -> witness_trace_library:loaded(?MODULE, erlang:load_nif(witness_trace_library:file("witness_native"), 0)).
 
 -doc false.
 enabled(_, _, _) -> discard.
@@ -357,11 +342,11 @@ trace_procs(_, _, _, _, _) -> ok.
 narrow_to(_, _) -> erlang:nif_error(not_loaded).
 new_run(_, _, _, _, _, _, _, _, _) -> erlang:nif_error(not_loaded).
 central_of(_, _) -> erlang:nif_error(not_loaded).
-lane_take(_, _) -> erlang:nif_error(not_loaded).
-lane_unread(_, _, _) -> erlang:nif_error(not_loaded).
-lane_narrow(_, _, _, _) -> erlang:nif_error(not_loaded).
-lane_detach(_, _, _) -> erlang:nif_error(not_loaded).
-lane_reset(_, _) -> erlang:nif_error(not_loaded).
+shard_take(_, _) -> erlang:nif_error(not_loaded).
+shard_unread(_, _, _) -> erlang:nif_error(not_loaded).
+shard_narrow(_, _, _, _) -> erlang:nif_error(not_loaded).
+shard_detach(_, _, _) -> erlang:nif_error(not_loaded).
+shard_reset(_, _) -> erlang:nif_error(not_loaded).
 add_launcher(_, _) -> erlang:nif_error(not_loaded).
 add_parent(_, _) -> erlang:nif_error(not_loaded).
 watch(_) -> erlang:nif_error(not_loaded).

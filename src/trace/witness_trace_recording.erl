@@ -25,7 +25,7 @@ open(Dir, Options) ->
                 ok -> {ok, R};
                 {error, Text} -> {error, [name(Dir), ~": ", Text]}
             end;
-        {error, Error} -> {error, witness_log_recording:format_error(Error)}
+        {error, {Module, Reason}} -> {error, Module:format_error(Reason)}
     end.
 
 name(Dir) -> unicode:characters_to_binary(Dir).
@@ -63,49 +63,49 @@ signature([{attached, _, Function, _} | _]) -> Function.
                total = 0 :: non_neg_integer()}).
 
 %% Events of a block.
--define(BLOCK, 1_000).
+-define(BLOCK_EVENTS, 1_000).
 
 -doc "Sends blocks of events to the consumer, which asks for them, until there are no more.".
 -spec run(file:name_all(), events(), pid()) -> ok.
 run(Dir, Events, Consumer) ->
-    F = wanted(#feed{consumer = Consumer}),
-    case Events(fun event/3, F) of
-        {ok, F1} -> tell(eof, given(F1));
-        {error, Text, F1} -> tell({error, located(Dir, Text)}, given(F1))
+    F = wait_for_request(#feed{consumer = Consumer}),
+    case Events(fun add_event/3, F) of
+        {ok, F1} -> send(eof, send_block(F1));
+        {error, Text, F1} -> send({error, put_name(Dir, Text)}, send_block(F1))
     end.
 
 %% An error about damage names the file.
-located(Dir, Text) ->
+put_name(Dir, Text) ->
     case string:prefix(Text, name(Dir)) of
         nomatch -> [name(Dir), ~": ", Text];
         _ -> Text
     end.
 
-event(Event, Place, #feed{events = Events, places = Places, size = Size, total = Total} = F) ->
+add_event(Event, Place, #feed{events = Events, places = Places, size = Size, total = Total} = F) ->
     F1 = F#feed{events = [{Size + 1, Event} | Events], places = [Place | Places], size = Size + 1, total = Total + 1},
     case Size + 1 of
-        ?BLOCK -> given(F1);
+        ?BLOCK_EVENTS -> send_block(F1);
         _ -> F1
     end.
 
-given(#feed{size = 0} = F) -> F;
-given(#feed{events = Events, places = Places, size = Size, total = Total, number = Number} = F0) ->
-    F = wanted(F0),
-    tell({block, #{items => lists:reverse(Events), lines => Size, skipped => 0, malformed => [],
+send_block(#feed{size = 0} = F) -> F;
+send_block(#feed{events = Events, places = Places, size = Size, total = Total, number = Number} = F0) ->
+    F = wait_for_request(F0),
+    send({block, #{items => lists:reverse(Events), lines => Size, skipped => 0, malformed => [],
                    places => list_to_tuple(lists:reverse(Places))}, #{lines => Total}}, F),
     F#feed{events = [], places = [], size = 0, number = Number + 1, wanted = F#feed.wanted - 1}.
 
-wanted(#feed{wanted = 0} = F) ->
+wait_for_request(#feed{wanted = 0} = F) ->
     receive
         {more, Count} -> F#feed{wanted = Count};
-        {system, From, Request} -> witness_event_process:system(Request, From, fun wanted/1, F)
+        {system, From, Request} -> witness_event_process:system(Request, From, fun wait_for_request/1, F)
     end;
-wanted(#feed{wanted = Wanted} = F) ->
+wait_for_request(#feed{wanted = Wanted} = F) ->
     receive
         {more, Count} -> F#feed{wanted = Wanted + Count}
     after 0 -> F
     end.
 
-tell(What, #feed{consumer = Consumer, number = Number}) ->
+send(What, #feed{consumer = Consumer, number = Number}) ->
     Consumer ! {witness_feed, Number, What},
     ok.

@@ -10,7 +10,7 @@ would be purged.
 -export([init/3]).
 
 %% Milliseconds that events wait on a busy node, so that batches stay large where they are many.
--define(BUSY, 100).
+-define(BUSY_WAIT_MS, 100).
 
 -doc "Starts a timer that ends with its owner, or at the message `stop`; it starts to work at `{run, Run}`.".
 -spec start(Owner :: pid(), Flush :: pos_integer()) -> pid().
@@ -40,7 +40,7 @@ tick({Owner, Flush, Schedulers, Run} = T) ->
         {system, From, Request} -> witness_event_process:system(Request, From, fun tick/1, T)
     after Flush ->
         Age = case erlang:statistics(total_run_queue_lengths) > Schedulers of
-            true -> max(1, ?BUSY div Flush);
+            true -> max(1, ?BUSY_WAIT_MS div Flush);
             false -> 1
         end,
         case witness_trace_native:tick(Run, Age) of

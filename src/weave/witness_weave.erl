@@ -141,7 +141,7 @@ prepare({Module, File, Original} = Object, Plan) ->
     maybe
         {ok, Forms, Given} ?= witness_weave_forms:forms(Object),
         Options = [no_ssa_opt || maps:get(quick, Plan, false)] ++ Given,
-        {ok, Rewritten} ?= rewritten(Forms, Plan),
+        {ok, Rewritten} ?= rewrite(Forms, Plan),
         {ok, Woven} ?= object(Object, Forms, Rewritten, Options, Plan),
         Kept = witness_weave_description:keep(Original, witness_weave_funs:keep(Original, Woven)),
         {ok, #{module => Module, file => File, original => Original, woven => Kept}}
@@ -159,7 +159,7 @@ object({Module, _, Original}, Forms, Rewritten, Options, #{runtime := Runtime} =
         {ok, Module, Woven} ?= compile:noenv_forms(Code, Passes ++ [binary, return_errors | Options]),
         {ok, Woven}
     else
-        unchanged -> {ok, witness_weave_unchanged:marked(Original, Runtime)};
+        unchanged -> {ok, witness_weave_unchanged:mark(Original, Runtime)};
         {error, _, _} = Error -> Error
     end.
 
@@ -176,7 +176,7 @@ code(Module, Forms, Options, Unchanged, #{receives := replaced} = Plan) ->
 code(_, _, _, true, #{}) -> unchanged;
 code(_, Forms, _, false, #{}) -> {changed, Forms, []}.
 
-rewritten(Forms, Plan) ->
+rewrite(Forms, Plan) ->
     try
         {ok, weave(Forms, Plan)}
     catch

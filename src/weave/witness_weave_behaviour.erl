@@ -48,7 +48,7 @@ prepare(Forms, Plan) ->
             Missing = lists:usort(lists:append([ends(Behaviour) || Behaviour <- Behaviours]) -- Defined),
             Own = [FA || FA <- Defined, is_callback(FA, Behaviours),
                          Exported =:= all orelse lists:member(FA, Exported)],
-            {added(Forms, Missing),
+            {add_missing(Forms, Missing),
              #{FA => question(FA) || FA <- Missing ++ Own, FA =/= {init, 1} orelse begins(Behaviours, Plan)}}
     end.
 
@@ -60,8 +60,8 @@ nothing({F, A}) ->
     Anno = erl_anno:set_generated(true, erl_anno:new(0)),
     {function, Anno, F, A, [{clause, Anno, [{var, Anno, '_'} || _ <- lists:seq(1, A)], [], [{atom, Anno, ok}]}]}.
 
-added(Forms, []) -> Forms;
-added(Forms, Missing) ->
+add_missing(Forms, []) -> Forms;
+add_missing(Forms, Missing) ->
     {Before, [Module | After]} = lists:splitwith(fun(Form) -> not is_module(Form) end, Forms),
     {Inside, End} = lists:splitwith(fun(Form) -> element(1, Form) =/= eof end, After),
     Export = {attribute, erl_anno:set_generated(true, element(2, Module)), export, Missing},

@@ -43,7 +43,7 @@ node(Node, Runtime) ->
         letrec ->
             case cerl:letrec_defs(Node) of
                 [{Loop, Fun}] ->
-                    try received(Node, Loop, cerl:fun_body(Fun), Runtime)
+                    try rewrite_receive(Node, Loop, cerl:fun_body(Fun), Runtime)
                     catch throw:unknown -> Node
                     end;
                 _ -> Node
@@ -51,25 +51,25 @@ node(Node, Runtime) ->
         _ -> Node
     end.
 
-received(Node, Loop, Body, Runtime) ->
+rewrite_receive(Node, Loop, Body, Runtime) ->
     case witness_weave_core:primitive(Body) of
-        recv_peek_message -> looking(Node, Loop, Body, Runtime);
-        recv_wait_timeout -> waiting(Node, Loop, Body, Runtime);
+        recv_peek_message -> rewrite_look(Node, Loop, Body, Runtime);
+        recv_wait_timeout -> rewrite_wait(Node, Loop, Body, Runtime);
         _ -> Node
     end.
 
 %% --- a receive without clauses ---------------------------------------------------
 
-waiting(Node, Loop, Body, Runtime) ->
+rewrite_wait(Node, Loop, Body, Runtime) ->
     {Time, _} = wait(Body),
     Blocked = variable(Loop, " blocked"),
-    blocked(Blocked, Time, Runtime, loop(Node, Loop, timed_out(fun(After) -> woken(Blocked, Runtime, After) end, Body))).
+    blocked(Blocked, Time, Runtime, loop(Node, Loop, timed_out(fun(After) -> add_wake(Blocked, Runtime, After) end, Body))).
 
 %% --- a receive with clauses ------------------------------------------------------
 
-looking(Node, Loop, Body, Runtime) ->
+rewrite_look(Node, Loop, Body, Runtime) ->
     [_, Msg] = cerl:let_vars(Body),
-    Case = known('case', cerl:let_body(Body)),
+    Case = of_type('case', cerl:let_body(Body)),
     [There, NotThere] = cerl:case_clauses(Case),
     Wait = cerl:clause_body(NotThere),
     {Time, After} = wait(Wait),
@@ -78,7 +78,7 @@ looking(Node, Loop, Body, Runtime) ->
         0 -> Node;
         Literal ->
             Taking = cerl:clause_body(There),
-            {Answering, {_, Clauses}} = answering(Taking, [cerl:var_name(Msg)], {1, []}),
+            {Answering, {_, Clauses}} = make_answers(Taking, [cerl:var_name(Msg)], {1, []}),
             length([Clause || Clause <- Clauses, is_numbered(cerl:clause_body(Clause))]) < 2 orelse throw(unknown),
             Looks = fun(Taken, Waits) ->
                 Parts = [body(There, Taken), body(NotThere, Waits)],
@@ -86,15 +86,15 @@ looking(Node, Loop, Body, Runtime) ->
                                                    cerl:update_c_case(Case, cerl:case_arg(Case), Parts)))
             end,
             Blocked = variable(Loop, " blocked"),
-            Over = fun(_) -> woken(Blocked, Runtime, cerl:c_atom(timeout)) end,
-            Again = renamed(" again", Looks(waking(Answering, Blocked, Runtime), timed_out(Over, Wait))),
+            Over = fun(_) -> add_wake(Blocked, Runtime, cerl:c_atom(timeout)) end,
+            Again = rename(" again", Looks(wake_after_removal(Answering, Blocked, Runtime), timed_out(Over, Wait))),
             Blocks = fun(_) -> cerl:c_atom(timeout) end,
-            First = renamed(" first", Looks(Answering, timed_out(Blocks, at_once(Wait)))),
+            First = rename(" first", Looks(Answering, timed_out(Blocks, at_once(Wait)))),
             Timeout = [cerl:c_clause([cerl:c_atom(timeout)], After) || Literal =/= infinity],
             Answer = variable(Loop, " answer"),
             Taken = cerl:c_case(First, [cerl:c_clause([cerl:c_atom(timeout)], blocked(Blocked, Time, Runtime, Again)),
                                         cerl:c_clause([Answer], Answer)]),
-            cerl:c_case(Taken, lists:reverse(Clauses, Timeout) ++ [failing(variable(Loop, " none"))])
+            cerl:c_case(Taken, lists:reverse(Clauses, Timeout) ++ [failing_clause(variable(Loop, " none"))])
     end.
 
 %% Whether the compiler makes functions of it and numbers them after it has ordered its tests: named funs, comprehensions, a large
@@ -108,7 +108,7 @@ variable(Loop, Suffix) ->
     {Name, 0} = cerl:var_name(Loop),
     cerl:c_var(list_to_atom(atom_to_list(Name) ++ Suffix)).
 
-here(Node) ->
+names_in(Node) ->
     case cerl:type(Node) of
         clause -> lists:foldl(fun pattern/2, [], cerl:clause_pats(Node));
         'let' -> [cerl:var_name(Var) || Var <- cerl:let_vars(Node)];
@@ -129,19 +129,19 @@ pattern(Node, Names) ->
 
 %% Each body becomes an answer with the variables that were bound since the message was read, and a clause for this answer. The last
 %% clause comes first.
-answering(Node, Bound0, {N, Clauses} = State) ->
-    case removes(Node) of
+make_answers(Node, Bound0, {N, Clauses} = State) ->
+    case is_removal(Node) of
         {true, Body} ->
             Needed = [cerl:c_var(Var) || Var <- names(Body), lists:member(Var, Bound0)],
             Answer = cerl:c_tuple([cerl:c_int(N) | Needed]),
             {cerl:update_c_seq(Node, cerl:seq_arg(Node), Answer), {N + 1, [cerl:c_clause([Answer], Body) | Clauses]}};
         false ->
-            Bound = here(Node) ++ Bound0,
+            Bound = names_in(Node) ++ Bound0,
             case cerl:subtrees(Node) of
                 [] -> {Node, State};
                 Groups ->
                     {Woven, Next} = lists:mapfoldl(fun(Group, S) ->
-                        lists:mapfoldl(fun(Part, S1) -> answering(Part, Bound, S1) end, S, Group)
+                        lists:mapfoldl(fun(Part, S1) -> make_answers(Part, Bound, S1) end, S, Group)
                     end, State, Groups),
                     {cerl:update_tree(Node, Woven), Next}
             end
@@ -152,23 +152,23 @@ names(Node) ->
     ordsets:from_list(cerl_trees:fold(fun(Part, Found) -> [cerl:var_name(Part) || cerl:type(Part) =:= var] ++ Found end, [], Node)).
 
 %% The message must be out of the mailbox when the run time is called.
-waking(Node, Blocked, Runtime) ->
+wake_after_removal(Node, Blocked, Runtime) ->
     cerl_trees:map(fun(Part) ->
-        case removes(Part) of
-            {true, Answer} -> cerl:update_c_seq(Part, cerl:seq_arg(Part), woken(Blocked, Runtime, Answer));
+        case is_removal(Part) of
+            {true, Answer} -> cerl:update_c_seq(Part, cerl:seq_arg(Part), add_wake(Blocked, Runtime, Answer));
             false -> Part
         end
     end, Node).
 
-removes(Node) ->
+is_removal(Node) ->
     case cerl:is_c_seq(Node) andalso cerl:is_c_primop(cerl:seq_arg(Node)) andalso witness_weave_core:primitive(cerl:seq_arg(Node)) of
         remove_message -> {true, cerl:seq_body(Node)};
         _ -> false
     end.
 
 %% The compiler requires that each name is bound once in a function.
-renamed(Suffix, Node) ->
-    Names = cerl_trees:fold(fun(Part, Found) -> here(Part) ++ Found end, [], Node),
+rename(Suffix, Node) ->
+    Names = cerl_trees:fold(fun(Part, Found) -> names_in(Part) ++ Found end, [], Node),
     cerl_trees:map(fun(Part) ->
         case cerl:type(Part) =:= var andalso lists:member(cerl:var_name(Part), Names) andalso cerl:var_name(Part) of
             false -> Part;
@@ -185,9 +185,9 @@ loop(Letrec, Loop, Body) ->
 
 %% The time of a wait, and the code after it.
 wait(Node) ->
-    recv_wait_timeout = witness_weave_core:primitive(known('let', Node)),
+    recv_wait_timeout = witness_weave_core:primitive(of_type('let', Node)),
     [Time] = cerl:primop_args(cerl:let_arg(Node)),
-    [Over, _] = cerl:case_clauses(known('case', cerl:let_body(Node))),
+    [Over, _] = cerl:case_clauses(of_type('case', cerl:let_body(Node))),
     {Time, cerl:clause_body(Over)}.
 
 timed_out(Change, Node) ->
@@ -204,17 +204,17 @@ body(Clause, Body) -> cerl:update_c_clause(Clause, cerl:clause_pats(Clause), cer
 
 blocked(Blocked, Time, Runtime, Next) -> cerl:c_let([Blocked], call(Runtime, blocks, [Time]), Next).
 
-woken(Blocked, Runtime, Next) -> cerl:c_seq(call(Runtime, wakes, [Blocked]), Next).
+add_wake(Blocked, Runtime, Next) -> cerl:c_seq(call(Runtime, wakes, [Blocked]), Next).
 
 call(Runtime, Function, Args) -> cerl:c_call(cerl:c_atom(Runtime), cerl:c_atom(Function), Args).
 
-known(Type, Node) ->
+of_type(Type, Node) ->
     case cerl:type(Node) of
         Type -> Node;
         _ -> throw(unknown)
     end.
 
 %% The clause that the compiler writes for the case that nothing matches.
-failing(Var) ->
+failing_clause(Var) ->
     Failure = cerl:c_primop(cerl:c_atom(match_fail), [cerl:c_tuple([cerl:c_atom(case_clause), cerl:c_atom(none)])]),
     cerl:ann_c_clause([compiler_generated], [Var], Failure).

@@ -30,7 +30,7 @@ Not woven, with the reason: modules that `m:witness_weave_forms` refuses (native
 debug information), modules that are part of the VM, modules that the plan excepts, and Witness itself.
 """.
 
--export([prepare/3, prepare/4, in_use/1]).
+-export([prepare/3, prepare/4, check_use/1]).
 
 -export_type([options/0, not_woven/0]).
 
@@ -61,12 +61,12 @@ prepare(Sources, Plan, CacheDir, Options) ->
     Base = witness_weave_store:digest({?FORMAT, tool(Plan), maps:without([natives], Plan)}),
     try
         [witness_weave_store:folder(filename:join(CacheDir, Part)) || Part <- ["modules", "sets", "folders"]],
-        Found = [opened(none, [named(Name) || Name <- Names], Base, Plan, CacheDir) || Names =/= []]
+        Found = [find_or_open(none, [find_object(Name) || Name <- Names], Base, Plan, CacheDir) || Names =/= []]
             ++ [of_folder(Folder, Base, Plan, CacheDir) || Folder <- Folders],
         Open = lists:append([Set || {open, _, Set} <- Found]),
         Wanted = lists:uniq(fun({_, _, Key}) -> Key end, Open),
-        ok = weave([Item || {_, _, Key} = Item <- Wanted, stored(Key, CacheDir) =:= none], Plan, CacheDir, Options),
-        Done = [done(Of, CacheDir) || Of <- Found],
+        ok = weave([Item || {_, _, Key} = Item <- Wanted, read_module(Key, CacheDir) =:= none], Plan, CacheDir, Options),
+        Done = [finish_set(Of, CacheDir) || Of <- Found],
         _ = [witness_weave_cache_bound:keep(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default())) || Open =/= []],
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
@@ -79,36 +79,36 @@ of_folder(#{objects := Objects, contents := Contents}, Base, Plan, CacheDir) ->
     Link = filename:join([CacheDir, "folders", witness_weave_store:digest({Base, maps:get(natives, Plan, #{}), Contents})]),
     maybe
         {ok, [_ | _] = Name} ?= witness_weave_store:term(Link),
-        fresh ?= witness_weave_cache_bound:used(Link),
+        fresh ?= witness_weave_cache_bound:mark_used(Link),
         Dir = filename:join([CacheDir, "sets", Name]),
-        fresh ?= witness_weave_cache_bound:used(filename:join(Dir, ?WOVEN)),
-        {ok, NotWoven} ?= whole(Dir),
+        fresh ?= witness_weave_cache_bound:mark_used(filename:join(Dir, ?WOVEN)),
+        {ok, NotWoven} ?= read_set(Dir),
         {found, Dir, NotWoven}
     else
-        _ -> opened(Link, Objects, Base, Plan, CacheDir)
+        _ -> find_or_open(Link, Objects, Base, Plan, CacheDir)
     end.
 
-opened(Link, Objects, Base, Plan, CacheDir) ->
+find_or_open(Link, Objects, Base, Plan, CacheDir) ->
     Set = [{Module, Object, key(Object, Base, Plan)} || {Module, Object} <- Objects],
-    case known(Set, CacheDir) of
+    case find_set(Set, CacheDir) of
         none -> {open, Link, Set};
-        {Dir, NotWoven} -> linked(Link, Dir, NotWoven)
+        {Dir, NotWoven} -> link_folder(Link, Dir, NotWoven)
     end.
 
-linked(none, Dir, NotWoven) -> {found, Dir, NotWoven};
-linked(Link, Dir, NotWoven) ->
+link_folder(none, Dir, NotWoven) -> {found, Dir, NotWoven};
+link_folder(Link, Dir, NotWoven) ->
     ok = witness_weave_store:write(Link, term_to_binary(filename:basename(Dir))),
     {found, Dir, NotWoven}.
 
-done({found, Dir, NotWoven}, _) -> {Dir, NotWoven};
-done({open, Link, Set}, CacheDir) ->
-    {Dir, NotWoven} = made(Set, CacheDir),
-    {found, Dir, NotWoven} = linked(Link, Dir, NotWoven),
+finish_set({found, Dir, NotWoven}, _) -> {Dir, NotWoven};
+finish_set({open, Link, Set}, CacheDir) ->
+    {Dir, NotWoven} = make_set(Set, CacheDir),
+    {found, Dir, NotWoven} = link_folder(Link, Dir, NotWoven),
     {Dir, NotWoven}.
 
 -doc "Whether a VM runs the code in one of these folders, and not OTP's original module.".
--spec in_use([file:filename()]) -> ok | {error, {not_in_use, file:filename()}}.
-in_use(Folders) ->
+-spec check_use([file:filename()]) -> ok | {error, {not_in_use, file:filename()}}.
+check_use(Folders) ->
     Loaded = code:which(gen_server),
     case lists:member(filename:dirname(Loaded), Folders) of
         true -> ok;
@@ -117,7 +117,7 @@ in_use(Folders) ->
 
 %% --- lookup ----------------------------------------------------------------------
 
-named(Module) ->
+find_object(Module) ->
     case code:get_object_code(Module) of
         {Module, Binary, File} -> {Module, {File, Binary}};
         error -> {Module, {"", ~""}}
@@ -132,12 +132,12 @@ tool(Plan) ->
 
 %% The result does not depend on the names of the folder and of the file.
 key({_, Binary}, Base, Plan) ->
-    witness_weave_store:digest({Base, erlang:md5(Binary), relevant(Binary, maps:get(natives, Plan, #{}))}).
+    witness_weave_store:digest({Base, erlang:md5(Binary), relevant_natives(Binary, maps:get(natives, Plan, #{}))}).
 
 %% The native functions that the code can name, by their module or by their own name.
-relevant(_, Natives) when map_size(Natives) =:= 0 ->
+relevant_natives(_, Natives) when map_size(Natives) =:= 0 ->
     #{};
-relevant(Binary, Natives) ->
+relevant_natives(Binary, Natives) ->
     case beam_lib:chunks(Binary, [atoms]) of
         {ok, {_, [{atoms, Atoms}]}} ->
             Named = maps:from_keys([Atom || {_, Atom} <- Atoms], []),
@@ -179,7 +179,7 @@ woven({Module, {File, Original}, _}, Plan, Own) ->
     case Left of
         [Why | _] -> {not_woven, {Why, Module}};
         [] ->
-            Relevant = Plan#{natives => relevant(Original, maps:get(natives, Plan, #{})), unchanged => kept,
+            Relevant = Plan#{natives => relevant_natives(Original, maps:get(natives, Plan, #{})), unchanged => kept,
                              quick => lists:prefix(code:lib_dir(), File)},
             try witness_weave:prepare({Module, File, Original}, Relevant) of
                 {ok, #{woven := Woven}} -> {woven, Woven};
@@ -202,19 +202,19 @@ module_file(Key, CacheDir) -> filename:join([CacheDir, "modules", Key]).
 set_folder(Set, CacheDir) ->
     filename:join([CacheDir, "sets", witness_weave_store:digest([{Module, Key} || {Module, _, Key} <- Set])]).
 
-known(Set, CacheDir) ->
+find_set(Set, CacheDir) ->
     Dir = set_folder(Set, CacheDir),
     %% First mark it as used, then check that it exists. Also mark its modules, which another folder may be made from.
-    _ = case witness_weave_cache_bound:used(filename:join(Dir, ?WOVEN)) of
-        renewed -> [witness_weave_cache_bound:used(module_file(Key, CacheDir)) || {_, _, Key} <- Set];
+    _ = case witness_weave_cache_bound:mark_used(filename:join(Dir, ?WOVEN)) of
+        renewed -> [witness_weave_cache_bound:mark_used(module_file(Key, CacheDir)) || {_, _, Key} <- Set];
         fresh -> []
     end,
-    case whole(Dir) of
+    case read_set(Dir) of
         {ok, NotWoven} -> {Dir, NotWoven};
         none -> none
     end.
 
-whole(Dir) ->
+read_set(Dir) ->
     maybe
         {ok, {Sizes, NotWoven}} ?= witness_weave_store:term(filename:join(Dir, ?WOVEN)),
         true ?= lists:all(fun({Module, Size}) -> witness_weave_store:size(beam(Dir, Module)) =:= Size end, Sizes),
@@ -223,11 +223,11 @@ whole(Dir) ->
         _ -> none
     end.
 
-made(Set, CacheDir) ->
+make_set(Set, CacheDir) ->
     Dir = set_folder(Set, CacheDir),
     New = witness_weave_store:temporary(Dir),
     witness_weave_store:folder(New),
-    Results = [case stored(Key, CacheDir) of
+    Results = [case read_module(Key, CacheDir) of
                    none -> throw({file, module_file(Key, CacheDir), enoent});
                    Stored -> {Module, Stored}
                end || {Module, _, Key} <- Set],
@@ -235,25 +235,25 @@ made(Set, CacheDir) ->
     _ = [witness_weave_store:put_file(beam(New, Module), Woven) || {Module, {woven, Woven}} <- Results],
     NotWoven = [{Module, Reason} || {Module, {not_woven, Reason}} <- Results],
     witness_weave_store:put_file(filename:join(New, ?WOVEN), term_to_binary({Sizes, NotWoven})),
-    placed(New, Dir, Set, CacheDir),
+    place(New, Dir, Set, CacheDir),
     {Dir, NotWoven}.
 
 %% Another process may have made the folder meanwhile. A damaged folder is replaced.
-placed(New, Dir, Set, CacheDir) ->
-    case {file:rename(New, Dir), known(Set, CacheDir)} of
+place(New, Dir, Set, CacheDir) ->
+    case {file:rename(New, Dir), find_set(Set, CacheDir)} of
         {ok, _} -> ok;
         {{error, _}, none} ->
             Old = witness_weave_store:temporary(Dir),
             _ = file:rename(Dir, Old),
             Renamed = file:rename(New, Dir),
             _ = file:del_dir_r(Old),
-            witness_weave_store:done(Renamed, Dir);
-        {{error, _}, _} -> witness_weave_store:done(file:del_dir_r(New), New)
+            witness_weave_store:check_result(Renamed, Dir);
+        {{error, _}, _} -> witness_weave_store:check_result(file:del_dir_r(New), New)
     end.
 
 %% A damaged file is treated as a missing one.
-stored(Key, CacheDir) ->
-    _ = witness_weave_cache_bound:used(module_file(Key, CacheDir)),
+read_module(Key, CacheDir) ->
+    _ = witness_weave_cache_bound:mark_used(module_file(Key, CacheDir)),
     case witness_weave_store:term(module_file(Key, CacheDir)) of
         {ok, Stored} -> Stored;
         none -> none

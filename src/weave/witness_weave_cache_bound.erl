@@ -6,7 +6,8 @@ A change of a module, the weaver or OTP leaves older woven code behind, which is
 and the cache is larger than a limit, entries that were not used for a week are removed. The oldest go first, until the cache is within
 the limit. Entries that were used within a week stay, however large the cache is: a VM loads its modules when it needs them.
 
-*Use* of an entry is the modification time of the file, or for a folder that of its list. `used/1` sets it, at most once a day.
+*Use* of an entry is the modification time of the file, or for a folder that of its list. `mark_used/1` sets it, at most once a
+day.
 
 `keep/2` *checks* the cache at most once a day. If there are tens of thousands of files, a check takes seconds. It would delay a run after
 a change of one module. Nothing younger than a week is removed, so more frequent checks would only remove entries up to
@@ -19,10 +20,10 @@ So a used entry is there, except for the moment between these two steps; and a m
 
 -include_lib("kernel/include/file.hrl").
 
--export([used/1, keep/2, shrink/2, default/0]).
+-export([mark_used/1, keep/2, shrink/2, default/0]).
 
--define(DAY, 86_400).
--define(WEEK, (7 * ?DAY)).
+-define(DAY_S, 86_400).
+-define(WEEK_S, (7 * ?DAY_S)).
 -define(LIST, "woven").
 %% An empty file: its time is that of the last check.
 -define(LOOKED, "looked").
@@ -32,9 +33,9 @@ So a used entry is there, except for the moment between these two steps; and a m
 default() -> 1 bsl 30.
 
 -doc "Marks this file as used. `fresh`: it was marked within a day.".
--spec used(file:filename()) -> renewed | fresh.
-used(File) ->
-    case last_used(File) < now_seconds() - ?DAY of
+-spec mark_used(file:filename()) -> renewed | fresh.
+mark_used(File) ->
+    case last_used(File) < now_seconds() - ?DAY_S of
         true ->
             %% The folder of another user may be read-only: then its owner has to keep it small.
             _ = file:change_time(File, calendar:local_time()),
@@ -47,7 +48,7 @@ used(File) ->
 keep(CacheDir, Limit) ->
     Looked = filename:join(CacheDir, ?LOOKED),
     %% A time in the future was set before the clock was put back.
-    case abs(now_seconds() - last_used(Looked)) > ?DAY of
+    case abs(now_seconds() - last_used(Looked)) > ?DAY_S of
         true ->
             %% Set the time first, so that concurrent callers do not check too.
             _ = file:write_file(Looked, ""),
@@ -62,13 +63,13 @@ shrink(CacheDir, Limit) ->
                || Part <- ["modules", "sets", "folders"], Path <- paths(filename:join(CacheDir, Part)),
                   {Used, Size, Mark} <- [entry(Path)]],
     Total = lists:sum([Size || {_, Size, _, _} <- Entries]),
-    _ = lists:foldl(fun remove/2, {Total, Limit, now_seconds() - ?WEEK}, lists:sort(Entries)),
+    _ = lists:foldl(fun remove/2, {Total, Limit, now_seconds() - ?WEEK_S}, lists:sort(Entries)),
     ok.
 
 remove({Used, Size, Path, Mark}, {Total, Limit, Before}) when Total > Limit, Used < Before ->
     Away = Path ++ ".removed." ++ os:getpid() ++ "." ++ integer_to_list(erlang:unique_integer([positive])),
     Left = case file:rename(Path, Away) of
-        ok -> Total - removed(Used, Size, Path, Mark, Away);
+        ok -> Total - remove_marked(Used, Size, Path, Mark, Away);
         %% Another process has removed it already.
         {error, _} -> Total - Size
     end,
@@ -76,7 +77,7 @@ remove({Used, Size, Path, Mark}, {Total, Limit, Before}) when Total > Limit, Use
 remove(_, All) ->
     All.
 
-removed(Used, Size, Path, Mark, Away) ->
+remove_marked(Used, Size, Path, Mark, Away) ->
     Back = last_used(Away ++ lists:nthtail(length(Path), Mark)) =/= Used andalso file:rename(Away, Path) =:= ok,
     case Back of
         true -> 0;

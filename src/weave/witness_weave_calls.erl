@@ -9,7 +9,7 @@ is left as it is.
 This is the table of plans that name no other one, and the behaviour of all tables.
 """.
 
--export([class/3, possible/3, rows/0]).
+-export([class/3, possible/3, is_any/2, rows/0]).
 
 -export_type([class/0, name/0]).
 
@@ -47,10 +47,15 @@ class(Module, Function, Arity) ->
 -doc false.
 -spec possible(module() | '_', atom() | '_', arity() | '_') -> boolean().
 possible(Module, Function, Arity) ->
-    lists:any(fun({M, F, Arities}) ->
+    is_any({Module, Function, Arity}, rows()).
+
+-doc "Whether one of these functions fits a call, in which `'_'` stands for what is known only when it is made.".
+-spec is_any({module() | '_', atom() | '_', arity() | '_'}, [mfa()]) -> boolean().
+is_any({Module, Function, Arity}, Functions) ->
+    lists:any(fun({M, F, A}) ->
                   (Module =:= '_' orelse Module =:= M) andalso (Function =:= '_' orelse Function =:= F) andalso
-                      (Arity =:= '_' orelse lists:member(Arity, Arities))
-              end, [{M, F, Arities} || M <- modules(), F := {_, Arities} <- rows(M)]).
+                      (Arity =:= '_' orelse Arity =:= A)
+              end, Functions).
 
 -doc "Every function that has a class.".
 -spec rows() -> [mfa()].

@@ -49,10 +49,10 @@ module(Core, #{runtime := Runtime}) ->
 node(Node, State, Name, Runtime) ->
     case cerl:type(Node) of
         call -> {own_self(Node, Runtime), State};
-        clause -> {guarded(Node, Runtime), State};
+        clause -> {rewrite_guard(Node, Runtime), State};
         primop -> {stack(Node, Runtime), State};
         'catch' -> {runtime(Runtime, caught, [Node]), State};
-        letrec -> taken(Node, State, Name, Runtime);
+        letrec -> rewrite_take(Node, State, Name, Runtime);
         _ -> {Node, State}
     end.
 
@@ -73,7 +73,7 @@ is_call(Node, Module, Function) ->
 is_atom_of(Node, Name) -> cerl:is_c_atom(Node) andalso cerl:atom_val(Node) =:= Name.
 
 %% A guard cannot call the run-time module.
-guarded(Clause, Runtime) ->
+rewrite_guard(Clause, Runtime) ->
     Guard = cerl_trees:map(fun(Node) ->
         case is_call(Node, Runtime, self) of
             true -> cerl:c_var(?SELF);
@@ -98,12 +98,12 @@ stack(Primop, Runtime) ->
 
 %% --- receives --------------------------------------------------------------------
 
-taken(Letrec, State, Name, Runtime) ->
+rewrite_take(Letrec, State, Name, Runtime) ->
     case cerl:letrec_defs(Letrec) of
         [{_, Fun}] ->
             Body = cerl:fun_body(Fun),
             case primitive(Body) of
-                recv_peek_message -> peeking(Letrec, Body, State, Name, Runtime);
+                recv_peek_message -> rewrite_peek(Letrec, Body, State, Name, Runtime);
                 recv_wait_timeout -> {waiting(Body, Name, Runtime), State};
                 _ -> {Letrec, State}
             end;
@@ -124,7 +124,7 @@ primitive(Node) ->
         _ -> none
     end.
 
-peeking(Letrec, Let, {Helpers, N}, Name, Runtime) ->
+rewrite_peek(Letrec, Let, {Helpers, N}, Name, Runtime) ->
     [_, Msg] = cerl:let_vars(Let),
     Case = cerl:let_body(Let),
     'case' = known(cerl:type(Case), 'case', Name),
@@ -132,30 +132,30 @@ peeking(Letrec, Let, {Helpers, N}, Name, Runtime) ->
     Clauses = cerl:clause_body(There),
     {Time, After} = time(cerl:clause_body(NotThere), Name),
     Helper = list_to_atom("-witness receive " ++ integer_to_list(N) ++ "-"),
-    Matching = decided(Clauses, fun(_) -> cerl:c_atom(true) end, fun() -> cerl:c_atom(false) end),
+    Matching = rewrite_decision(Clauses, fun(_) -> cerl:c_atom(true) end, fun() -> cerl:c_atom(false) end),
     Needed = [Var || Var <- needed(Matching), Var =/= cerl:var_name(Msg)],
     true = known(lists:all(fun(Var) -> not is_tuple(Var) end, Needed), true, Name),
     Bound = cerl:c_tuple([cerl:c_var(Var) || Var <- Needed]),
     Given = cerl:c_var('$witness_bound'),
-    Fun = cerl:c_fun([Given, Msg], cerl:c_case(Given, [cerl:c_clause([Bound], Matching), failing()])),
-    Bodies = decided(Clauses, fun(Body) -> Body end, fun failure/0),
+    Fun = cerl:c_fun([Given, Msg], cerl:c_case(Given, [cerl:c_clause([Bound], Matching), failing_clause()])),
+    Bodies = rewrite_decision(Clauses, fun(Body) -> Body end, fun failure/0),
     Take = runtime(Runtime, take, [cerl:c_atom(Name), cerl:abstract(fun Name:Helper/2), Bound, Time]),
     Answer = cerl:c_clause([cerl:make_list([Msg])], Bodies),
-    Taken = cerl:c_case(Take, [Answer | After] ++ [failing()]),
+    Taken = cerl:c_case(Take, [Answer | After] ++ [failing_clause()]),
     [{Loop, _}] = cerl:letrec_defs(Letrec),
     false = known(lists:member(cerl:var_name(Loop), cerl_trees:free_variables(Taken)), false, Name),
     {Taken, {[{cerl:c_fname(Helper, 2), Fun} | Helpers], N + 1}}.
 
 %% Code that reads a message ends by taking it, or by going on to the next one. The compiler writes more than one `case' if a
 %% pattern depends on variables that it has bound itself.
-decided(Node, Took, Next) ->
+rewrite_decision(Node, Took, Next) ->
     case {cerl:type(Node), primitive(Node)} of
         {seq, remove_message} -> Took(cerl:seq_body(Node));
         {seq, recv_next} -> Next();
         {_, _} ->
             case cerl:subtrees(Node) of
                 [] -> Node;
-                Groups -> cerl:update_tree(Node, [[decided(Part, Took, Next) || Part <- Group] || Group <- Groups])
+                Groups -> cerl:update_tree(Node, [[rewrite_decision(Part, Took, Next) || Part <- Group] || Group <- Groups])
             end
     end.
 
@@ -182,10 +182,10 @@ pattern(Node, {Binds, Uses} = Found) ->
 waiting(Body, Name, Runtime) ->
     {Time, After} = time(Body, Name),
     Take = runtime(Runtime, take, [cerl:c_atom(Name), cerl:c_atom(none), cerl:c_tuple([]), Time]),
-    cerl:c_case(Take, After ++ [failing()]).
+    cerl:c_case(Take, After ++ [failing_clause()]).
 
 %% The clause that the compiler writes for the case that nothing matches. It is never reached: the run time gives a match.
-failing() -> cerl:ann_c_clause([compiler_generated], [cerl:c_var('$witness_none')], cerl:c_atom(true), failure()).
+failing_clause() -> cerl:ann_c_clause([compiler_generated], [cerl:c_var('$witness_none')], cerl:c_atom(true), failure()).
 
 failure() -> cerl:c_primop(cerl:c_atom(match_fail), [cerl:c_tuple([cerl:c_atom(case_clause), cerl:c_atom(none)])]).
 

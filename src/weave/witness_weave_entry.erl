@@ -40,7 +40,7 @@ clause({clause, Anno, Patterns, Guards, Body}, Name, Question, Context) ->
 
 prologue(G, Question, Name, Args, Body, #{key := Key} = Context) ->
     Value = variable(G, "V", Context),
-    {Without, With} = asked(G, Question, Name, list(G, Args), Context),
+    {Without, With} = questions(G, Question, Name, list(G, Args), Context),
     Get = {call, G, {remote, G, {atom, G, erlang}, {atom, G, get}}, [erl_parse:map_anno(fun(_) -> G end, erl_parse:abstract(Key))]},
     Decision = {'case', G, Get, [{clause, G, [{atom, G, undefined}], [], [Without]},
                                  {clause, G, [{var, G, '_'}], [], [With]}]},
@@ -48,12 +48,12 @@ prologue(G, Question, Name, Args, Body, #{key := Key} = Context) ->
                            {clause, G, [{tuple, G, [{atom, G, done}, Value]}], [], [Value]}]}.
 
 %% The questions in a process without the key, and in one that has it.
-asked(G, entry, Name, Args, Context) ->
+questions(G, entry, Name, Args, Context) ->
     {ask(G, entry, [{atom, G, Name}, Args], Context), {atom, G, go}};
-asked(G, callback, Name, Args, Context) ->
+questions(G, callback, Name, Args, Context) ->
     Ask = ask(G, callback, [{atom, G, Name}, Args], Context),
     {Ask, Ask};
-asked(G, init, Name, Args, Context) ->
+questions(G, init, Name, Args, Context) ->
     {ask(G, init, [Args], Context), ask(G, callback, [{atom, G, Name}, Args], Context)}.
 
 ask(G, Question, Args, #{module := Module} = Context) ->

@@ -95,13 +95,13 @@ node({'fun', Anno, {clauses, Clauses}}, Context, N) ->
 node(Receive, #{place := record, module := Module}, _) when element(1, Receive) =:= 'receive' ->
     error({receive_in_record, Module, erl_anno:location(element(2, Receive))});
 node({'receive', Anno, Clauses}, Context, N) ->
-    {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> taking(Clause, Context, M) end, N, Clauses),
-    {waiting_for_ever(Anno, {'receive', Anno, Woven}, Context), N1};
+    {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> rewrite_clause(Clause, Context, M) end, N, Clauses),
+    {note_endless_wait(Anno, {'receive', Anno, Woven}, Context), N1};
 node({'receive', Anno, Clauses, Timeout, After}, Context, N) ->
-    {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> taking(Clause, Context, M) end, N, Clauses),
+    {Woven, N1} = lists:mapfoldl(fun(Clause, M) -> rewrite_clause(Clause, Context, M) end, N, Clauses),
     {Timeout1, N2} = node(Timeout, Context, N1),
     {After1, N3} = nodes(After, Context, N2),
-    {{'receive', Anno, Woven, waiting(Timeout1, Context), timeout(Anno, Timeout, After1, Context)}, N3};
+    {{'receive', Anno, Woven, note_wait(Timeout1, Context), timeout(Anno, Timeout, After1, Context)}, N3};
 node({'try', Anno, Body, Of, Catch, After}, Context, N) ->
     {[Body1, Of1, Catch1], N1} = lists:mapfoldl(fun(Part, M) -> nodes(Part, Context, M) end, N, [Body, Of, Catch]),
     {After1, N2} = nodes(After, Context, N1),
@@ -155,23 +155,23 @@ timeout(Anno, _, After, #{timeouts := true} = Context) -> [remote(generated(Anno
 timeout(_, _, After, _) -> After.
 
 %% The time is evaluated right before the `receive' starts. A `receive' that only polls does not wait.
-waiting({integer, _, 0} = Time, _) -> Time;
-waiting(Time, #{waits := true} = Context) -> remote(generated(element(2, Time)), Context, waits, [Time]);
-waiting(Time, _) -> Time.
+note_wait({integer, _, 0} = Time, _) -> Time;
+note_wait(Time, #{waits := true} = Context) -> remote(generated(element(2, Time)), Context, waits, [Time]);
+note_wait(Time, _) -> Time.
 
 %% An `after' would be one more clause, so variables that all other clauses bind would become unsafe. So the call comes before the
 %% `receive'. What a `receive' binds in a `case' of one clause is bound after it, too.
-waiting_for_ever(Anno, Receive, #{waits := true} = Context) ->
+note_endless_wait(Anno, Receive, #{waits := true} = Context) ->
     G = generated(Anno),
     {'case', G, remote(G, Context, waits, [{atom, G, infinity}]), [{clause, G, [{var, G, '_'}], [], [Receive]}]};
-waiting_for_ever(_, Receive, _) -> Receive.
+note_endless_wait(_, Receive, _) -> Receive.
 
 %% Receives that are to be replaced are rewritten after the compiler has read them (`witness_weave_core').
-taking(Clause, #{receives := replaced} = Context, N) ->
+rewrite_clause(Clause, #{receives := replaced} = Context, N) ->
     [Tag, Anno | Parts] = tuple_to_list(Clause),
     {Woven, N1} = nodes(Parts, Context, N),
     {list_to_tuple([Tag, Anno | Woven]), N1};
-taking({clause, Anno, [Pattern], Guards, Body}, Context, N) ->
+rewrite_clause({clause, Anno, [Pattern], Guards, Body}, Context, N) ->
     Msg = variable(Anno, Context, N),
     {Body1, N1} = nodes(Body, Context, N + 1),
     {{clause, Anno, [alias(Pattern, Msg)], Guards, [remote(generated(Anno), Context, received, [Msg]) | Body1]}, N1}.
@@ -206,7 +206,8 @@ call(Anno, {remote, RemoteAnno, Module, Name}, Args, Context, N) ->
                 none -> {{call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, N1};
                 {Class, Number} ->
                     case makes_reference(M, F, Context) of
-                        true -> made(Anno, Number, {call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, Context, N1);
+                        true ->
+                            note_reference(Anno, Number, {call, Anno, {remote, RemoteAnno, Module1, Name1}, Args1}, Context, N1);
                         false -> {stand_in(Anno, Class, [{integer, Anno, Number}], Module1, Name1, Args1, Context), N1}
                     end;
                 leave -> leave(Anno, {remote, RemoteAnno, Module1, Name1}, Args1, Context, N1);
@@ -245,7 +246,7 @@ makes_reference(_, _, _) -> false.
 
 %% If the compiler sees that a reference was just made, a `receive' of messages with it starts where the mailbox ended then.
 %% Without that, each call of a server would scan all messages that are queued.
-made(Anno, Number, Call, Context, N) ->
+note_reference(Anno, Number, Call, Context, N) ->
     G = generated(Anno),
     Value = variable(Anno, Context, N),
     {{block, G, [{match, G, Value, Call}, remote(G, Context, returned, [{integer, G, Number}, Value]), Value]}, N + 1}.

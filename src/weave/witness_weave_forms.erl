@@ -18,16 +18,16 @@ object(Module) ->
 
 on_code_path(Module) ->
     maybe
-        ok ?= replaceable(Module, code:which(Module)),
+        ok ?= check_replaceable(Module, code:which(Module)),
         {Module, Binary, File} ?= code:get_object_code(Module),
-        ok ?= same(Module, Binary),
+        ok ?= check_same(Module, Binary),
         {ok, {Module, File, Binary}}
     else
         error -> {error, {no_object_code, Module}};
         {error, _} = Error -> Error
     end.
 
-replaceable(Module, Which) ->
+check_replaceable(Module, Which) ->
     case {code:is_sticky(Module), woven(Module)} of
         _ when Which =:= preloaded; Which =:= cover_compiled -> {error, {Which, Module}};
         {true, _} -> {error, {sticky, Module}};
@@ -36,7 +36,7 @@ replaceable(Module, Which) ->
         {false, no} -> ok
     end.
 
-same(Module, Binary) ->
+check_same(Module, Binary) ->
     case erlang:module_loaded(Module) andalso Module:module_info(md5) =/= code:module_md5(Binary) of
         true -> {error, {differs, Module}};
         false -> ok
@@ -106,27 +106,27 @@ loads_nif(_) -> false.
 
 %% Options in the source are options of the compiler too.
 clean({attribute, Anno, compile, Options}) ->
-    {ok, {attribute, Anno, compile, keep(lists:flatten([Options]))}};
+    {ok, {attribute, Anno, compile, kept_options(lists:flatten([Options]))}};
 clean({error, _}) -> none;
 clean({warning, _}) -> none;
 clean(Form) -> {ok, Form}.
 
 options(Module, Binary, Backend, Data) ->
     {ok, {Module, [{compile_info, Info}]}} = beam_lib:chunks(Binary, [compile_info]),
-    [{source, Source} || {source, Source} <- Info] ++ keep(options(Backend, Data)).
+    [{source, Source} || {source, Source} <- Info] ++ kept_options(options(Backend, Data)).
 
 options(erl_abstract_code, {_Forms, Options}) -> Options;
 options(elixir_erl, {elixir_v1, #{compile_opts := Options}, _Specs}) -> [no_auto_import | Options];
 options(_, _) -> [].
 
 %% Transforms have been applied, and warnings given; options about output files do not concern woven code.
-keep(Options) -> [Option || Option <- Options, keeps(Option)].
+kept_options(Options) -> [Option || Option <- Options, is_kept(Option)].
 
-keeps({Name, _}) ->
+is_kept({Name, _}) ->
     not lists:member(Name, [parse_transform, core_transform, outdir, i, d, cwd, makedep_output, makedep_target,
                             debug_info, debug_info_key, error_location, source]);
-keeps({d, _, _}) -> false;
-keeps(Option) ->
+is_kept({d, _, _}) -> false;
+is_kept(Option) ->
     not lists:member(Option, [warnings_as_errors, report, report_errors, report_warnings, return, return_errors,
                               return_warnings, verbose, brief, binary, debug_info, encrypt_debug_info, makedep,
                               'P', 'E', 'S', to_pp, to_exp, to_core, to_asm, from_core, from_asm, from_abstr]).

@@ -26,16 +26,16 @@ keep(Original, Woven) ->
     {ok, _, Chunks} = beam_lib:all_chunks(Woven),
     Known = #{identity(Lambda, Names) => Lambda || {Names, Lambdas} <- [table(Original)], Lambda <- lists:reverse(Lambdas)},
     {Names, Lambdas} = table(Woven),
-    {ok, Kept} = beam_lib:build_module([chunk(Chunk, Original, kept(Lambdas, Names, Known)) || Chunk <- Chunks]),
+    {ok, Kept} = beam_lib:build_module([chunk(Chunk, Original, keep_funs(Lambdas, Names, Known)) || Chunk <- Chunks]),
     Kept.
 
-chunk({"FunT", _}, _, Lambdas) -> {"FunT", <<(length(Lambdas)):32, << <<(encoded(Lambda))/binary>> || Lambda <- Lambdas >>/binary>>};
+chunk({"FunT", _}, _, Lambdas) -> {"FunT", <<(length(Lambdas)):32, << <<(encode(Lambda))/binary>> || Lambda <- Lambdas >>/binary>>};
 chunk({"Attr", Attributes}, Original, _) ->
     {"Attr", term_to_binary(binary_to_term(Attributes) ++ [{?DIGEST, [code:module_md5(Original)]}])};
 chunk(Chunk, _, _) -> Chunk.
 
 %% A fun that the original does not have gets an index after all others, so that no two have the same one.
-kept(Lambdas, Names, Known) ->
+keep_funs(Lambdas, Names, Known) ->
     Next = lists:max([-1 | [Index || #lambda{index = Index} <- maps:values(Known) ++ Lambdas]]) + 1,
     Uniq = hd([Uniq || #lambda{uniq = Uniq} <- maps:values(Known)] ++ [none]),
     {Kept, _} = lists:mapfoldl(fun(Lambda, New) ->
@@ -58,7 +58,7 @@ table(Object) ->
         {ok, _} -> {#{}, []}
     end.
 
-encoded(#lambda{name = Name, arity = Arity, label = Label, index = Index, free = Free, uniq = Uniq}) ->
+encode(#lambda{name = Name, arity = Arity, label = Label, index = Index, free = Free, uniq = Uniq}) ->
     <<Name:32, Arity:32, Label:32, Index:32, Free:32, Uniq:32>>.
 
 %% --- digests ---------------------------------------------------------------------
@@ -77,20 +77,21 @@ module that is named after it. Bytes that are not a fun do not contain 16 bytes 
 -spec call(atom(), [term()]) -> term().
 call(fun_info, [Fun, Item]) ->
     case erlang:fun_info(Fun, Item) of
-        {new_uniq, Digest} -> {new_uniq, shown(Digest, Fun)};
+        {new_uniq, Digest} -> {new_uniq, show(Digest, Fun)};
         Info -> Info
     end;
-call(fun_info, [Fun]) -> [case Info of {new_uniq, Digest} -> {new_uniq, shown(Digest, Fun)}; _ -> Info end || Info <- erlang:fun_info(Fun)];
-call(term_to_binary, Args) -> rewritten(erlang:apply(erlang, term_to_binary, Args), fun outward/2, Args);
+call(fun_info, [Fun]) ->
+    [case Info of {new_uniq, Digest} -> {new_uniq, show(Digest, Fun)}; _ -> Info end || Info <- erlang:fun_info(Fun)];
+call(term_to_binary, Args) -> rewrite(erlang:apply(erlang, term_to_binary, Args), fun original_digest/2, Args);
 call(term_to_iovec, Args) ->
     Vector = erlang:apply(erlang, term_to_iovec, Args),
     Bytes = iolist_to_binary(Vector),
-    case rewritten(Bytes, fun outward/2, Args) of
+    case rewrite(Bytes, fun original_digest/2, Args) of
         Bytes -> Vector;
         Rewritten -> [Rewritten]
     end;
 call(binary_to_term, [Bytes | Options]) when is_binary(Bytes) ->
-    Rewritten = rewritten(Bytes, fun inward/2, []),
+    Rewritten = rewrite(Bytes, fun woven_digest/2, []),
     case erlang:apply(erlang, binary_to_term, [Rewritten | Options]) of
         %% Compressed again, it may have another size. Then no bytes followed it; otherwise it would not have been rewritten.
         {Term, Used} when Used =:= byte_size(Rewritten), Used =/= byte_size(Bytes), Rewritten =/= Bytes, Options =/= [] ->
@@ -102,17 +103,17 @@ call(binary_to_term, [Bytes | Options]) when is_binary(Bytes) ->
     end;
 call(Function, Args) -> erlang:apply(erlang, Function, Args).
 
-shown(Digest, Fun) ->
+show(Digest, Fun) ->
     {module, Module} = erlang:fun_info(Fun, module),
-    outward(Module, Digest).
+    original_digest(Module, Digest).
 
-outward(Module, Digest) ->
+original_digest(Module, Digest) ->
     case is_loaded(Module) andalso {erlang:get_module_info(Module, md5), original(Module)} of
         {Digest, {ok, Original}} -> Original;
         _ -> Digest
     end.
 
-inward(Module, Digest) ->
+woven_digest(Module, Digest) ->
     case is_loaded(Module) andalso original(Module) of
         {ok, Digest} -> erlang:get_module_info(Module, md5);
         _ -> Digest
@@ -126,41 +127,41 @@ original(Module) ->
         _ -> none
     end.
 
-rewritten(<<131, 80, Size:32, Compressed/binary>> = Bytes, Other, Args) ->
+rewrite(<<131, 80, Size:32, Compressed/binary>> = Bytes, Other, Args) ->
     try zlib:uncompress(Compressed) of
         Plain ->
-            case rewritten(Plain, Other, []) of
+            case rewrite(Plain, Other, []) of
                 Plain -> Bytes;
-                New -> <<131, 80, Size:32, (compressed(New, Args))/binary>>
+                New -> <<131, 80, Size:32, (compress(New, Args))/binary>>
             end
     catch
         error:_ -> Bytes
     end;
-rewritten(Bytes, Other, _) ->
+rewrite(Bytes, Other, _) ->
     case binary:matches(Bytes, <<?FUN>>) of
         [] -> Bytes;
         Places ->
-            case lists:flatmap(fun({At, 1}) -> changed(At, Bytes, Other) end, Places) of
+            case lists:flatmap(fun({At, 1}) -> change_fun(At, Bytes, Other) end, Places) of
                 [] -> Bytes;
                 Changed -> iolist_to_binary(parts(0, Changed, Bytes))
             end
     end.
 
-compressed(Plain, [_, Options]) ->
+compress(Plain, [_, Options]) ->
     case lists:keyfind(compressed, 1, Options) of
-        {compressed, Level} -> at_level(Level, Plain);
+        {compressed, Level} -> compress_at(Level, Plain);
         false -> zlib:compress(Plain)
     end;
-compressed(Plain, _) -> zlib:compress(Plain).
+compress(Plain, _) -> zlib:compress(Plain).
 
-at_level(Level, Plain) ->
+compress_at(Level, Plain) ->
     Stream = zlib:open(),
     ok = zlib:deflateInit(Stream, Level),
     Compressed = iolist_to_binary(zlib:deflate(Stream, Plain, finish)),
     ok = zlib:close(Stream),
     Compressed.
 
-changed(At, Bytes, Other) ->
+change_fun(At, Bytes, Other) ->
     case Bytes of
         <<_:At/binary, ?FUN, Size:32, _, Digest:16/binary, _:8/binary, Tag, Rest/binary>> when Size >= 30, Size - 30 =< byte_size(Rest), ?IS_NAME(Tag) ->
             case module(Tag, Rest) of
@@ -170,11 +171,11 @@ changed(At, Bytes, Other) ->
         _ -> []
     end.
 
-module(Tag, <<Size, Name:Size/binary, _/binary>>) when Tag =:= 119; Tag =:= 115 -> existing(Tag, Name);
-module(Tag, <<Size:16, Name:Size/binary, _/binary>>) when Tag =:= 118; Tag =:= 100 -> existing(Tag, Name);
+module(Tag, <<Size, Name:Size/binary, _/binary>>) when Tag =:= 119; Tag =:= 115 -> existing_atom(Tag, Name);
+module(Tag, <<Size:16, Name:Size/binary, _/binary>>) when Tag =:= 118; Tag =:= 100 -> existing_atom(Tag, Name);
 module(_, _) -> none.
 
-existing(Tag, Name) ->
+existing_atom(Tag, Name) ->
     Encoding = case Tag of 119 -> utf8; 118 -> utf8; _ -> latin1 end,
     try binary_to_existing_atom(Name, Encoding) catch error:_ -> none end.
 

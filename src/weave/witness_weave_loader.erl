@@ -31,8 +31,8 @@ What has to be restored is in a table that the supervisor owns, so that it outli
                 file :: file:filename() | '_', original :: binary() | '_', md5 :: binary() | '_'}).
 
 %% Milliseconds. To check whether code is in use takes time in proportion to the number of processes.
--define(FIRST_RETRY, 1000).
--define(LAST_RETRY, 60_000).
+-define(FIRST_RETRY_MS, 1000).
+-define(MAX_RETRY_MS, 60_000).
 
 -doc "Makes the table of what has to be restored. Its owner is the caller.".
 -spec new_table() -> ok.
@@ -83,14 +83,14 @@ init([]) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(?MODULE),
     _ = [monitor(process, Owner) || Owner <- owners()],
-    {ok, timer({none, ?FIRST_RETRY})}.
+    {ok, timer({none, ?FIRST_RETRY_MS})}.
 
 %% A caller may know that an owner has ended before this process does.
 -doc false.
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(Request, _From, State) ->
-    _ = [release(Owner) || Owner <- owners(), ended(Owner)],
-    _ = restore_all(waiting()),
+    _ = [release(Owner) || Owner <- owners(), has_ended(Owner)],
+    _ = restore_all(waiting_modules()),
     {reply, reply(Request), timer(State)}.
 
 -doc false.
@@ -103,8 +103,8 @@ handle_info({'DOWN', _, process, Owner, _}, State) ->
     _ = release(Owner),
     {noreply, timer(State)};
 handle_info({timeout, Timer, retry}, {Timer, Delay}) ->
-    _ = restore_all(waiting()),
-    {noreply, timer({none, min(2 * Delay, ?LAST_RETRY)})};
+    _ = restore_all(waiting_modules()),
+    {noreply, timer({none, min(2 * Delay, ?MAX_RETRY_MS)})};
 handle_info(_, State) ->
     {noreply, State}.
 
@@ -114,8 +114,8 @@ handle_info(_, State) ->
 terminate(_, _) -> lists:foreach(fun release/1, owners()).
 
 timer({none, Delay}) ->
-    case waiting() of
-        [] -> {none, ?FIRST_RETRY};
+    case waiting_modules() of
+        [] -> {none, ?FIRST_RETRY_MS};
         [_ | _] -> {erlang:start_timer(Delay, self(), retry), Delay}
     end;
 timer(Running) ->
@@ -123,17 +123,17 @@ timer(Running) ->
 
 owners() -> lists:usort([Owner || #woven{owner = Owner, waiting = false} <- ets:tab2list(?MODULE)]).
 
-waiting() -> ets:match_object(?MODULE, #woven{waiting = true, _ = '_'}).
+waiting_modules() -> ets:match_object(?MODULE, #woven{waiting = true, _ = '_'}).
 
-ended(Owner) -> not is_process_alive(Owner).
+has_ended(Owner) -> not is_process_alive(Owner).
 
 reply({load, Prepared, Owner}) ->
     maybe
-        false ?= ended(Owner),
-        ok ?= all_of(fun available/1, Prepared),
+        false ?= has_ended(Owner),
+        ok ?= check_all(fun available/1, Prepared),
         New = [P || #{module := Module} = P <- Prepared, not ets:member(?MODULE, Module)],
         _ = monitor(process, Owner),
-        _ = [own(P, Owner) || P <- Prepared],
+        _ = [insert_owned(P, Owner) || P <- Prepared],
         ok ?= put_in_place(New)
     else
         true -> {error, {ended, Owner}};
@@ -151,7 +151,7 @@ reply(status) ->
 %% Loading
 
 available(#{module := Module, woven := Woven, original := Original}) ->
-    case {ets:lookup(?MODULE, Module), loaded(Module), code:module_md5(Original)} of
+    case {ets:lookup(?MODULE, Module), loaded_md5(Module), code:module_md5(Original)} of
         {[#woven{waiting = false, owner = Owner}], _, _} -> {error, {owned, Module, Owner}};
         {[#woven{md5 = Md5}], _, _} ->
             case code:module_md5(Woven) of
@@ -167,7 +167,7 @@ available(#{module := Module, woven := Woven, original := Original}) ->
 %% are deleted.
 put_in_place(Prepared) ->
     maybe
-        ok ?= all_of(fun(#{module := Module}) -> unused(Module) end, Prepared),
+        ok ?= check_all(fun(#{module := Module}) -> unused(Module) end, Prepared),
         ok ?= code:atomic_load([{Module, File, Woven} || #{module := Module, file := File, woven := Woven} <- Prepared])
     else
         {error, Why} ->
@@ -181,19 +181,19 @@ unused(Module) ->
         false -> {error, {in_use, Module}}
     end.
 
-own(#{module := Module, file := File, original := Original, woven := Woven}, Owner) ->
+insert_owned(#{module := Module, file := File, original := Original, woven := Woven}, Owner) ->
     ets:insert(?MODULE, #woven{module = Module, owner = Owner, file = File, original = Original,
                                md5 = code:module_md5(Woven)}).
 
-all_of(_, []) -> ok;
-all_of(Check, [Prepared | Rest]) ->
+check_all(_, []) -> ok;
+check_all(Check, [Prepared | Rest]) ->
     case Check(Prepared) of
-        ok -> all_of(Check, Rest);
+        ok -> check_all(Check, Rest);
         Error -> Error
     end.
 
 %% The digest of the loaded module.
-loaded(Module) ->
+loaded_md5(Module) ->
     case erlang:module_loaded(Module) of
         true -> Module:module_info(md5);
         false -> none
@@ -211,11 +211,11 @@ release(Owner) ->
                       modules => [Module || #woven{module = Module} <- Left]}, #{domain => [witness]}),
     Left.
 
-restore_all(Modules) -> [Woven || Woven <- Modules, not restored(Woven)].
+restore_all(Modules) -> [Woven || Woven <- Modules, not restore_module(Woven)].
 
 %% A version that other code has loaded or deleted since is left alone.
-restored(#woven{module = Module, md5 = Md5, file = File, original = Original}) ->
-    case loaded(Module) of
+restore_module(#woven{module = Module, md5 = Md5, file = File, original = Original}) ->
+    case loaded_md5(Module) of
         Md5 ->
             case code:soft_purge(Module) andalso code:load_binary(Module, File, Original) of
                 {module, Module} -> ets:delete(?MODULE, Module);

@@ -31,7 +31,7 @@ folder(Dir, CacheDir) ->
                || Name <- filelib:wildcard("*.beam", Dir), File <- [filename:join(Dir, Name)]],
     Contents = witness_weave_store:digest([{Module, erlang:md5(Binary)} || {Module, {_, Binary}} <- Objects]),
     File = filename:join([CacheDir, "folders", witness_weave_store:digest({?FORMAT, erlang:system_info(otp_release), Contents})]),
-    _ = witness_weave_cache_bound:used(File),
+    _ = witness_weave_cache_bound:mark_used(File),
     {Natives, Digests} = case witness_weave_store:term(File) of
         {ok, {_, _} = Known} -> Known;
         _ ->

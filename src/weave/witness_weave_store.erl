@@ -6,13 +6,13 @@ An operation that fails throws `{file, File, Reason}`.
 
 -include_lib("kernel/include/file.hrl").
 
--export([folder/1, write/2, put_file/2, read/1, term/1, size/1, temporary/1, done/2, digest/1]).
+-export([folder/1, write/2, put_file/2, read/1, term/1, size/1, temporary/1, check_result/2, digest/1]).
 
 -doc "Makes a folder that only this user can access.".
 -spec folder(file:filename()) -> ok.
 folder(Dir) ->
-    done(filelib:ensure_path(Dir), Dir),
-    done(file:change_mode(Dir, 8#700), Dir).
+    check_result(filelib:ensure_path(Dir), Dir),
+    check_result(file:change_mode(Dir, 8#700), Dir).
 
 -doc "Writes a file under another name first, which no other writer uses.".
 -spec write(file:filename(), iodata()) -> ok.
@@ -20,7 +20,7 @@ write(File, Bytes) ->
     Temporary = temporary(File),
     try
         put_file(Temporary, Bytes),
-        done(file:rename(Temporary, File), File)
+        check_result(file:rename(Temporary, File), File)
     catch
         throw:Thrown ->
             _ = file:delete(Temporary),
@@ -29,7 +29,7 @@ write(File, Bytes) ->
 
 -doc "Writes a file that no other process uses yet.".
 -spec put_file(file:filename(), iodata()) -> ok.
-put_file(File, Bytes) -> done(file:write_file(File, Bytes), File).
+put_file(File, Bytes) -> check_result(file:write_file(File, Bytes), File).
 
 -doc "The contents of a file.".
 -spec read(file:filename()) -> binary().
@@ -61,9 +61,9 @@ temporary(File) ->
     lists:flatten(io_lib:format("~ts.~ts.~w", [File, os:getpid(), erlang:unique_integer([positive])])).
 
 -doc "Checks the result of an operation on a file, and throws if it failed.".
--spec done(ok | {error, file:posix() | badarg | terminated | system_limit}, file:filename()) -> ok.
-done(ok, _) -> ok;
-done({error, Reason}, File) -> throw({file, File, Reason}).
+-spec check_result(ok | {error, file:posix() | badarg | terminated | system_limit}, file:filename()) -> ok.
+check_result(ok, _) -> ok;
+check_result({error, Reason}, File) -> throw({file, File, Reason}).
 
 -doc "A name from the digest of a term.".
 -spec digest(term()) -> string().

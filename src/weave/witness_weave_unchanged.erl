@@ -10,7 +10,7 @@ The digest of a module (`code:module_md5/1`) covers neither attributes nor debug
 original.
 """.
 
--export([forms/2, marked/2]).
+-export([forms/2, mark/2]).
 
 -doc "Whether woven forms are the original ones, except for the attribute.".
 -spec forms([erl_parse:abstract_form()], [erl_parse:abstract_form()]) -> boolean().
@@ -20,14 +20,14 @@ is_mark({attribute, _, witness_weave, _}) -> true;
 is_mark(_) -> false.
 
 -doc "Object code with the attribute `witness_weave`.".
--spec marked(binary(), Runtime :: module()) -> binary().
-marked(Original, Runtime) ->
+-spec mark(binary(), Runtime :: module()) -> binary().
+mark(Original, Runtime) ->
     {ok, _, Chunks} = beam_lib:all_chunks(Original),
-    {ok, Marked} = beam_lib:build_module([marked_chunk(Chunk, Runtime) || Chunk <- Chunks]),
+    {ok, Marked} = beam_lib:build_module([mark_chunk(Chunk, Runtime) || Chunk <- Chunks]),
     Marked.
 
-marked_chunk({"Attr", Bytes}, Runtime) ->
+mark_chunk({"Attr", Bytes}, Runtime) ->
     %% The chunk was read from the code path, and contains the atoms that loading the module would make.
     {"Attr", term_to_binary([{witness_weave, [Runtime]} | binary_to_term(Bytes)])};
-marked_chunk(Chunk, _) ->
+mark_chunk(Chunk, _) ->
     Chunk.

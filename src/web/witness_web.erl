@@ -42,13 +42,13 @@ How the run has ended. `code` is the exit code, `sentence` is the result in word
                     subject := unicode:chardata(), summary := witness:summary()}.
 
 -define(FILE_NAME, "report.html").
--define(GROUPS, 1000).
+-define(MAX_GROUPS, 1000).
 %% How many violations of each group are kept in which way, while all that is kept takes less than this number of bytes.
--define(EXPLAINED, 50).
+-define(MAX_EXPLAINED, 50).
 -define(EXPLAINED_BYTES, 6_000_000).
 -define(BRIEF_BYTES, 10_000_000).
--define(FIRST, 3).
--define(BYTES, 14_000_000).
+-define(ALWAYS_EXPLAINED, 3).
+-define(MAX_BYTES, 14_000_000).
 
 -doc """
 Opens a report in a folder, which is made if it does not exist. `specs` are the files of the specifications, which are
@@ -61,7 +61,7 @@ open(Folder, #{specs := Specs} = Options) ->
     File = filename:join(Folder, ?FILE_NAME),
     maybe
         {ok, Page} ?= witness_web_page:read(maps:get(page, Options, built)),
-        ok ?= witness_web_page:writable(File),
+        ok ?= witness_web_page:check_writable(File),
         {ok, #{file => File, page => Page, table => ets:new(?MODULE, [public, ordered_set]),
                sources => [witness_web_data:source(Spec) || Spec <- Specs]}}
     end.
@@ -69,9 +69,9 @@ open(Folder, #{specs := Specs} = Options) ->
 -doc "Adds a verdict. Verdicts other than violations are in the summary only.".
 -spec add(witness:verdict(), report()) -> ok.
 add(#{verdict := no} = Verdict, #{table := Table}) ->
-    {Order, Count} = counted(group(Verdict, Table), Verdict, Table),
+    {Order, Count} = count_in_group(group(Verdict, Table), Verdict, Table),
     Bytes = ets:lookup_element(Table, bytes, 2, 0),
-    case kept(Count, Bytes, Verdict) of
+    case encode_verdict(Count, Bytes, Verdict) of
         none -> ok;
         Json ->
             true = ets:insert(Table, [{{kept, Order, Count}, Json}, {bytes, Bytes + byte_size(Json)}]),
@@ -81,15 +81,15 @@ add(#{}, #{}) -> ok.
 
 group(Verdict, Table) ->
     Group = witness_web_data:group(Verdict),
-    case ets:member(Table, {group, Group}) orelse ets:lookup_element(Table, groups, 2, 0) < ?GROUPS of
+    case ets:member(Table, {group, Group}) orelse ets:lookup_element(Table, groups, 2, 0) < ?MAX_GROUPS of
         true -> Group;
         false -> Group#{place := others}
     end.
 
-counted(Group, Verdict, Table) ->
+count_in_group(Group, Verdict, Table) ->
     case ets:lookup(Table, {group, Group}) of
-        [{Key, Order, Count, Told}] ->
-            true = ets:insert(Table, {Key, Order, Count + 1, Told}),
+        [{Key, Order, Count, Place}] ->
+            true = ets:insert(Table, {Key, Order, Count + 1, Place}),
             {Order, Count + 1};
         [] ->
             Order = ets:update_counter(Table, groups, 1, {groups, 0}),
@@ -97,30 +97,31 @@ counted(Group, Verdict, Table) ->
             {Order, 1}
     end.
 
-kept(Count, Bytes, Verdict) when Count =< ?FIRST, Bytes < ?BYTES; Count =< ?EXPLAINED, Bytes < ?EXPLAINED_BYTES ->
-    witness_web_data:encode(witness_web_data:explained(Verdict));
-kept(_, Bytes, Verdict) when Bytes < ?BRIEF_BYTES -> witness_web_data:encode(witness_web_data:brief(Verdict));
-kept(_, _, _) -> none.
+encode_verdict(Count, Bytes, Verdict)
+  when Count =< ?ALWAYS_EXPLAINED, Bytes < ?MAX_BYTES; Count =< ?MAX_EXPLAINED, Bytes < ?EXPLAINED_BYTES ->
+    witness_web_data:encode(witness_web_data:explained_violation(Verdict));
+encode_verdict(_, Bytes, Verdict) when Bytes < ?BRIEF_BYTES -> witness_web_data:encode(witness_web_data:brief_violation(Verdict));
+encode_verdict(_, _, _) -> none.
 
 -doc "Writes the report, and replaces an existing one. Returns its file. An error is text for people.".
 -spec write(result(), report()) -> {ok, file:filename()} | {error, unicode:chardata()}.
 write(Result, #{file := File, page := Page, table := Table, sources := Sources}) ->
-    Groups = lists:keysort(1, [{Order, Group, Count, Told}
-                               || [Group, Order, Count, Told] <- ets:match(Table, {{group, '$1'}, '$2', '$3', '$4'})]),
+    Groups = lists:keysort(1, [{Order, Group, Count, Place}
+                               || [Group, Order, Count, Place] <- ets:match(Table, {{group, '$1'}, '$2', '$3', '$4'})]),
     Properties = lists:uniq([maps:remove(place, Group) || {_, Group, _, _} <- Groups]),
     Data = (witness_web_data:result(Result))#{
         sources => Sources,
-        properties => [property(Property, Groups, Table) || Property <- Properties]},
+        properties => [property_data(Property, Groups, Table) || Property <- Properties]},
     maybe
         ok ?= witness_web_page:write(File, witness_web_data:encode(Data), Page),
         {ok, File}
     end.
 
-property(Property, Groups, Table) ->
+property_data(Property, Groups, Table) ->
     Own = [Group || {_, Key, _, _} = Group <- Groups, maps:remove(place, Key) =:= Property],
     (witness_web_data:property(Property))#{
         count => lists:sum([Count || {_, _, Count, _} <- Own]),
-        places => [Told#{count => Count, violations => violations(Order, Table)} || {Order, _, Count, Told} <- Own]}.
+        places => [Place#{count => Count, violations => violations(Order, Table)} || {Order, _, Count, Place} <- Own]}.
 
 violations(Order, Table) ->
     [{encoded, Json} || Json <- ets:select(Table, [{{{kept, Order, '_'}, '$1'}, [], ['$1']}])].

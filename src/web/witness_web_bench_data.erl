@@ -7,12 +7,12 @@ Long series are thinned: a time line to its maxima within 250 stretches of time,
 arrivals to sums over at most 200 stretches. So the size of a page does not depend on the size of the raw data.
 """.
 
--export([measured/4]).
+-export([to_json/4]).
 
--define(STRETCHES, 200).
--define(MOMENTS, 250).
+-define(MAX_STRETCHES, 200).
+-define(MAX_MOMENTS, 250).
 -define(QUANTILES, [0.001, 0.005 | [I / 100 || I <- lists:seq(1, 99)]] ++ [0.995, 0.999, 0.9999]).
--define(TEXT, 2000).
+-define(MAX_TEXT_CHARS, 2000).
 
 -type raw() :: #{samples := fun((Id :: binary()) -> [#{binary() => binary()}]),
                  histogram := fun((Id :: binary()) -> [{integer(), integer(), integer()}])}.
@@ -21,9 +21,9 @@ arrivals to sums over at most 200 stretches. So the size of a page does not depe
 An experiment, with the value of its file, and what was measured. Throws
 `{damaged, File}` if samples have no numbers; exceptions of `Raw` are passed on.
 """.
--spec measured(#{binary() => json:decode_value()}, witness_bench_experiment:experiment(),
-               [witness_bench_result:row(), ...], raw()) -> #{atom() => witness_web_data:json()}.
-measured(Source, #{papers := Papers} = Experiment, Rows, #{samples := Samples, histogram := Histogram}) ->
+-spec to_json(#{binary() => json:decode_value()}, witness_bench_experiment:experiment(),
+              [witness_bench_result:row(), ...], raw()) -> #{atom() => witness_web_data:json()}.
+to_json(Source, #{papers := Papers} = Experiment, Rows, #{samples := Samples, histogram := Histogram}) ->
     #{name => text(maps:get(name, Experiment)), about => text(maps:get(about, Experiment)),
       parameters => [[text(Key), text(json:encode(Value))]
                      || {Key, Value} <- lists:sort(maps:to_list(maps:without([~"name", ~"about"], Source)))],
@@ -82,46 +82,47 @@ arrivals(Experiment, Rows) ->
                || Of <- witness_bench_result:groups(fun(#{shape := S, variant := V}) -> {S, V} end, Rows)],
     Planned = #{{S, V, N} => Model || #{shape := S, variant := V, n := N, model := Model}
                                           <- witness_bench_experiment:benchmarks(Experiment, 1)},
-    [(series(maps:without([mode, analysis], Row)))#{seconds => T * Period / 1000, counts => stretched(Order)}
+    [(series(maps:without([mode, analysis], Row)))#{seconds => T * Period / 1000, counts => sum_stretches(Order)}
      || #{shape := S, variant := V, n := N} = Row <- Largest,
         #{{S, V, N} := Json} <- [Planned],
         {ok, #{t := T, shape := Shape, period_ms := Period, seed := Seed}} <- [witness_bench_model:parse(Json)],
         Order <- [witness_bench_shape:order(Shape, N, T, witness_bench_random:stream(shape, Seed))]].
 
 %% Sums over stretches of units of time. Each has its start and its end, as fractions of the whole.
-stretched(Order) ->
+sum_stretches(Order) ->
     Units = length(Order),
-    Length = max(1, ceil(Units / ?STRETCHES)),
-    stretched(Order, 0, Units, Length).
+    Length = max(1, ceil(Units / ?MAX_STRETCHES)),
+    sum_stretches(Order, 0, Units, Length).
 
-stretched([], _, _, _) -> [];
-stretched(Order, At, Units, Length) ->
+sum_stretches([], _, _, _) -> [];
+sum_stretches(Order, At, Units, Length) ->
     {Now, Later} = lists:split(min(Length, length(Order)), Order),
-    [[At / Units, (At + length(Now)) / Units, lists:sum(Now)] | stretched(Later, At + length(Now), Units, Length)].
+    [[At / Units, (At + length(Now)) / Units, lists:sum(Now)] | sum_stretches(Later, At + length(Now), Units, Length)].
 
 %% --- over time ------------------------------------------------------------------
 
 timeline(Id, Samples) ->
-    Columns = [~"memory", ~"utilisation", ~"members", ~"tracers", ~"messages_per_s", ~"events", ~"gaps" | schedulers(Samples)],
-    Rows = try [{number(~"time_ms", S), maps:get(~"window", S), [number(C, S) || C <- Columns]} || S <- Samples]
+    Columns = [~"memory", ~"utilisation", ~"members", ~"tracers", ~"messages_per_s", ~"events", ~"gaps"
+               | scheduler_columns(Samples)],
+    Rows = try [{parse_number(~"time_ms", S), maps:get(~"window", S), [parse_number(C, S) || C <- Columns]} || S <- Samples]
            catch error:_ -> throw({damaged, [~"samples/", Id, ~".csv"]})
            end,
-    #{columns => Columns, rows => thinned(Rows, max(1, ceil(length(Rows) / ?MOMENTS)))}.
+    #{columns => Columns, rows => thin(Rows, max(1, ceil(length(Rows) / ?MAX_MOMENTS)))}.
 
-schedulers([]) -> [];
-schedulers([Sample | _]) ->
+scheduler_columns([]) -> [];
+scheduler_columns([Sample | _]) ->
     [Column || N <- lists:seq(1, map_size(Sample)), Column <- [<<"scheduler_", (integer_to_binary(N))/binary>>], is_map_key(Column, Sample)].
 
 %% A peak that lasts for one sample must stay.
-thinned([], _) -> [];
-thinned(Rows, Every) ->
+thin([], _) -> [];
+thin(Rows, Every) ->
     {Now, Later} = lists:split(min(Every, length(Rows)), Rows),
     {Time, Window, _} = lists:last(Now),
     [Most | Others] = [Numbers || {_, _, Numbers} <- Now],
     [[Time, Window =:= ~"system" | lists:foldl(fun(A, B) -> lists:zipwith(fun erlang:max/2, A, B) end, Most, Others)]
-     | thinned(Later, Every)].
+     | thin(Later, Every)].
 
-number(Column, Sample) ->
+parse_number(Column, Sample) ->
     Text = maps:get(Column, Sample),
     try binary_to_integer(Text) catch error:badarg -> binary_to_float(Text) end.
 
@@ -132,14 +133,14 @@ responses(Rows, Histogram) ->
     Cells = witness_bench_result:groups(fun witness_bench_result:cell/1, [Row || #{status := ok} = Row <- Rows]),
     Largest = #{{S, V} => lists:max([N || #{n := N, shape := S1, variant := V1} <- Rows, S1 =:= S, V1 =:= V])
                 || #{shape := S, variant := V} <- Rows},
-    [(series(Row))#{quantiles => [[Q, ms(Q, Buckets)] || Q <- ?QUANTILES],
+    [(series(Row))#{quantiles => [[Q, quantile_ms(Q, Buckets)] || Q <- ?QUANTILES],
                     count => witness_bench_statistics:count(Buckets), fits => fits(Mode, Buckets)}
      || [#{shape := S, variant := V, n := N, mode := Mode} = Row | _] = Cell <- Cells, map_get({S, V}, Largest) =:= N,
-        [_ | _] = Buckets <- [merged([Histogram(Id) || #{id := Id} <- Cell])]].
+        [_ | _] = Buckets <- [merge_histograms([Histogram(Id) || #{id := Id} <- Cell])]].
 
-ms(Q, Buckets) -> max(1, witness_bench_statistics:quantile(Q, Buckets)) / 1.0e6.
+quantile_ms(Q, Buckets) -> max(1, witness_bench_statistics:quantile(Q, Buckets)) / 1.0e6.
 
-merged(Histograms) ->
+merge_histograms(Histograms) ->
     Counts = lists:foldl(fun({Low, High, Count}, Sums) ->
                              maps:update_with({Low, High}, fun(Sum) -> Sum + Count end, Count, Sums)
                          end, #{}, lists:append(Histograms)),
@@ -149,7 +150,7 @@ merged(Histograms) ->
 fits(~"untraced", Buckets) ->
     Fits = witness_bench_evaluate:best_fit(Buckets),
     [#{family => atom_to_binary(element(1, D)), parameters => [element(2, D), element(3, D)], d => Distance,
-       shares => [witness_bench_statistics:cdf(D, ms(Q, Buckets)) || Q <- ?QUANTILES]}
+       shares => [witness_bench_statistics:cdf(D, quantile_ms(Q, Buckets)) || Q <- ?QUANTILES]}
      || #{distribution := D, d := Distance} <- Fits];
 fits(_, _) -> [].
 
@@ -164,4 +165,4 @@ idle(#{sizes := Sizes, steps := Steps}, Rows) ->
             <- witness_bench_evaluate:idle_time(Sizes, Steps, Rows)].
 
 text(undefined) -> null;
-text(Text) -> unicode:characters_to_binary(witness_text:cut(witness_text:clean(Text), ?TEXT)).
+text(Text) -> unicode:characters_to_binary(witness_text:cut(witness_text:clean(Text), ?MAX_TEXT_CHARS)).

@@ -9,7 +9,8 @@ character that has a meaning in HTML or ends a line of JavaScript, wherever the 
 The page has the same types, in `assets/src/data.ts`.
 """.
 
--export([encode/1, written/0, result/1, source/1, group/1, property/1, place/2, explained/1, brief/1]).
+-export([encode/1, time_and_versions/0, result/1, source/1, group/1, property/1, place/2, explained_violation/1,
+         brief_violation/1]).
 
 -export_type([json/0, group/0]).
 
@@ -19,11 +20,11 @@ The page has the same types, in `assets/src/data.ts`.
 -doc "The key by which violations are grouped: their property, and the place.".
 -type group() :: #{spec := binary(), name := binary() | undefined, place := term()}.
 
--define(TERM, 2000).          % characters of an event, as with --json
--define(VALUE, 400).          % characters of a bound value
--define(BRIEF, 200).          % characters of an event without its explanation
--define(FORMULA, 4000).
--define(SOURCE, 262_144).     % bytes of a specification that are shown
+-define(MAX_TERM_CHARS, 2000). % characters of an event, as with --json
+-define(MAX_VALUE_CHARS, 400). % characters of a bound value
+-define(MAX_BRIEF_CHARS, 200). % characters of an event without its explanation
+-define(MAX_FORMULA_CHARS, 4000).
+-define(MAX_SOURCE_BYTES, 262_144). % bytes of a specification that are shown
 -define(ESCAPES, [{~"<", ~"\\u003c"}, {~">", ~"\\u003e"}, {~"&", ~"\\u0026"},
                   {~"\x{2028}", ~"\\u2028"}, {~"\x{2029}", ~"\\u2029"}]).
 
@@ -38,8 +39,8 @@ encode({encoded, Json}, _) -> Json;
 encode(Value, Encode) -> json:encode_value(Value, Encode).
 
 -doc "The time when a report is written, and the versions of Witness and Erlang/OTP.".
--spec written() -> #{atom() => json()}.
-written() ->
+-spec time_and_versions() -> #{atom() => json()}.
+time_and_versions() ->
     _ = application:load(witness),
     {ok, Version} = application:get_key(witness, vsn),
     #{time => list_to_binary(calendar:system_time_to_rfc3339(os:system_time(second), [{offset, "Z"}])),
@@ -49,24 +50,24 @@ written() ->
 -spec result(witness_web:result()) -> #{atom() => json()}.
 result(#{code := Code, sentence := Sentence, facts := Facts, subject := Subject,
          summary := #{verdicts := Verdicts, coverage := Coverage, warnings := Warnings} = Summary}) ->
-    (written())#{
+    (time_and_versions())#{
         code => Code, sentence => text(Sentence), subject => text(Subject),
         facts => [[text(Label), text(Text)] || {Label, Text} <- Facts],
         violations => maps:get(no, Verdicts, 0),
         warnings => [[text(Line) || Line <- string:split(Text, ~"\n", all)] || #{text := Text} <- Warnings],
-        coverage => [covered(Property) || Property <- Coverage],
+        coverage => [coverage(Property) || Property <- Coverage],
         history => witness_web_history:json(Summary)}.
 
-covered(#{spec := Spec, name := Name, actions := Actions}) ->
+coverage(#{spec := Spec, name := Name, actions := Actions}) ->
     #{spec => text(Spec), name => text(Name),
-      actions => [#{line => Line, column => Column, text => text(Text), decides => known(Decides), taken => Taken}
+      actions => [#{line => Line, column => Column, text => text(Text), decides => or_null(Decides), taken => Taken}
                   || #{line := Line, column := Column, text := Text, decides := Decides, taken := Taken} <- Actions]}.
 
 -doc "A specification, by its name in verdicts. A large one is cut to its first part.".
 -spec source(file:name_all()) -> #{atom() => json()}.
 source(File) ->
     {Text, Cut} = case file:read_file(File) of
-        {ok, <<First:?SOURCE/binary, _/binary>>} -> {First, true};
+        {ok, <<First:?MAX_SOURCE_BYTES/binary, _/binary>>} -> {First, true};
         {ok, Whole} -> {Whole, false};
         {error, _} -> {~"", true}
     end,
@@ -92,56 +93,57 @@ property(#{spec := Spec, name := Name}) -> #{spec => text(Spec), name => text(Na
 -doc "The data that all violations of a group share, from one of them.".
 -spec place(group(), witness:verdict()) -> #{atom() => json()}.
 place(#{place := others}, _) ->
-    (elsewhere())#{says := ~"in other places, of which there are too many to tell apart"};
-place(#{place := {_, Function}}, #{source := undefined}) -> (elsewhere())#{function := called(Function)};
+    (unknown_place())#{says := ~"in other places, of which there are too many to tell apart"};
+place(#{place := {_, Function}}, #{source := undefined}) -> (unknown_place())#{function := function_name(Function)};
 place(#{place := {_, Function}}, #{source := Source, info := Info} = V) ->
     #{file := File, line := Line, column := Column, text := Text} = Source,
     Action = maps:get(action, Info, ~""),
     Shown = unicode:characters_to_list(string:trim(Text, trailing)),
-    {Before, Marked, After} = witness_text_verdict:marked(Shown, Column, Action),
-    #{file => text(File), line => Line, column => known(Column), says => witness_text_verdict:decided_by(V),
-      action => text(witness_text:cut(Action, ?TERM)), marked => [Before, Marked, After], function => called(Function)}.
+    {Before, Marked, After} = witness_text_verdict:split_at_action(Shown, Column, Action),
+    #{file => text(File), line => Line, column => or_null(Column), says => witness_text_verdict:decided_by(V),
+      action => text(witness_text:cut(Action, ?MAX_TERM_CHARS)), marked => [Before, Marked, After],
+      function => function_name(Function)}.
 
-elsewhere() ->
+unknown_place() ->
     #{file => null, line => null, column => null, says => ~"the monitor says so", action => ~"", marked => null,
       function => null}.
 
-called(undefined) -> null;
-called(Function) -> witness_event:format_function(Function).
+function_name(undefined) -> null;
+function_name(Function) -> witness_event:format_function(Function).
 
 -doc "A violation with its explanation.".
--spec explained(witness:verdict()) -> #{atom() => json()}.
-explained(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = Verdict) ->
+-spec explained_violation(witness:verdict()) -> #{atom() => json()}.
+explained_violation(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = Verdict) ->
     Modules = case Verdict of
         #{process := Process, signature := {Spawned, _, _}} -> #{Process => Spawned};
         #{} -> #{}
     end,
     {Lanes, Arrows} = witness_text_chart:sequence(Steps, Modules),
-    (head(Verdict, ?TERM))#{
+    (violation_head(Verdict, ?MAX_TERM_CHARS))#{
         explanation => #{skipped => Skipped, ended => Event =:= undefined,
-                         shards => [Lane#{module := known(Module)} || #{module := Module} = Lane <- Lanes],
+                         lanes => [Lane#{module := or_null(Module)} || #{module := Module} = Lane <- Lanes],
                          steps => [step(Arrow) || Arrow <- Arrows],
                          bindings => case Info of #{bindings := Bound} -> bindings(Bound); _ -> [] end,
-                         says => says(Info)}}.
+                         says => monitor_text(Info)}}.
 
-says(Info) when Info =:= undefined; is_map(Info) -> null;
-says(Info) -> witness_event:format_term(Info, ?TERM).
+monitor_text(Info) when Info =:= undefined; is_map(Info) -> null;
+monitor_text(Info) -> witness_event:format_term(Info, ?MAX_TERM_CHARS).
 
 step(#{step := Step, own := Own, from := From, to := To, ends := Ends, text := Text}) ->
     #{index := Index, event := Event, formula := Formula, bindings := Bindings} = Step,
-    #{index => Index, own => Own, from => known(From), to => known(To), ends => Ends, text => Text,
-      event => witness_event:format(Event, ?TERM), formula => formula(Formula), bindings => bindings(Bindings)}.
+    #{index => Index, own => Own, from => or_null(From), to => or_null(To), ends => Ends, text => Text,
+      event => witness_event:format(Event, ?MAX_TERM_CHARS), formula => formula(Formula), bindings => bindings(Bindings)}.
 
 formula(undefined) -> null;
-formula(Formula) -> text(witness_text:cut(Formula, ?FORMULA)).
+formula(Formula) -> text(witness_text:cut(Formula, ?MAX_FORMULA_CHARS)).
 
-bindings(Bindings) -> [[text(Name), witness_event:format_term(Value, ?VALUE)] || {Name, Value} <- Bindings].
+bindings(Bindings) -> [[text(Name), witness_event:format_term(Value, ?MAX_VALUE_CHARS)] || {Name, Value} <- Bindings].
 
 -doc "A violation without its explanation.".
--spec brief(witness:verdict()) -> #{atom() => json()}.
-brief(Verdict) -> head(Verdict, ?BRIEF).
+-spec brief_violation(witness:verdict()) -> #{atom() => json()}.
+brief_violation(Verdict) -> violation_head(Verdict, ?MAX_BRIEF_CHARS).
 
-head(#{process := Process, signature := Signature, slice := Slice, event := Event} = Verdict, Limit) ->
+violation_head(#{process := Process, signature := Signature, slice := Slice, event := Event} = Verdict, Limit) ->
     #{process => case Process of undefined -> null; _ -> witness_event:format_proc(Process) end,
       signature => case Signature of undefined -> null; _ -> witness_event:format_signature(Signature) end,
       slice => case Slice of undefined -> []; _ -> bindings(Slice) end,
@@ -149,8 +151,8 @@ head(#{process := Process, signature := Signature, slice := Slice, event := Even
       index => case Event of undefined -> null; #{index := Index} -> Index end,
       event => case Event of undefined -> null; #{event := E} -> witness_event:format(E, Limit) end}.
 
-known(undefined) -> null;
-known(Value) -> Value.
+or_null(undefined) -> null;
+or_null(Value) -> Value.
 
 text(undefined) -> null;
 text(Text) -> witness_text:clean(Text).

@@ -7,7 +7,7 @@ Its content security policy allows its own script and style, by their hashes, an
 The data replaces a mark in a `<script>` of type `application/json`, which no browser runs.
 """.
 
--export([read/1, writable/1, write/3]).
+-export([read/1, check_writable/1, write/3]).
 
 -export_type([page/0]).
 
@@ -33,20 +33,20 @@ read(File) ->
         {error, enoent} ->
             {error, [~"the page of reports is not built, which takes Node.js 20.19 or later with npm on PATH ",
                      ~"(assets/build)"]};
-        {error, Reason} -> problem(File, Reason)
+        {error, Reason} -> file_error(File, Reason)
     end.
 
 -doc "Whether a file can be written there. Makes its folder.".
--spec writable(file:filename()) -> ok | {error, unicode:chardata()}.
-writable(File) ->
+-spec check_writable(file:filename()) -> ok | {error, unicode:chardata()}.
+check_writable(File) ->
     Folder = filename:dirname(File),
     case filelib:ensure_path(Folder) of
         ok ->
             case filelib:is_dir(File) of
-                true -> problem(File, eisdir);
+                true -> file_error(File, eisdir);
                 false -> with_temporary(File, fun(_, _) -> ok end)
             end;
-        {error, Reason} -> problem(Folder, Reason)
+        {error, Reason} -> file_error(Folder, Reason)
     end.
 
 -doc "Writes the page with its data. Only its owner may read it: it contains the messages of processes.".
@@ -77,7 +77,7 @@ with_temporary(File, Write) ->
     end,
     case Written of
         ok -> ok;
-        {error, Reason} -> problem(File, Reason)
+        {error, Reason} -> file_error(File, Reason)
     end.
 
-problem(File, Reason) -> {error, [witness_text:clean(File), ~": ", file:format_error(Reason)]}.
+file_error(File, Reason) -> {error, [witness_text:clean(File), ~": ", file:format_error(Reason)]}.

@@ -19,8 +19,8 @@ monitor reads several processes, a group or all, its events wait and are sorted 
 (`m:witness_monitor_reorder`). The events for all monitors that read all processes are kept once, under the name `all`.
 """.
 
--export([new/1, renew/1, start/4, events/3, complete/2, gap/3, clock/3, clocks/2, pending/1, work/2, stop/1,
-         missing/2]).
+-export([new/1, renew/1, start/4, add_events/3, complete/2, add_gap/3, add_clock/3, clocks/2, pending/1, work/2, stop/1,
+         add_gap_for_all/2]).
 -export_type([config/0, monitors/0, reader/0, clock/0, report/0]).
 
 -doc """
@@ -105,16 +105,16 @@ start(P, {Signature, More}, {Label, Alive}, M0) ->
         {Reader, A1} = start_one(Entry, maps:merge(More, Of), Group, Meta, A),
         {{Map, Reader, Group}, A1}
     end, M0, witness_instrument_map:starts(Label)),
-    {witness_instrument_monitors:joined(Started, Label, Alive), M}.
+    {witness_instrument_monitors:add_started(Started, Label, Alive), M}.
 
 start_one(#{monitor := Monitor}, Of, Group, Meta, M0) ->
     #monitors{config = #{host := Host, ordered := Ordered}, id = Last, reports = Reports} = M0,
-    {Number, M} = number(Monitor, M0),
+    {Number, M} = property_number(Monitor, M0),
     Reader = {Number, Last + 1},
     {Reader, add(Reader, {start, Of, Group andalso Ordered},
                  M#monitors{id = Last + 1, reports = [{monitor, {Host, Last + 1}, Meta} | Reports]})}.
 
-number(Monitor, M = #monitors{numbers = Numbers, property = Last, properties = Properties, config = Config}) ->
+property_number(Monitor, M = #monitors{numbers = Numbers, property = Last, properties = Properties, config = Config}) ->
     case Numbers of
         #{Monitor := Number} -> {Number, M};
         #{} ->
@@ -126,39 +126,39 @@ number(Monitor, M = #monitors{numbers = Numbers, property = Last, properties = P
     end.
 
 -doc "Events of processes that have these readers, in order. They go to these, and to the monitors that read all processes.".
--spec events([reader()], [stamped()], monitors()) -> monitors().
-events([], _, M = #monitors{all = []}) -> M;
-events(Readers, Stamped, M = #monitors{pending = Pending}) ->
-    M1 = each(Readers, {events, Stamped}, M#monitors{pending = Pending + length(Stamped)}),
+-spec add_events([reader()], [stamped()], monitors()) -> monitors().
+add_events([], _, M = #monitors{all = []}) -> M;
+add_events(Readers, Stamped, M = #monitors{pending = Pending}) ->
+    M1 = add_to_each(Readers, {events, Stamped}, M#monitors{pending = Pending + length(Stamped)}),
     case M1 of
         #monitors{all = []} -> M1;
-        #monitors{config = #{ordered := false}, all = All} -> each(All, {events, Stamped}, M1);
+        #monitors{config = #{ordered := false}, all = All} -> add_to_each(All, {events, Stamped}, M1);
         #monitors{held = undefined} -> M1;
-        #monitors{held = Held} -> hold(Stamped, Held, M1)
+        #monitors{held = Held} -> hold_back(Stamped, Held, M1)
     end.
 
-hold([], Held, M) -> M#monitors{held = Held};
-hold([S | Stamped], Held, M = #monitors{all = All}) ->
+hold_back([], Held, M) -> M#monitors{held = Held};
+hold_back([S | Stamped], Held, M = #monitors{all = All}) ->
     case witness_monitor_reorder:add(S, Held) of
-        {ok, Held1} -> hold(Stamped, Held1, M);
-        late -> each(All, {gap, late}, M#monitors{held = undefined})
+        {ok, Held1} -> hold_back(Stamped, Held1, M);
+        late -> add_to_each(All, {gap, late}, M#monitors{held = undefined})
     end.
 
 -doc "All processes that these monitors read have ended, and all their events were added.".
 -spec complete([reader()], monitors()) -> monitors().
-complete(Readers, M) -> each(Readers, complete, M).
+complete(Readers, M) -> add_to_each(Readers, complete, M).
 
 -doc "Events of a process with these readers are missing from here on.".
--spec gap([reader()], Reason :: term(), monitors()) -> monitors().
-gap(Readers, Reason, M = #monitors{all = All}) -> each(Readers ++ All, {gap, Reason}, M#monitors{held = undefined}).
+-spec add_gap([reader()], Reason :: term(), monitors()) -> monitors().
+add_gap(Readers, Reason, M = #monitors{all = All}) -> add_to_each(Readers ++ All, {gap, Reason}, M#monitors{held = undefined}).
 
 -doc "No event for these monitors from before this time, in nanoseconds, is on its way any more.".
--spec clock(clock(), integer(), monitors()) -> monitors().
-clock(all, _, M = #monitors{held = undefined}) -> M;
-clock(all, Time, M = #monitors{held = Held, all = All}) ->
+-spec add_clock(clock(), integer(), monitors()) -> monitors().
+add_clock(all, _, M = #monitors{held = undefined}) -> M;
+add_clock(all, Time, M = #monitors{held = Held, all = All}) ->
     {Events, Held1} = witness_monitor_reorder:release(Time, Held),
-    each(All, {events, stamped(Events)}, M#monitors{held = Held1});
-clock(Reader, Time, M) -> add(Reader, {clock, Time}, M).
+    add_to_each(All, {events, unstamped(Events)}, M#monitors{held = Held1});
+add_clock(Reader, Time, M) -> add(Reader, {clock, Time}, M).
 
 -doc "The clocks of these readers, which were given events. The caller knows which of them are groups.".
 -spec clocks([reader()], monitors()) -> [clock()].
@@ -174,112 +174,112 @@ Performs the operations that were added. `Tell` is called with the reports for t
 started, then what these and others have found. So the run knows of a monitor even if it does not come to an end.
 """.
 -spec work(fun(([report(), ...]) -> term()), monitors()) -> monitors().
-work(Tell, M) -> told(Tell, worked(told(Tell, M))).
+work(Tell, M) -> send_reports(Tell, perform_pending(send_reports(Tell, M))).
 
-told(_, M = #monitors{reports = []}) -> M;
-told(Tell, M = #monitors{reports = Reports}) ->
+send_reports(_, M = #monitors{reports = []}) -> M;
+send_reports(Tell, M = #monitors{reports = Reports}) ->
     _ = Tell(lists:reverse(Reports)),
     M#monitors{reports = []}.
 
-worked(M = #monitors{properties = Properties}) ->
+perform_pending(M = #monitors{properties = Properties}) ->
     Numbers = [Number || Number := #property{operations = [_ | _]} <- Properties],
-    (lists:foldl(fun worked/2, M, Numbers))#monitors{pending = 0}.
+    (lists:foldl(fun perform_property/2, M, Numbers))#monitors{pending = 0}.
 
-worked(Number, M0 = #monitors{config = #{host := Host}}) ->
-    M = #monitors{properties = Properties = #{Number := P}, reports = Reports0} = marked(Number, M0),
+perform_property(Number, M0 = #monitors{config = #{host := Host}}) ->
+    M = #monitors{properties = Properties = #{Number := P}, reports = Reports0} = switch_marks(Number, M0),
     #property{operations = Operations, machines = Machines0} = P,
     {Machines, Reports} = perform(lists:reverse(Operations), Machines0, Reports0, {Host, P}),
     M#monitors{reports = Reports, properties = Properties#{Number := P#property{machines = Machines, operations = []}}}.
 
 %% The dictionary has the marks of one property at a time.
-marked(Number, M = #monitors{marked = Number}) -> M;
-marked(Number, M = #monitors{marked = none}) -> M#monitors{marked = Number};
-marked(Number, M = #monitors{marked = Other, properties = Properties}) ->
+switch_marks(Number, M = #monitors{marked = Number}) -> M;
+switch_marks(Number, M = #monitors{marked = none}) -> M#monitors{marked = Number};
+switch_marks(Number, M = #monitors{marked = Other, properties = Properties}) ->
     #{Other := P = #property{covered = Covered}} = Properties,
-    Marked = P#property{covered = Covered bor witness_monitor_machine:uncover()},
+    Marked = P#property{covered = Covered bor witness_monitor_machine:take_marks()},
     M#monitors{marked = Number, properties = Properties#{Other := Marked}}.
 
 perform([], Machines, Reports, _) -> {Machines, Reports};
 perform([{Id, {start, Of, Ordered}} | Operations], Machines, Reports, Of0 = {_, #property{spec = Spec}}) ->
     Held = case Ordered of true -> witness_monitor_reorder:new(); false -> none end,
-    case witness_monitor_machine:new(maps:merge(spec(Of, Spec), Of)) of
+    case witness_monitor_machine:new(maps:merge(spec_for(Of, Spec), Of)) of
         {ok, Machine} -> perform(Operations, Machines#{Id => {Held, Machine}}, Reports, Of0);
-        {decided, Final} -> perform(Operations, Machines, verdict(Id, Final, Reports, Of0), Of0)
+        {decided, Final} -> perform(Operations, Machines, add_verdict(Id, Final, Reports, Of0), Of0)
     end;
 perform([{Id, Operation} | Operations], Machines, Reports, Of) ->
     case Machines of
         #{Id := {Held, Machine}} ->
             case step(Operation, Held, Machine) of
                 {Slices, {ok, Held1, Next}} ->
-                    perform(Operations, Machines#{Id := {Held1, Next}}, slices(Slices, Id, Reports, Of), Of);
+                    perform(Operations, Machines#{Id := {Held1, Next}}, add_slices(Slices, Id, Reports, Of), Of);
                 {Slices, {decided, Final}} ->
-                    Reports1 = verdict(Id, Final, slices(Slices, Id, Reports, Of), Of),
+                    Reports1 = add_verdict(Id, Final, add_slices(Slices, Id, Reports, Of), Of),
                     perform(Operations, maps:remove(Id, Machines), Reports1, Of)
             end;
         #{} -> perform(Operations, Machines, Reports, Of)
     end.
 
 %% `config' and `choice' were prepared for processes that are seen from their births.
-spec(#{attached := _}, Spec) -> maps:without([config, choice], Spec);
-spec(_, Spec) -> Spec.
+spec_for(#{attached := _}, Spec) -> maps:without([config, choice], Spec);
+spec_for(_, Spec) -> Spec.
 
-step({events, Stamped}, none, Machine) -> ran([E || {_, E} <- Stamped], none, Machine);
-step({events, Stamped}, Held, Machine) -> held(Stamped, Held, Machine);
+step({events, Stamped}, none, Machine) -> run([E || {_, E} <- Stamped], none, Machine);
+step({events, Stamped}, Held, Machine) -> hold_back_all(Stamped, Held, Machine);
 step({clock, _}, none, Machine) -> {[], {ok, none, Machine}};
 step({clock, Time}, Held, Machine) ->
     {Events, Held1} = witness_monitor_reorder:release(Time, Held),
-    ran(Events, Held1, Machine);
-step({gap, _} = Gap, _, Machine) -> decided(witness_monitor_machine:inconclusive(Gap, Machine));
-step(How, none, Machine) -> decided(witness_monitor_machine:ended(How, Machine));
+    run(Events, Held1, Machine);
+step({gap, _} = Gap, _, Machine) -> decide(witness_monitor_machine:inconclusive(Gap, Machine));
+step(How, none, Machine) -> decide(witness_monitor_machine:finish(How, Machine));
 step(How, Held, Machine) ->
-    case ran(witness_monitor_reorder:release_all(Held), none, Machine) of
+    case run(witness_monitor_reorder:release_all(Held), none, Machine) of
         {Slices, {ok, none, Next}} ->
-            {Last, Final} = witness_monitor_machine:ended(How, Next),
+            {Last, Final} = witness_monitor_machine:finish(How, Next),
             {Slices ++ Last, {decided, Final}};
         Decided -> Decided
     end.
 
-held([], Held, Machine) -> {[], {ok, Held, Machine}};
-held([S | Stamped], Held, Machine) ->
+hold_back_all([], Held, Machine) -> {[], {ok, Held, Machine}};
+hold_back_all([S | Stamped], Held, Machine) ->
     case witness_monitor_reorder:add(S, Held) of
-        {ok, Held1} -> held(Stamped, Held1, Machine);
-        late -> decided(witness_monitor_machine:inconclusive({gap, late}, Machine))
+        {ok, Held1} -> hold_back_all(Stamped, Held1, Machine);
+        late -> decide(witness_monitor_machine:inconclusive({gap, late}, Machine))
     end.
 
-ran([], Held, Machine) -> {[], {ok, Held, Machine}};
-ran(Events, Held, Machine) ->
+run([], Held, Machine) -> {[], {ok, Held, Machine}};
+run(Events, Held, Machine) ->
     case witness_monitor_machine:run(Events, Machine) of
         {Slices, {ok, Next}} -> {Slices, {ok, Held, Next}};
         Decided -> Decided
     end.
 
-decided({Slices, Final}) -> {Slices, {decided, Final}}.
+decide({Slices, Final}) -> {Slices, {decided, Final}}.
 
-slices(Slices, Id, Reports, {Host, _}) ->
+add_slices(Slices, Id, Reports, {Host, _}) ->
     lists:foldl(fun(Outcome, A) -> [{slice, {Host, Id}, Outcome} | A] end, Reports, Slices).
 
-verdict(Id, ignored, Reports, {Host, _}) -> [{verdict, {Host, Id}, ignored} | Reports];
-verdict(Id, Final, Reports, {Host, #property{covered = Covered}}) ->
-    [{verdict, {Host, Id}, Final#{covered => Covered bor witness_monitor_machine:covered()}} | Reports].
+add_verdict(Id, ignored, Reports, {Host, _}) -> [{verdict, {Host, Id}, ignored} | Reports];
+add_verdict(Id, Final, Reports, {Host, #property{covered = Covered}}) ->
+    [{verdict, {Host, Id}, Final#{covered => Covered bor witness_monitor_machine:read_marks()}} | Reports].
 
 -doc "Watching has ended, and all events were added: undecided monitors are notified.".
 -spec stop(monitors()) -> monitors().
 stop(M = #monitors{all = All, held = Held}) ->
     Rest = case Held of undefined -> []; _ -> witness_monitor_reorder:release_all(Held) end,
-    everybody(stopped, each(All, {events, stamped(Rest)}, M#monitors{held = undefined})).
+    add_to_all(stopped, add_to_each(All, {events, unstamped(Rest)}, M#monitors{held = undefined})).
 
 -doc "From here on events of unknown processes are missing: no undecided monitor can be judged.".
--spec missing(Reason :: term(), monitors()) -> monitors().
-missing(Reason, M) -> everybody({gap, Reason}, M).
+-spec add_gap_for_all(Reason :: term(), monitors()) -> monitors().
+add_gap_for_all(Reason, M) -> add_to_all({gap, Reason}, M).
 
 %% Pending operations are performed first, since monitors that start with them are in no map yet.
-everybody(Operation, M0) ->
-    M = #monitors{properties = Properties} = worked(M0),
-    each([{Number, Id} || Number := #property{machines = Machines} <- Properties, Id := _ <- Machines], Operation, M).
+add_to_all(Operation, M0) ->
+    M = #monitors{properties = Properties} = perform_pending(M0),
+    add_to_each([{Number, Id} || Number := #property{machines = Machines} <- Properties, Id := _ <- Machines], Operation, M).
 
-stamped(Events) -> [{none, E} || E <- Events].
+unstamped(Events) -> [{none, E} || E <- Events].
 
-each(Readers, Operation, M) -> lists:foldl(fun(Reader, A) -> add(Reader, Operation, A) end, M, Readers).
+add_to_each(Readers, Operation, M) -> lists:foldl(fun(Reader, A) -> add(Reader, Operation, A) end, M, Readers).
 
 %% A property that is gone has no monitor any more.
 add({Number, Id}, Operation, M = #monitors{properties = Properties}) ->

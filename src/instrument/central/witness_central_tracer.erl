@@ -18,7 +18,7 @@ gap `overflow`, and the process ends with `{shutdown, {given_up, overflow}}`, so
                     central := [witness_instrument_map:entry()], explain := pos_integer(), _ => _}.
 
 %% Events after which results are reported to the run, within a batch.
--define(MANY, 1024).
+-define(PENDING_EVENTS, 1024).
 
 -record(tracer, {source :: witness_trace_native:partition(),
                  run :: pid(),
@@ -30,7 +30,8 @@ gap `overflow`, and the process ends with `{shutdown, {given_up, overflow}}`, so
 -doc "Starts the tracer that reads the partition.".
 -spec start_link(witness_trace_native:partition(), config()) -> pid().
 start_link(Partition, Config) ->
-    Pid = spawn_opt(?MODULE, init, [Partition, Config], [link, {message_queue_data, off_heap}, {fullsweep_after, 20} | witness_monitor_runner:bounded(Config)]),
+    Pid = spawn_opt(?MODULE, init, [Partition, Config],
+                    [link, {message_queue_data, off_heap}, {fullsweep_after, 20} | witness_monitor_runner:heap_limit(Config)]),
     true = is_pid(Pid),
     Pid.
 
@@ -47,7 +48,7 @@ take(T = #tracer{source = Source}) ->
 
 loop(T) ->
     receive
-        {witness_batch, Events, Status} -> status(Status, work(0, events(Events, T)));
+        {witness_batch, Events, Status} -> handle_status(Status, work(0, handle_events(Events, T)));
         witness_data -> take(T);
         %% The same message as for any tracer of a partition (`witness_outline_partition:replace/3').
         {replace, From, Tag, Maps} ->
@@ -56,12 +57,12 @@ loop(T) ->
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, T)
     end.
 
-status(open, T) -> take(T);
-status(stopped, T = #tracer{monitors = M}) ->
+handle_status(open, T) -> take(T);
+handle_status(stopped, T = #tracer{monitors = M}) ->
     _ = work(0, T#tracer{monitors = witness_central_monitors:stop(M)}),
     ok;
-status({gap, Reason, _}, T = #tracer{monitors = M}) ->
-    _ = work(0, T#tracer{monitors = witness_central_monitors:missing(Reason, M)}),
+handle_status({gap, Reason, _}, T = #tracer{monitors = M}) ->
+    _ = work(0, T#tracer{monitors = witness_central_monitors:add_gap_for_all(Reason, M)}),
     exit({shutdown, {given_up, Reason}}).
 
 work(Events, T = #tracer{monitors = M, run = Run}) ->
@@ -73,25 +74,26 @@ work(Events, T = #tracer{monitors = M, run = Run}) ->
 %% --- events ----------------------------------------------------------------------
 
 %% Consecutive messages of a process are handed over together.
-events([], T) -> T;
-events([E | Events], T) when element(1, E) =:= send; element(1, E) =:= recv -> messages(element(2, E), [E], Events, T);
-events([E | Events], T) -> events(Events, event(E, T)).
+handle_events([], T) -> T;
+handle_events([E | Events], T) when element(1, E) =:= send; element(1, E) =:= recv ->
+    gather_messages(element(2, E), [E], Events, T);
+handle_events([E | Events], T) -> handle_events(Events, handle_event(E, T)).
 
-messages(P, Batch, [E | Events], T) when element(2, E) =:= P, element(1, E) =:= send;
+gather_messages(P, Batch, [E | Events], T) when element(2, E) =:= P, element(1, E) =:= send;
                                          element(2, E) =:= P, element(1, E) =:= recv ->
-    messages(P, [E | Batch], Events, T);
-messages(P, Batch, Events, T = #tracer{labels = Labels}) ->
+    gather_messages(P, [E | Batch], Events, T);
+gather_messages(P, Batch, Events, T = #tracer{labels = Labels}) ->
     case Labels of
-        #{P := Label} -> events(Events, work(?MANY, give(lists:reverse(Batch), Label, T)));
-        #{} -> events(Events, T)
+        #{P := Label} -> handle_events(Events, work(?PENDING_EVENTS, give(lists:reverse(Batch), Label, T)));
+        #{} -> handle_events(Events, T)
     end.
 
 give(Events, Label, T = #tracer{monitors = M}) ->
     Stamped = [{none, E} || E <- Events],
-    T#tracer{monitors = witness_central_monitors:events(witness_instrument_map:label(readers, Label), Stamped, M)}.
+    T#tracer{monitors = witness_central_monitors:add_events(witness_instrument_map:label(readers, Label), Stamped, M)}.
 
 %% An unknown process has hidden itself before. An unknown parent was there before the run, or has hidden itself.
-event({init, P, Parent, Raw, Ts}, T = #tracer{maps = Maps, labels = Labels, alive = Alive, monitors = M}) ->
+handle_event({init, P, Parent, Raw, Ts}, T = #tracer{maps = Maps, labels = Labels, alive = Alive, monitors = M}) ->
     Signature = witness_event_signature:resolve(Raw),
     Label = case Labels of
         #{Parent := Of} -> element(2, witness_instrument_map:assign(Signature, Of, Maps));
@@ -100,24 +102,24 @@ event({init, P, Parent, Raw, Ts}, T = #tracer{maps = Maps, labels = Labels, aliv
     {{Label1, Alive1}, M1} = witness_central_monitors:start(P, {Signature, #{}}, {Label, Alive}, M),
     give([{init, P, Parent, Signature, Ts}], Label1,
          T#tracer{labels = Labels#{P => Label1}, alive = Alive1, monitors = M1});
-event(Item, T = #tracer{labels = Labels}) ->
+handle_event(Item, T = #tracer{labels = Labels}) ->
     case Labels of
-        #{element(2, Item) := Label} -> known(Item, Label, T);
+        #{element(2, Item) := Label} -> handle_known(Item, Label, T);
         #{} -> T
     end.
 
-known({fork, P, Child, Raw, Ts}, Label, T) ->
+handle_known({fork, P, Child, Raw, Ts}, Label, T) ->
     give([{fork, P, Child, witness_event_signature:resolve(Raw), Ts}], Label, T);
-known({exit, P, _, _} = E, Label, T0) ->
+handle_known({exit, P, _, _} = E, Label, T0) ->
     T = #tracer{labels = Labels, alive = Alive, monitors = M} = give([E], Label, T0),
-    {Complete, Alive1} = witness_instrument_monitors:ended(Label, Alive),
+    {Complete, Alive1} = witness_instrument_monitors:handle_end(Label, Alive),
     T#tracer{labels = maps:remove(P, Labels), alive = Alive1,
              monitors = witness_central_monitors:complete(Complete, M)};
-known({gap, P, Reason, _, _}, Label, T = #tracer{labels = Labels, monitors = M}) ->
+handle_known({gap, P, Reason, _, _}, Label, T = #tracer{labels = Labels, monitors = M}) ->
     Readers = witness_instrument_map:label(readers, Label),
     Left = case Reason of
         message_size -> Labels;
         %% Its end is not reported.
         _ -> maps:remove(P, Labels)
     end,
-    T#tracer{labels = Left, monitors = witness_central_monitors:gap(Readers, Reason, M)}.
+    T#tracer{labels = Left, monitors = witness_central_monitors:add_gap(Readers, Reason, M)}.

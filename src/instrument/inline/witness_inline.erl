@@ -33,10 +33,8 @@ A run may use other specifications, as long as its processes start with these fu
 Wrong options and wrong specifications are compiler errors, with their locations.
 """.
 
--export([parse_transform/2, entries/1, plan/1]).
+-export([parse_transform/2]).
 -export([format_error/1]).
-
--define(RUNTIME, witness_inline_process).
 
 -type located() :: {erl_anno:location() | none, module(), term()}.
 
@@ -46,47 +44,41 @@ Wrong options and wrong specifications are compiler errors, with their locations
     | {warning, [erl_parse:abstract_form()], [{file:filename(), [located()]}]}.
 parse_transform(Forms, Options) ->
     case [Module || {attribute, _, module, Module} <- Forms] of
-        [Module | _] -> woven(Module, Forms, Options);
+        [Module | _] -> weave_module(Module, Forms, Options);
         %% The compiler reports that.
         [] -> Forms
     end.
 
-woven(Module, Forms, Options) ->
+weave_module(Module, Forms, Options) ->
     Place = {attribute, Anno, file, {File, _}} = lists:keyfind(file, 3, Forms),
     try
-        Given = maps:merge(#{specs => [], include => []}, given(Options)),
-        maps:foreach(fun check/2, Given),
+        Given = maps:merge(witness_option:defaults(witness_option_schema:inline()), given_options(Options)),
+        ok = check(Given),
         {Patterns, Warnings} = patterns(Given),
         Entries = entries(Module, Patterns, maps:get(entries, Given, default(Given))),
         Woven = [attribute(Form, Entries) || Form <- weave(Forms, Entries)],
         case Warnings of
             [] -> lists:append(Woven);
-            _ -> {warning, lists:append(Woven), located(Warnings)}
+            _ -> {warning, lists:append(Woven), add_locations(Warnings)}
         end
     catch
-        throw:{specification, Diagnostics} -> {error, located(Diagnostics), []};
+        throw:{specification, Diagnostics} -> {error, add_locations(Diagnostics), []};
         throw:{?MODULE, Reason} -> {error, [{File, [{erl_anno:location(Anno), ?MODULE, Reason}]}], []};
         error:{receive_in_record, _, _} = Reason ->
             {error, [{element(1, element(4, Place)), [{erl_anno:location(Anno), ?MODULE, {weave, Reason}}]}], []}
     end.
 
-given(Options) ->
+given_options(Options) ->
     lists:foldr(fun({?MODULE, Given}, _) when is_map(Given) -> Given;
                    ({?MODULE, Wrong}, _) -> throw({?MODULE, {bad_options, Wrong}});
                    (_, Given) -> Given
                 end, #{}, Options).
 
-check(Key, Files) when Key =:= specs; Key =:= include ->
-    (is_list(Files) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Files))
-        orelse throw({?MODULE, {bad_option, Key, "a list of file names"}});
-check(entries, all) -> ok;
-check(entries, Entries) ->
-    (is_list(Entries) andalso lists:all(fun({F, A}) -> is_atom(F) andalso is_integer(A) andalso A >= 0;
-                                           (_) -> false
-                                        end, Entries))
-        orelse throw({?MODULE, {bad_option, entries, "all, or a list of {Function, Arity}"}});
-check(Key, _) ->
-    throw({?MODULE, {unknown_option, Key}}).
+check(Options) ->
+    case witness_option:check(Options, witness_option_schema:inline()) of
+        ok -> ok;
+        {error, {witness_option, Reason}} -> throw({?MODULE, Reason})
+    end.
 
 default(#{specs := []}) -> all;
 default(_) -> [].
@@ -97,16 +89,16 @@ patterns(#{specs := Files, include := Include}) ->
         case witness_spec:to_object(File, witness_spec_code_0, #{include => Include, central => false}) of
             {ok, {#{entries := Entries}, _}, Diagnostics} ->
                 {[Name || #{names := Names} <- Entries, Name <- Names] ++ Patterns, Diagnostics ++ Warnings};
-            {error, Diagnostics} ->
+            {error, {witness_spec, Diagnostics}} ->
                 throw({specification, Diagnostics})
         end
     end, {[], []}, Files).
 
 entries(_, _, all) -> all;
-entries(Module, Patterns, More) -> witness_inline_modules:entries(Module, Patterns, More).
+entries(Module, Patterns, More) -> witness_inline_plan:entries(Module, Patterns, More).
 
 weave(Forms, Entries) ->
-    witness_weave:weave(Forms, plan(Entries)).
+    witness_weave:weave(Forms, witness_inline_plan:new(Entries)).
 
 %% A run asks the module for its entries.
 attribute({attribute, Anno, module, _} = Form, Entries) ->
@@ -114,19 +106,7 @@ attribute({attribute, Anno, module, _} = Form, Entries) ->
 attribute(Form, _) ->
     [Form].
 
--doc "How to weave a module for inline monitoring, if processes may start with these functions.".
--spec plan(all | [{atom(), arity()}]) -> witness_weave:plan().
-plan(Entries) -> #{runtime => ?RUNTIME, entries => Entries, announces => true, waits => blocked}.
-
--doc "The functions that processes may start with, of a module that was compiled with the parse transform.".
--spec entries(module()) -> all | [{atom(), arity()}].
-entries(Module) ->
-    case proplists:get_value(?MODULE, Module:module_info(attributes), []) of
-        [all] -> all;
-        Entries -> Entries
-    end.
-
-located(Diagnostics) ->
+add_locations(Diagnostics) ->
     [{binary_to_list(File), [{place(D), ?MODULE, {specification, D}}]} || #{file := File} = D <- Diagnostics].
 
 place(#{line := undefined}) -> none;

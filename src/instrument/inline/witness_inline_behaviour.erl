@@ -26,14 +26,14 @@ never returns.
 -callback new() -> state().
 
 -doc "The events of a call of a callback. `lost`: its arguments do not fit what was seen before.".
--callback given(module(), Function :: atom(), Args :: [term()], state()) -> {[seen()], state()} | {lost, Why :: atom()}.
+-callback before_callback(module(), Function :: atom(), Args :: [term()], state()) -> {[seen()], state()} | {lost, Why :: atom()}.
 
 -doc "The events of its outcome, and whether the process goes on.".
--callback returned(module(), Function :: atom(), Args :: [term()], outcome(), state()) ->
+-callback after_callback(module(), Function :: atom(), Args :: [term()], outcome(), state()) ->
     {[seen()], state(), running | {ended, Reason :: term()}} | {lost, Why :: atom()}.
 
 -doc "Whether all messages of the earlier callbacks are reported. If so, OTP performs no event before the next callback that is one.".
--callback is_told(state()) -> boolean().
+-callback has_reported_all(state()) -> boolean().
 
 %% This entry is beside the state of the monitors; woven code sees neither.
 -define(KEY, '$witness_inline_behaviour').
@@ -45,30 +45,30 @@ never returns.
 -doc "A callback of a process that may be monitored. `go`: run the original code.".
 -spec callback(module(), atom(), [term()]) -> go | {done, term()}.
 callback(Module, Function, Args) ->
-    case witness_inline_process:active() of
-        true -> asked(get(?KEY), Module, Function, Args);
+    case witness_inline_process:is_active() of
+        true -> dispatch(get(?KEY), Module, Function, Args);
         false ->
-            ok = witness_inline_process:remembers(Module),
+            ok = witness_inline_process:check_dictionary(Module),
             go
     end.
 
-asked(#slot{where = outside} = Slot, Module, Function, Args) ->
-    ok = witness_inline_process:acts(),
-    observed(Slot, Module, Function, Args);
-asked(#slot{where = calling} = Slot, _, _, _) ->
+dispatch(#slot{where = outside} = Slot, Module, Function, Args) ->
+    ok = witness_inline_process:mark_acting(),
+    run_observed(Slot, Module, Function, Args);
+dispatch(#slot{where = calling} = Slot, _, _, _) ->
     _ = put(?KEY, Slot#slot{where = inside}),
     go;
-asked(Slot, Module, Function, Args) ->
-    within(Slot, caller(Module, Function, length(Args)), Module, Function, Args).
+dispatch(Slot, Module, Function, Args) ->
+    enter(Slot, calling_behaviour(Module, Function, length(Args)), Module, Function, Args).
 
-within(_, none, _, _, _) ->
+enter(_, none, _, _, _) ->
     go;
-within(_, unknown, _, _, _) ->
-    witness_inline_process:gap(backtrace_depth),
+enter(_, unknown, _, _, _) ->
+    witness_inline_process:report_gap(backtrace_depth),
     go;
-within(Slot, Kind, Module, Function, Args) ->
+enter(Slot, Kind, Module, Function, Args) ->
     Begun = case Slot of #slot{begun = Before} -> Before; undefined -> false end,
-    observed(#slot{kind = Kind, begun = Begun, state = Kind:new()}, Module, Function, Args).
+    run_observed(#slot{kind = Kind, begun = Begun, state = Kind:new()}, Module, Function, Args).
 
 -doc """
 `init/1` of a callback module, in a process that is not monitored. If OTP has started the process, it begins here. Otherwise
@@ -76,22 +76,22 @@ within(Slot, Kind, Module, Function, Args) ->
 """.
 -spec init(module(), [term()]) -> go | {done, term()}.
 init(Module, Args) ->
-    case caller(Module, init, 1) of
+    case calling_behaviour(Module, init, 1) of
         none ->
             case is_first(Module, init, 1) orelse get('$initial_call') =/= {Module, init, 1} of
                 true -> witness_inline_process:entry(Module, init, Args);
-                false -> begun(witness_inline_behaviour_supervisor, Module, Args)
+                false -> start_process(witness_inline_behaviour_supervisor, Module, Args)
             end;
         unknown -> go;
-        Kind -> begun(Kind, Module, Args)
+        Kind -> start_process(Kind, Module, Args)
     end.
 
-begun(Kind, Module, Args) ->
-    case witness_inline_process:born(Module, signature(Kind, Module, Args)) of
+start_process(Kind, Module, Args) ->
+    case witness_inline_process:start_monitoring(Module, signature(Kind, Module, Args)) of
         monitored ->
-            Observed = observed(#slot{kind = Kind, begun = true, state = Kind:new()}, Module, init, Args),
+            Observed = run_observed(#slot{kind = Kind, begun = true, state = Kind:new()}, Module, init, Args),
             %% Its loop has no callbacks, so events after `init' are missing.
-            _ = Kind =:= witness_inline_behaviour_supervisor andalso witness_inline_process:gap(no_callbacks),
+            _ = Kind =:= witness_inline_behaviour_supervisor andalso witness_inline_process:report_gap(no_callbacks),
             Observed;
         not_monitored -> go
     end.
@@ -101,7 +101,7 @@ Whether `proc_lib` itself has called the function. `'$initial_call'` does not sh
 that is not known here, it names the callback.
 """.
 -spec is_first(module(), atom(), arity()) -> boolean().
-is_first(Module, Function, Arity) -> by(Module, Function, Arity) =:= proc_lib.
+is_first(Module, Function, Arity) -> calling_module(Module, Function, Arity) =:= proc_lib.
 
 signature(witness_inline_behaviour_event, _, _) ->
     case process_info(self(), registered_name) of
@@ -113,46 +113,46 @@ signature(witness_inline_behaviour_server, Module, Args) ->
 signature(_, Module, Args) ->
     {Module, init, Args}.
 
-observed(#slot{kind = Kind, state = State} = Slot, Module, Function, Args) ->
-    case Kind:given(Module, Function, Args, State) of
+run_observed(#slot{kind = Kind, state = State} = Slot, Module, Function, Args) ->
+    case Kind:before_callback(Module, Function, Args, State) of
         {lost, Why} ->
-            witness_inline_process:gap(Why),
+            witness_inline_process:report_gap(Why),
             go;
         {Seen, Next} ->
-            seen(Seen),
+            report_events(Seen),
             Calling = Slot#slot{where = calling, state = Next},
             _ = put(?KEY, Calling),
-            {done, done(Calling, Module, Function, Args)}
+            {done, run_original(Calling, Module, Function, Args)}
     end.
 
 %% The stack of an exception stays as it is: OTP reports it, and it is part of the exit reason.
-done(Slot, Module, Function, Args) ->
+run_original(Slot, Module, Function, Args) ->
     try apply(Module, Function, Args) of
         Value ->
-            returned(Slot, Module, Function, Args, {value, Value}),
+            report_return(Slot, Module, Function, Args, {value, Value}),
             Value
     catch
         throw:Value:Stack ->
-            returned(Slot, Module, Function, Args, {value, Value}),
+            report_return(Slot, Module, Function, Args, {value, Value}),
             erlang:raise(throw, Value, Stack);
         Class:Reason:Stack ->
-            returned(Slot, Module, Function, Args, {raised, Class, Reason, Stack}),
+            report_return(Slot, Module, Function, Args, {raised, Class, Reason, Stack}),
             erlang:raise(Class, Reason, Stack)
     end.
 
-returned(#slot{kind = Kind, begun = Begun, state = State} = Slot, Module, Function, Args, Outcome) ->
-    case Kind:returned(Module, Function, Args, Outcome, State) of
+report_return(#slot{kind = Kind, begun = Begun, state = State} = Slot, Module, Function, Args, Outcome) ->
+    case Kind:after_callback(Module, Function, Args, Outcome, State) of
         {Seen, Next, Becomes} ->
-            seen(Seen),
+            report_events(Seen),
             case Becomes of
-                {ended, Reason} when Begun -> witness_inline_process:ended(Reason);
+                {ended, Reason} when Begun -> witness_inline_process:report_exit(Reason);
                 _ ->
                     _ = put(?KEY, Slot#slot{where = outside, state = Next}),
-                    _ = Kind:is_told(Next) andalso witness_inline_process:rests(),
+                    _ = Kind:has_reported_all(Next) andalso witness_inline_process:mark_waiting(),
                     ok
             end;
         {lost, Why} ->
-            witness_inline_process:gap(Why)
+            witness_inline_process:report_gap(Why)
     end.
 
 -doc "Whether the process is in OTP's code between two callbacks.".
@@ -163,20 +163,20 @@ is_between() ->
         _ -> false
     end.
 
-seen([]) ->
+report_events([]) ->
     ok;
-seen([{recv, Message} | Seen]) ->
-    witness_inline_process:event({recv, self(), undefined, Message, undefined}),
-    seen(Seen);
-seen([{send, To, Message} | Seen]) ->
-    witness_inline_process:event({send, self(), To, Message, undefined}),
-    seen(Seen).
+report_events([{recv, Message} | Seen]) ->
+    witness_inline_process:report_event({recv, self(), undefined, Message, undefined}),
+    report_events(Seen);
+report_events([{send, To, Message} | Seen]) ->
+    witness_inline_process:report_event({send, self(), To, Message, undefined}),
+    report_events(Seen).
 
 %% Which behaviour has called this function. The function is in the stack itself, since its call of this module is not a tail
 %% call. The VM may be set to show fewer frames (`backtrace_depth').
-caller(Module, Function, Arity) -> kind(by(Module, Function, Arity)).
+calling_behaviour(Module, Function, Arity) -> behaviour_kind(calling_module(Module, Function, Arity)).
 
-by(Module, Function, Arity) ->
+calling_module(Module, Function, Arity) ->
     {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
     case lists:dropwhile(fun({M, F, A, _}) -> {M, F, A} =/= {Module, Function, Arity} end, Stack) of
         [_, {By, _, _, _} | _] -> By;
@@ -187,11 +187,11 @@ by(Module, Function, Arity) ->
             end
     end.
 
-kind(unknown) -> unknown;
-kind(gen_server) -> witness_inline_behaviour_server;
-kind(gen_statem) -> witness_inline_behaviour_statem;
-kind(gen_event) -> witness_inline_behaviour_event;
-kind(supervisor) -> witness_inline_behaviour_supervisor;
-kind(supervisor_bridge) -> witness_inline_behaviour_supervisor;
-kind('Elixir.DynamicSupervisor') -> witness_inline_behaviour_supervisor;
-kind(_) -> none.
+behaviour_kind(unknown) -> unknown;
+behaviour_kind(gen_server) -> witness_inline_behaviour_server;
+behaviour_kind(gen_statem) -> witness_inline_behaviour_statem;
+behaviour_kind(gen_event) -> witness_inline_behaviour_event;
+behaviour_kind(supervisor) -> witness_inline_behaviour_supervisor;
+behaviour_kind(supervisor_bridge) -> witness_inline_behaviour_supervisor;
+behaviour_kind('Elixir.DynamicSupervisor') -> witness_inline_behaviour_supervisor;
+behaviour_kind(_) -> none.

@@ -16,18 +16,18 @@ signature('Elixir.Agent', [M, F, A | _]) -> witness_event_signature:resolve({M, 
 signature('Elixir.Agent', [Fun | _]) -> witness_event_signature:resolve({erlang, apply, [Fun, []]});
 signature('Elixir.Task', [M, F, A]) -> witness_event_signature:resolve({M, F, A});
 signature('Elixir.Task', [Fun]) -> witness_event_signature:resolve({erlang, apply, [Fun, []]});
-signature(gen_statem, Args) -> named(Args);
+signature(gen_statem, Args) -> signature_of_args(Args);
 signature(gen_server, Args) ->
-    {Module, init, [Arg]} = named(Args),
-    server(Module, Arg);
-signature('Elixir.GenServer', [Module, Arg | _]) -> server(Module, Arg);
-signature(_, Args) -> named(Args).
+    {Module, init, [Arg]} = signature_of_args(Args),
+    server_signature(Module, Arg);
+signature('Elixir.GenServer', [Module, Arg | _]) -> server_signature(Module, Arg);
+signature(_, Args) -> signature_of_args(Args).
 
 %% Without a name, or with one as the first argument.
-named([Module, Arg | _]) when is_atom(Module) -> {Module, init, [Arg]};
-named([_Name, Module, Arg | _]) -> {Module, init, [Arg]}.
+signature_of_args([Module, Arg | _]) when is_atom(Module) -> {Module, init, [Arg]};
+signature_of_args([_Name, Module, Arg | _]) -> {Module, init, [Arg]}.
 
 %% The argument of the server contains what an agent or a supervisor is started with.
-server(Module, Arg) ->
+server_signature(Module, Arg) ->
     witness_event_signature:resolve({proc_lib, init_p, [self(), [], gen, init_it,
                                                         [gen_server, self(), self(), Module, Arg, []]]}).

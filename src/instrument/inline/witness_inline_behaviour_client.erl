@@ -20,19 +20,19 @@ started (`ack`) and stopped.
 -doc "Starts a process. If the result contains the pid of the child, that is a `fork`.".
 -spec start(module(), atom(), [term()]) -> term().
 start(Module, Function, Args) ->
-    Result = apply(Module, Function, started(Module, Args)),
-    case observed(starter(Module)) andalso child(Result) of
+    Result = apply(Module, Function, wrap_arguments(Module, Args)),
+    case is_reported(spawning_module(Module)) andalso child(Result) of
         false -> ok;
-        Child -> witness_inline_process:event({fork, self(), Child, signature(Module, Function, Args), undefined})
+        Child -> witness_inline_process:report_event({fork, self(), Child, signature(Module, Function, Args), undefined})
     end,
     Result.
 
 %% The module that spawns, and may be woven.
-starter('Elixir.Task') -> 'Elixir.Task.Supervised';
-starter(Module) -> Module.
+spawning_module('Elixir.Task') -> 'Elixir.Task.Supervised';
+spawning_module(Module) -> Module.
 
-started(proc_lib, Args) -> witness_inline_spawn:wrapped(Args);
-started(_, Args) -> Args.
+wrap_arguments(proc_lib, Args) -> witness_inline_spawn:wrap(Args);
+wrap_arguments(_, Args) -> Args.
 
 %% A task that is awaited gets its function by message.
 signature('Elixir.Task', async, _) -> {'Elixir.Task.Supervised', reply, ['_', '_', '_']};
@@ -49,49 +49,50 @@ child(_) -> false.
 -doc "A request and its reply.".
 -spec call(module(), atom(), [term()]) -> term().
 call(Module, multi_call, Args) ->
-    case observed(Module) of
+    case is_reported(Module) of
         false -> apply(Module, multi_call, Args);
         true -> multi_call(Module, Args)
     end;
 call(Module, Function, Args) ->
-    case observed(Module) andalso asked(Module, Function, Args) of
+    case is_reported(Module) andalso request_of(Module, Function, Args) of
         false ->
             apply(Module, Function, Args);
         {To, Message, Tag} ->
-            see({send, To, Message}),
-            ok = rests(hd(Args)),
+            report({send, To, Message}),
+            ok = mark_waiting(hd(Args)),
             try apply(Module, Function, Args) of
                 Result ->
-                    ok = witness_inline_process:acts(),
-                    see({recv, {Tag, replied(Module, Result)}}),
+                    ok = witness_inline_process:mark_acting(),
+                    report({recv, {Tag, reply_of(Module, Result)}}),
                     Result
             catch
                 Class:Reason:Stack ->
-                    ok = witness_inline_process:acts(),
-                    _ = [see({recv, {'DOWN', monitor_of(Tag), process, To, Down}}) || Class =:= exit, Down <- down(Reason)],
+                    ok = witness_inline_process:mark_acting(),
+                    _ = [report({recv, {'DOWN', monitor_of(Tag), process, To, Down}}) || Class =:= exit,
+                         Down <- down_reasons(Reason)],
                     erlang:raise(Class, Reason, Stack)
             end
     end.
 
 %% The request is reported, and the process waits for its reply. A `via' name is looked up by code that is not OTP's, and may act.
-rests({via, _, _}) -> ok;
-rests(_) -> witness_inline_process:rests().
+mark_waiting({via, _, _}) -> ok;
+mark_waiting(_) -> witness_inline_process:mark_waiting().
 
 %% The reason in the `'DOWN'' of the server. A time-out has no such message. OTP's modules add the call to the reason.
-down({Reason, {Module, Function, Args}}) when is_atom(Module), is_atom(Function), is_list(Args) -> down(Reason);
-down(timeout) -> [];
-down({nodedown, _}) -> [noconnection];
-down(Reason) -> [Reason].
+down_reasons({Reason, {Module, Function, Args}}) when is_atom(Module), is_atom(Function), is_list(Args) -> down_reasons(Reason);
+down_reasons(timeout) -> [];
+down_reasons({nodedown, _}) -> [noconnection];
+down_reasons(Reason) -> [Reason].
 
 monitor_of([alias | Monitor]) -> Monitor;
 monitor_of(Monitor) -> Monitor.
 
 %% `gen:call/4' returns the reply in `ok'.
-replied(gen, {ok, Reply}) -> Reply;
-replied(_, Reply) -> Reply.
+reply_of(gen, {ok, Reply}) -> Reply;
+reply_of(_, Reply) -> Reply.
 
 %% The receiver, the message and the tag of a request. `false': the call sends nothing.
-asked(Module, Function, Args) ->
+request_of(Module, Function, Args) ->
     case witness_inline_behaviour_request:of_call(Module, Function, Args) of
         %% The call also refuses an invalid time-out before it sends anything.
         {Server, Label, Request, Timeout} when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
@@ -116,44 +117,45 @@ multi_call(Module, Args) ->
         refused -> apply(Module, multi_call, Args);
         {Nodes, Name, Request, More} ->
             Alias = make_ref(),
-            Tags = [{Node, [[alias | Alias] | make_ref()]} || Node <- witness_inline_behaviour_request:asked(Nodes)],
-            [see({send, {Name, Node}, {'$gen_call', {self(), Tag}, Request}}) || {Node, Tag} <- Tags],
+            Tags = [{Node, [[alias | Alias] | make_ref()]} || Node <- witness_inline_behaviour_request:valid_nodes(Nodes)],
+            [report({send, {Name, Node}, {'$gen_call', {self(), Tag}, Request}}) || {Node, Tag} <- Tags],
             try apply(Module, multi_call, [Nodes, Name, Request | More]) of
                 {Replies, _} = Result ->
-                    [see({recv, Reply}) || Reply <- tagged(lists:reverse(Tags), lists:reverse(Replies))],
+                    [report({recv, Reply}) || Reply <- tag_replies(lists:reverse(Tags), lists:reverse(Replies))],
                     Result
             catch
                 Class:Reason:Stack ->
-                    _ = Tags =/= [] andalso witness_inline_process:gap(multi_call),
+                    _ = Tags =/= [] andalso witness_inline_process:report_gap(multi_call),
                     erlang:raise(Class, Reason, Stack)
             end
     end.
 
-tagged([{Node, Tag} | Tags], [{Node, Reply} | Replies]) -> [{Tag, Reply} | tagged(Tags, Replies)];
-tagged([_ | Tags], Replies) -> tagged(Tags, Replies);
-tagged([], _) -> [].
+tag_replies([{Node, Tag} | Tags], [{Node, Reply} | Replies]) -> [{Tag, Reply} | tag_replies(Tags, Replies)];
+tag_replies([_ | Tags], Replies) -> tag_replies(Tags, Replies);
+tag_replies([], _) -> [].
 
 -doc "A message without a reply.".
 -spec cast(module(), atom(), [term()]) -> term().
 cast(Module, abcast, Args) ->
-    case observed(Module) of
+    case is_reported(Module) of
         false -> apply(Module, abcast, Args);
         true ->
             case witness_inline_behaviour_request:of_abcast(Args) of
                 refused -> apply(Module, abcast, Args);
                 {Nodes, Name, Message} ->
-                    [see({send, {Name, Node}, {'$gen_cast', Message}}) || Node <- witness_inline_behaviour_request:asked(Nodes)],
+                    [report({send, {Name, Node}, {'$gen_cast', Message}}) ||
+                     Node <- witness_inline_behaviour_request:valid_nodes(Nodes)],
                     apply(Module, abcast, [Nodes, Name, Message])
             end
     end;
 cast(Module, Function, Args) ->
-    case observed(Module) of
+    case is_reported(Module) of
         false -> apply(Module, Function, Args);
         true ->
             {Server, Message} = witness_inline_behaviour_request:of_cast(Module, Function, Args),
             To = witness_inline_behaviour_request:receiver(Server),
             Result = apply(Module, Function, Args),
-            To =:= none orelse see({send, To, Message}),
+            To =:= none orelse report({send, To, Message}),
             Result
     end.
 
@@ -163,7 +165,8 @@ reply(Module, Function, Args) ->
     %% An invalid reply makes the call fail after it has sent the replies before it.
     try apply(Module, Function, Args)
     after
-        observed(Module) andalso [see(witness_inline_behaviour_server:sent(From, Reply)) || {From, Reply} <- replies(Args)]
+        is_reported(Module) andalso
+            [report(witness_inline_behaviour_server:reply_event(From, Reply)) || {From, Reply} <- replies(Args)]
     end.
 
 replies([{_, _} = From, Reply]) -> [{From, Reply}];
@@ -174,18 +177,18 @@ replies(_) -> [].
 -doc "Sends a request to fetch its reply later, or fetches the reply.".
 -spec request(module(), atom(), [term()]) -> term().
 request(Module, Function, Args) ->
-    case observed(Module) of
+    case is_reported(Module) of
         false -> apply(Module, Function, Args);
-        true -> witness_inline_behaviour_request:done(Module, Function, Args, fun see/1)
+        true -> witness_inline_behaviour_request:perform(Module, Function, Args, fun report/1)
     end.
 
 %% Whether this module reports the calls of `Module'. If `Module' is woven, its own sends and receives are reported instead.
-observed(Module) -> witness_inline_process:active() andalso not woven(Module).
+is_reported(Module) -> witness_inline_process:is_active() andalso not is_woven(Module).
 
-woven(Module) when Module =:= gen; Module =:= gen_server; Module =:= gen_statem; Module =:= gen_event;
+is_woven(Module) when Module =:= gen; Module =:= gen_server; Module =:= gen_statem; Module =:= gen_event;
                    Module =:= proc_lib; Module =:= supervisor; Module =:= supervisor_bridge -> false;
-woven(Module) -> witness_weave:woven(Module) =/= no.
+is_woven(Module) -> witness_weave:woven(Module) =/= no.
 
--spec see(seen()) -> ok.
-see({recv, Message}) -> witness_inline_process:event({recv, self(), undefined, Message, undefined});
-see({send, To, Message}) -> witness_inline_process:event({send, self(), To, Message, undefined}).
+-spec report(seen()) -> ok.
+report({recv, Message}) -> witness_inline_process:report_event({recv, self(), undefined, Message, undefined});
+report({send, To, Message}) -> witness_inline_process:report_event({send, self(), To, Message, undefined}).

@@ -1,6 +1,6 @@
 -module(witness_inline_behaviour_event).
 %% The tags that OTP uses.
--dialyzer({no_improper_lists, given/4}).
+-dialyzer({no_improper_lists, before_callback/4}).
 -moduledoc """
 The events of the manager of a `gen_event`, derived from its handlers; pure.
 
@@ -17,7 +17,7 @@ handler is called that is not left to be called for the current one.
 """.
 -behaviour(witness_inline_behaviour).
 
--export([new/0, given/4, returned/5, is_told/1]).
+-export([new/0, before_callback/4, after_callback/5, has_reported_all/1]).
 
 -type handlers() :: #{module() => pos_integer()}.
 
@@ -28,58 +28,58 @@ handler is called that is not left to be called for the current one.
 
 new() -> #manager{}.
 
-given(Module, Function, [Event, _], State) when Function =:= handle_event; Function =:= handle_info ->
-    notified(Module, {Function, Event}, replied(State));
-given(Module, handle_call, [Request, _], State) ->
+before_callback(Module, Function, [Event, _], State) when Function =:= handle_event; Function =:= handle_info ->
+    notify(Module, {Function, Event}, take_reply(State));
+before_callback(Module, handle_call, [Request, _], State) ->
     Tag = [alias | make_ref()],
-    {Seen, Next} = replied(State),
+    {Seen, Next} = take_reply(State),
     {Seen ++ [{recv, {self(), {self(), Tag}, {call, Module, Request}}}], Next#manager{asked = #{}, tag = Tag}};
-given(_, _, _, State) ->
+before_callback(_, _, _, State) ->
     {[], State}.
 
-notified(Module, Event, {Seen, #manager{asked = Asked, event = Event} = State}) when is_map_key(Module, Asked) ->
-    {Seen, State#manager{asked = without(Module, Asked)}};
-notified(Module, _, {_, #manager{asked = Asked}}) when is_map_key(Module, Asked) ->
+notify(Module, Event, {Seen, #manager{asked = Asked, event = Event} = State}) when is_map_key(Module, Asked) ->
+    {Seen, State#manager{asked = remove_handler(Module, Asked)}};
+notify(Module, _, {_, #manager{asked = Asked}}) when is_map_key(Module, Asked) ->
     {lost, unknown_handlers};
-notified(Module, {Function, Event} = Given, {Seen, #manager{installed = Installed} = State}) ->
+notify(Module, {Function, Event} = Given, {Seen, #manager{installed = Installed} = State}) ->
     Message = case Function of handle_event -> {notify, Event}; handle_info -> Event end,
-    {Seen ++ [{recv, Message}], State#manager{asked = without(Module, Installed), event = Given}}.
+    {Seen ++ [{recv, Message}], State#manager{asked = remove_handler(Module, Installed), event = Given}}.
 
-returned(Module, init, _, {value, Value}, State) when element(1, Value) =:= ok ->
-    {Seen, #manager{installed = Installed} = Next} = replied(State),
+after_callback(Module, init, _, {value, Value}, State) when element(1, Value) =:= ok ->
+    {Seen, #manager{installed = Installed} = Next} = take_reply(State),
     {Seen, Next#manager{installed = Installed#{Module => maps:get(Module, Installed, 0) + 1}}, running};
-returned(_, init, _, _, State) ->
-    {Seen, Next} = replied(State),
+after_callback(_, init, _, _, State) ->
+    {Seen, Next} = take_reply(State),
     {Seen, Next, running};
-returned(Module, terminate, _, _, #manager{installed = Installed, swaps = Swaps} = State) ->
-    {Seen, Next} = case Swaps of true -> {[], State#manager{swaps = false}}; false -> replied(State) end,
-    {Seen, Next#manager{installed = without(Module, Installed)}, running};
-returned(_, handle_call, _, Outcome, #manager{tag = Tag} = State) ->
-    called(Outcome, Tag, State);
-returned(_, _, _, {value, {swap_handler, _, _, _, _}}, State) ->
+after_callback(Module, terminate, _, _, #manager{installed = Installed, swaps = Swaps} = State) ->
+    {Seen, Next} = case Swaps of true -> {[], State#manager{swaps = false}}; false -> take_reply(State) end,
+    {Seen, Next#manager{installed = remove_handler(Module, Installed)}, running};
+after_callback(_, handle_call, _, Outcome, #manager{tag = Tag} = State) ->
+    after_call(Outcome, Tag, State);
+after_callback(_, _, _, {value, {swap_handler, _, _, _, _}}, State) ->
     {[], State#manager{swaps = true}, running};
-returned(_, _, _, _, State) ->
+after_callback(_, _, _, _, State) ->
     {[], State, running}.
 
-called({value, {ok, Reply, _}}, Tag, State) -> {[sent(Tag, Reply)], State, running};
-called({value, {ok, Reply, _, hibernate}}, Tag, State) -> {[sent(Tag, Reply)], State, running};
-called({value, {swap_handler, Reply, _, _, _, _}}, Tag, State) ->
-    {[], State#manager{last = [sent(Tag, Reply)], swaps = true}, running};
-called({value, {remove_handler, Reply}}, Tag, State) -> {[], State#manager{last = [sent(Tag, Reply)]}, running};
-called({value, Value}, Tag, State) -> {[], State#manager{last = [sent(Tag, {error, Value})]}, running};
-called({raised, error, Reason, Stack}, Tag, State) ->
-    {[], State#manager{last = [sent(Tag, {error, {'EXIT', {Reason, Stack}}})]}, running};
-called({raised, exit, Reason, _}, Tag, State) ->
-    {[], State#manager{last = [sent(Tag, {error, {'EXIT', Reason}})]}, running}.
+after_call({value, {ok, Reply, _}}, Tag, State) -> {[reply_event(Tag, Reply)], State, running};
+after_call({value, {ok, Reply, _, hibernate}}, Tag, State) -> {[reply_event(Tag, Reply)], State, running};
+after_call({value, {swap_handler, Reply, _, _, _, _}}, Tag, State) ->
+    {[], State#manager{last = [reply_event(Tag, Reply)], swaps = true}, running};
+after_call({value, {remove_handler, Reply}}, Tag, State) -> {[], State#manager{last = [reply_event(Tag, Reply)]}, running};
+after_call({value, Value}, Tag, State) -> {[], State#manager{last = [reply_event(Tag, {error, Value})]}, running};
+after_call({raised, error, Reason, Stack}, Tag, State) ->
+    {[], State#manager{last = [reply_event(Tag, {error, {'EXIT', {Reason, Stack}}})]}, running};
+after_call({raised, exit, Reason, _}, Tag, State) ->
+    {[], State#manager{last = [reply_event(Tag, {error, {'EXIT', Reason}})]}, running}.
 
-sent([alias | Alias] = Tag, Reply) -> {send, Alias, {Tag, Reply}}.
+reply_event([alias | Alias] = Tag, Reply) -> {send, Alias, {Tag, Reply}}.
 
-replied(#manager{last = Last} = State) -> {Last, State#manager{last = [], swaps = false}}.
+take_reply(#manager{last = Last} = State) -> {Last, State#manager{last = [], swaps = false}}.
 
-without(Module, Handlers) ->
+remove_handler(Module, Handlers) ->
     case Handlers of
         #{Module := N} when N > 1 -> Handlers#{Module := N - 1};
         #{} -> maps:remove(Module, Handlers)
     end.
 
-is_told(#manager{last = Last, swaps = Swaps}) -> Last =:= [] andalso not Swaps.
+has_reported_all(#manager{last = Last, swaps = Swaps}) -> Last =:= [] andalso not Swaps.

@@ -4,7 +4,7 @@ The messages that functions of OTP's behaviours, and of Elixir's libraries over 
 receivers of these messages. Also the functions that fetch replies later.
 """.
 
--export([of_call/3, of_multi_call/1, of_cast/3, of_abcast/1, asked/1, target/1, receiver/1, done/4]).
+-export([of_call/3, of_multi_call/1, of_cast/3, of_abcast/1, valid_nodes/1, target/1, receiver/1, perform/4]).
 
 -doc """
 The server, the first element of the message, the request, and the time-out for the reply. `refused`: nothing is sent.
@@ -58,34 +58,34 @@ of_abcast([Nodes, Name, Message]) when is_list(Nodes), is_atom(Name) -> {Nodes, 
 of_abcast(_) -> refused.
 
 -doc "The nodes that get the message: those before the first element that is not a node.".
--spec asked(Nodes :: term()) -> [node()].
-asked([Node | Nodes]) when is_atom(Node) -> [Node | asked(Nodes)];
-asked(_) -> [].
+-spec valid_nodes(Nodes :: term()) -> [node()].
+valid_nodes([Node | Nodes]) when is_atom(Node) -> [Node | valid_nodes(Nodes)];
+valid_nodes(_) -> [].
 
 -doc "The receiver of a call's request: a name of this node is looked up first. `none` if there is no such process.".
 -spec target(Server :: term()) -> pid() | {atom(), node()} | none.
-target(Name) when is_atom(Name) -> found(whereis(Name));
-target({Name, Node}) when is_atom(Name), Node =:= node() -> found(whereis(Name));
+target(Name) when is_atom(Name) -> pid_or_none(whereis(Name));
+target({Name, Node}) when is_atom(Name), Node =:= node() -> pid_or_none(whereis(Name));
 target({Name, Node}) when is_atom(Name), Name =/= global, is_atom(Node), node() =:= nonode@nohost -> none;
 target(Server) -> receiver(Server).
 
 -doc "The receiver of a cast's message: the VM looks up the name.".
 -spec receiver(Server :: term()) -> pid() | atom() | {atom(), node()} | none.
 receiver(Process) when is_pid(Process) -> Process;
-receiver(Name) when is_atom(Name) -> case found(whereis(Name)) of none -> none; _ -> Name end;
-receiver({global, Name}) -> found(global:whereis_name(Name));
+receiver(Name) when is_atom(Name) -> case pid_or_none(whereis(Name)) of none -> none; _ -> Name end;
+receiver({global, Name}) -> pid_or_none(global:whereis_name(Name));
 receiver({via, Module, Name}) ->
     %% A failure of a registry is ignored here: the call itself fails, too.
-    try found(Module:whereis_name(Name)) catch _:_ -> none end;
+    try pid_or_none(Module:whereis_name(Name)) catch _:_ -> none end;
 receiver({Name, Node} = Server) when is_atom(Name), is_atom(Node) -> Server;
 receiver(_) -> none.
 
-found(Process) when is_pid(Process) -> Process;
-found(_) -> none.
+pid_or_none(Process) when is_pid(Process) -> Process;
+pid_or_none(_) -> none.
 
 -doc "Does the call, and passes its events to `See`.".
--spec done(module(), atom(), [term()], fun((witness_inline_behaviour:seen()) -> term())) -> term().
-done(Module, send_request, [Server | Args], See) ->
+-spec perform(module(), atom(), [term()], fun((witness_inline_behaviour:seen()) -> term())) -> term().
+perform(Module, send_request, [Server | Args], See) ->
     Result = apply(Module, send_request, [Server | Args]),
     {Label, Request, More} = case {Module, Args} of
         {gen_event, [Handler, Asked | Others]} -> {self(), {call, Handler, Asked}, Others};
@@ -93,11 +93,11 @@ done(Module, send_request, [Server | Args], See) ->
     end,
     case target(Server) of
         %% The caller itself sends the `DOWN' message to itself.
-        none -> See({send, self(), {'DOWN', id(Result, More), process, Server, nobody(Server)}});
+        none -> See({send, self(), {'DOWN', id(Result, More), process, Server, down_reason(Server)}});
         To -> See({send, To, {Label, {self(), [alias | id(Result, More)]}, Request}})
     end,
     Result;
-done('Elixir.Task', Function, [#{ref := Ref, pid := Process} | _] = Args, See) ->
+perform('Elixir.Task', Function, [#{ref := Ref, pid := Process} | _] = Args, See) ->
     try {Function, apply('Elixir.Task', Function, Args)} of
         {await, Reply} -> See({recv, {Ref, Reply}}), Reply;
         {yield, {ok, Reply} = Result} -> See({recv, {Ref, Reply}}), Result;
@@ -112,34 +112,34 @@ done('Elixir.Task', Function, [#{ref := Ref, pid := Process} | _] = Args, See) -
             end,
             erlang:raise(exit, {Reason, By}, Stack)
     end;
-done(Module, Function, [Requests, Timeout, Delete], See) when is_map(Requests), is_boolean(Delete) ->
+perform(Module, Function, [Requests, Timeout, Delete], See) when is_map(Requests), is_boolean(Delete) ->
     %% The rest of the collection shows which request got a reply.
     case apply(Module, Function, [Requests, Timeout, true]) of
         {Response, Label, Left} ->
             [Id] = maps:keys(maps:without(maps:keys(Left), Requests)),
-            responded(Module, Response, Id, See),
+            report_response(Module, Response, Id, See),
             {Response, Label, case Delete of true -> Left; false -> Requests end};
         Other -> Other
     end;
-done(Module, Function, [Id | _] = Args, See) ->
+perform(Module, Function, [Id | _] = Args, See) ->
     Response = apply(Module, Function, Args),
-    responded(Module, Response, Id, See),
+    report_response(Module, Response, Id, See),
     Response.
 
-nobody({Name, Node}) when is_atom(Name), Name =/= global, Node =/= node() -> {nodedown, Node};
-nobody(_) -> noproc.
+down_reason({Name, Node}) when is_atom(Name), Name =/= global, Node =/= node() -> {nodedown, Node};
+down_reason(_) -> noproc.
 
 %% A new request is the one that the collection did not have.
 id(Id, []) -> Id;
 id(Requests, [_Label, Before]) -> [Id] = maps:keys(maps:without(maps:keys(Before), Requests)), Id.
 
-responded(_, {reply, Reply}, Id, See) -> See({recv, {[alias | Id], Reply}});
-responded(gen_event, {error, Why} = Reply, Id, See) ->
+report_response(_, {reply, Reply}, Id, See) -> See({recv, {[alias | Id], Reply}});
+report_response(gen_event, {error, Why} = Reply, Id, See) ->
     %% If a handler fails, the error is a reply, and contains no process.
     case Why of
         {Reason, Server} when Reason =/= 'EXIT', is_pid(Server) orelse is_atom(Server) orelse is_tuple(Server) ->
             See({recv, {'DOWN', Id, process, Server, Reason}});
         _ -> See({recv, {[alias | Id], Reply}})
     end;
-responded(_, {error, {Reason, Server}}, Id, See) -> See({recv, {'DOWN', Id, process, Server, Reason}});
-responded(_, _, _, _) -> ok.
+report_response(_, {error, {Reason, Server}}, Id, See) -> See({recv, {'DOWN', Id, process, Server, Reason}});
+report_response(_, _, _, _) -> ok.

@@ -14,55 +14,55 @@ The events of a `gen_server` process, derived from its callbacks; pure.
 """.
 -behaviour(witness_inline_behaviour).
 
--export([new/0, given/4, returned/5, is_told/1, sent/2]).
+-export([new/0, before_callback/4, after_callback/5, has_reported_all/1, reply_event/2]).
 
 %% last: is sent when `terminate' has returned; timeout: the content of a time-out that may still come; any other message cancels it.
 -record(server, {last = [] :: [witness_inline_behaviour:seen()], timeout = none :: none | {timeout, term()}}).
 
 new() -> #server{}.
 
-given(_, handle_call, [Request, From, _], State) -> received({'$gen_call', From, Request}, State);
-given(_, handle_cast, [Message, _], State) -> received({'$gen_cast', Message}, State);
-given(_, handle_info, [Message, _], #server{timeout = {timeout, Message}} = State) ->
+before_callback(_, handle_call, [Request, From, _], State) -> receive_message({'$gen_call', From, Request}, State);
+before_callback(_, handle_cast, [Message, _], State) -> receive_message({'$gen_cast', Message}, State);
+before_callback(_, handle_info, [Message, _], #server{timeout = {timeout, Message}} = State) ->
     {[], State#server{timeout = none}};
-given(_, handle_info, [Message, _], State) -> received(Message, State);
-given(_, _, _, State) -> {[], State}.
+before_callback(_, handle_info, [Message, _], State) -> receive_message(Message, State);
+before_callback(_, _, _, State) -> {[], State}.
 
-received(Message, State) -> {[{recv, Message}], State#server{timeout = none}}.
+receive_message(Message, State) -> {[{recv, Message}], State#server{timeout = none}}.
 
-returned(_, init, _, Outcome, State) ->
-    started(Outcome, State);
-returned(_, terminate, [Reason, _], {value, _}, #server{last = Last} = State) ->
+after_callback(_, init, _, Outcome, State) ->
+    after_init(Outcome, State);
+after_callback(_, terminate, [Reason, _], {value, _}, #server{last = Last} = State) ->
     {Last, State, {ended, Reason}};
-returned(_, terminate, _, {raised, Class, Reason, Stack}, #server{last = Last} = State) ->
+after_callback(_, terminate, _, {raised, Class, Reason, Stack}, #server{last = Last} = State) ->
     {Last, State, {ended, reason(Class, Reason, Stack)}};
-returned(_, handle_call, [_, From, _], {value, Value}, State) ->
-    answered(Value, From, State);
-returned(_, Function, _, {value, Value}, State) when Function =:= handle_cast; Function =:= handle_info;
+after_callback(_, handle_call, [_, From, _], {value, Value}, State) ->
+    after_call(Value, From, State);
+after_callback(_, Function, _, {value, Value}, State) when Function =:= handle_cast; Function =:= handle_info;
                                                    Function =:= handle_continue ->
-    {[], waiting(Value, State), running};
-returned(_, _, _, _, State) ->
+    {[], put_timeout(Value, State), running};
+after_callback(_, _, _, _, State) ->
     {[], State, running}.
 
-answered({reply, Reply, _}, From, State) -> {[sent(From, Reply)], State, running};
-answered({reply, Reply, _, Action} = Value, From, State) ->
+after_call({reply, Reply, _}, From, State) -> {[reply_event(From, Reply)], State, running};
+after_call({reply, Reply, _, Action} = Value, From, State) ->
     case is_action(Action) of
-        true -> {[sent(From, Reply)], waiting(Value, State), running};
+        true -> {[reply_event(From, Reply)], put_timeout(Value, State), running};
         false -> {[], State, running}
     end;
-answered({stop, _, Reply, _}, From, State) -> {[], State#server{last = [sent(From, Reply)]}, running};
-answered(Value, _, State) -> {[], waiting(Value, State), running}.
+after_call({stop, _, Reply, _}, From, State) -> {[], State#server{last = [reply_event(From, Reply)]}, running};
+after_call(Value, _, State) -> {[], put_timeout(Value, State), running}.
 
-waiting({ok, _, Action}, State) -> waiting(Action, State);
-waiting({noreply, _, Action}, State) -> waiting(Action, State);
-waiting({reply, _, _, Action}, State) -> waiting(Action, State);
-waiting(Time, State) when is_integer(Time) -> State#server{timeout = {timeout, timeout}};
-waiting({_, infinity, _}, State) -> State;
-waiting({Kind, _, Content}, State) when Kind =:= timeout; Kind =:= hibernate ->
+put_timeout({ok, _, Action}, State) -> put_timeout(Action, State);
+put_timeout({noreply, _, Action}, State) -> put_timeout(Action, State);
+put_timeout({reply, _, _, Action}, State) -> put_timeout(Action, State);
+put_timeout(Time, State) when is_integer(Time) -> State#server{timeout = {timeout, timeout}};
+put_timeout({_, infinity, _}, State) -> State;
+put_timeout({Kind, _, Content}, State) when Kind =:= timeout; Kind =:= hibernate ->
     State#server{timeout = {timeout, Content}};
-waiting({Kind, Time, Content, _}, State) when Kind =:= timeout; Kind =:= hibernate ->
-    waiting({Kind, Time, Content}, State);
-waiting(_, State) -> State.
+put_timeout({Kind, Time, Content, _}, State) when Kind =:= timeout; Kind =:= hibernate ->
+    put_timeout({Kind, Time, Content}, State);
+put_timeout(_, State) -> State.
 
 %% An invalid action ends the server before it replies.
 is_action({continue, _}) -> true;
@@ -76,26 +76,26 @@ is_action(_) -> false.
 %% OTP 29 and later know actions with a time-out of their own.
 is_timed() -> list_to_integer(erlang:system_info(otp_release)) >= 29.
 
-started({value, {ok, _}}, State) -> {[], State, running};
-started({value, {ok, _, Action} = Value}, State) ->
+after_init({value, {ok, _}}, State) -> {[], State, running};
+after_init({value, {ok, _, Action} = Value}, State) ->
     case is_action(Action) of
-        true -> {[], waiting(Value, State), running};
+        true -> {[], put_timeout(Value, State), running};
         false -> {[], State, {ended, {bad_return_value, Value}}}
     end;
-started({value, {stop, Reason}}, State) -> {[], State, {ended, Reason}};
-started({value, {error, _}}, State) -> {[], State, {ended, normal}};
-started({value, ignore}, State) -> {[], State, {ended, normal}};
-started({value, Value}, State) -> {[], State, {ended, {bad_return_value, Value}}};
-started({raised, Class, Reason, Stack}, State) -> {[], State, {ended, reason(Class, Reason, Stack)}}.
+after_init({value, {stop, Reason}}, State) -> {[], State, {ended, Reason}};
+after_init({value, {error, _}}, State) -> {[], State, {ended, normal}};
+after_init({value, ignore}, State) -> {[], State, {ended, normal}};
+after_init({value, Value}, State) -> {[], State, {ended, {bad_return_value, Value}}};
+after_init({raised, Class, Reason, Stack}, State) -> {[], State, {ended, reason(Class, Reason, Stack)}}.
 
 reason(error, Reason, Stack) -> {Reason, Stack};
 reason(exit, Reason, _) -> Reason.
 
 -doc "The receiver and the message of `gen:reply/2` for this caller.".
--spec sent(From :: term(), Reply :: term()) -> witness_inline_behaviour:seen().
-sent({_, [alias | Alias] = Tag}, Reply) when is_reference(Alias) -> {send, Alias, {Tag, Reply}};
-sent({_, [[alias | Alias] | _] = Tag}, Reply) when is_reference(Alias) -> {send, Alias, {Tag, Reply}};
-sent({To, Tag}, Reply) -> {send, To, {Tag, Reply}}.
+-spec reply_event(From :: term(), Reply :: term()) -> witness_inline_behaviour:seen().
+reply_event({_, [alias | Alias] = Tag}, Reply) when is_reference(Alias) -> {send, Alias, {Tag, Reply}};
+reply_event({_, [[alias | Alias] | _] = Tag}, Reply) when is_reference(Alias) -> {send, Alias, {Tag, Reply}};
+reply_event({To, Tag}, Reply) -> {send, To, {Tag, Reply}}.
 
 %% `last' is sent after `terminate'.
-is_told(#server{last = Last}) -> Last =:= [].
+has_reported_all(#server{last = Last}) -> Last =:= [].

@@ -16,7 +16,7 @@ there are none, a message.
 """.
 -behaviour(witness_inline_behaviour).
 
--export([new/0, given/4, returned/5, is_told/1]).
+-export([new/0, before_callback/4, after_callback/5, has_reported_all/1]).
 
 -type machine_event() :: {Type :: term(), Content :: term()}.
 
@@ -29,27 +29,27 @@ there are none, a message.
 
 new() -> #machine{}.
 
-given(_, init, [_], State) -> {[], State};
-given(_, handle_event, [Type, Content, _, _], State) -> machine_event({Type, Content}, State);
-given(_, terminate, [_, _, _], State) -> {[], State};
-given(_, _, [Type, Content, _], State) -> machine_event({Type, Content}, State);
-given(_, _, _, State) -> {[], State}.
+before_callback(_, init, [_], State) -> {[], State};
+before_callback(_, handle_event, [Type, Content, _, _], State) -> handle_machine_event({Type, Content}, State);
+before_callback(_, terminate, [_, _, _], State) -> {[], State};
+before_callback(_, _, [Type, Content, _], State) -> handle_machine_event({Type, Content}, State);
+before_callback(_, _, _, State) -> {[], State}.
 
-machine_event({enter, _}, State) ->
+handle_machine_event({enter, _}, State) ->
     {[], State};
-machine_event(Event, State) ->
+handle_machine_event(Event, State) ->
     case transition(State) of
-        #machine{queue = [Event | Queue]} = Next -> {[], stepping(Event, Next#machine{queue = Queue})};
+        #machine{queue = [Event | Queue]} = Next -> {[], begin_step(Event, Next#machine{queue = Queue})};
         #machine{queue = [_ | _]} -> {lost, unknown_state_machine};
-        #machine{} = Next -> {message(Event), stepping(Event, Next)}
+        #machine{} = Next -> {received_message(Event), begin_step(Event, Next)}
     end.
 
-stepping(Event, State) -> State#machine{step = #step{event = Event}}.
+begin_step(Event, State) -> State#machine{step = #step{event = Event}}.
 
-message({{call, From}, Request}) -> [{recv, {'$gen_call', From, Request}}];
-message({cast, Message}) -> [{recv, {'$gen_cast', Message}}];
-message({info, Message}) -> [{recv, Message}];
-message(_) -> [].
+received_message({{call, From}, Request}) -> [{recv, {'$gen_call', From, Request}}];
+received_message({cast, Message}) -> [{recv, {'$gen_cast', Message}}];
+received_message({info, Message}) -> [{recv, Message}];
+received_message(_) -> [].
 
 %% Inserted events come first, then, if the state has changed, those that were postponed, then the events that were inserted
 %% before.
@@ -65,19 +65,19 @@ transition(#machine{queue = Queue, postponed = Before, step = Step} = State) ->
         false -> State#machine{queue = lists:reverse(Inserted, Queue), postponed = Postponed, step = none}
     end.
 
-returned(_, init, [_], Outcome, State) ->
-    started(Outcome, State);
-returned(_, terminate, [Reason, _, _], {value, _}, State) ->
+after_callback(_, init, [_], Outcome, State) ->
+    after_init(Outcome, State);
+after_callback(_, terminate, [Reason, _, _], {value, _}, State) ->
     {[], State, {ended, exit_reason(Reason, State)}};
-returned(_, terminate, [_, _, _], {raised, Class, Reason, Stack}, State) ->
+after_callback(_, terminate, [_, _, _], {raised, Class, Reason, Stack}, State) ->
     {[], State, {ended, reason(Class, Reason, Stack)}};
-returned(_, handle_event, [Type, _, Name, _], {value, Value}, State) ->
-    result(Value, Type, Name, State);
-returned(_, Name, [Type, _, _], {value, Value}, State) ->
-    result(Value, Type, Name, State);
-returned(_, _, _, {raised, Class, Reason, Stack}, State) ->
+after_callback(_, handle_event, [Type, _, Name, _], {value, Value}, State) ->
+    after_state(Value, Type, Name, State);
+after_callback(_, Name, [Type, _, _], {value, Value}, State) ->
+    after_state(Value, Type, Name, State);
+after_callback(_, _, _, {raised, Class, Reason, Stack}, State) ->
     {[], State#machine{failed = {Reason, reason(Class, Reason, Stack)}}, running};
-returned(_, _, _, _, State) ->
+after_callback(_, _, _, _, State) ->
     {[], State, running}.
 
 %% `terminate' gets the reason of an error, and the process exits with the reason and a stack. If the machine
@@ -91,47 +91,47 @@ exit_reason({Bad, _} = Reason, _) when Bad =:= bad_return_from_state_function; B
                                        Bad =:= bad_return_from_callback_mode -> {Reason, []};
 exit_reason(Reason, _) -> Reason.
 
-started({value, {ok, _, _}}, State) -> {[], State, running};
-started({value, {ok, _, _, Actions}}, State) ->
-    actions(listed(Actions), [], #step{event = none}, true, State);
-started({value, {stop, Reason}}, State) -> {[], State, {ended, Reason}};
-started({value, {error, _}}, State) -> {[], State, {ended, normal}};
-started({value, ignore}, State) -> {[], State, {ended, normal}};
-started({value, Value}, State) -> {[], State, {ended, {bad_return_from_init, Value}}};
-started({raised, Class, Reason, Stack}, State) -> {[], State, {ended, reason(Class, Reason, Stack)}}.
+after_init({value, {ok, _, _}}, State) -> {[], State, running};
+after_init({value, {ok, _, _, Actions}}, State) ->
+    actions(to_list(Actions), [], #step{event = none}, true, State);
+after_init({value, {stop, Reason}}, State) -> {[], State, {ended, Reason}};
+after_init({value, {error, _}}, State) -> {[], State, {ended, normal}};
+after_init({value, ignore}, State) -> {[], State, {ended, normal}};
+after_init({value, Value}, State) -> {[], State, {ended, {bad_return_from_init, Value}}};
+after_init({raised, Class, Reason, Stack}, State) -> {[], State, {ended, reason(Class, Reason, Stack)}}.
 
 reason(error, Reason, Stack) -> {Reason, Stack};
 reason(exit, Reason, _) -> Reason.
 
 %% A callback that enters a state continues the step of the event that has led there.
-result(Value, Type, Name, #machine{step = Before} = State) ->
+after_state(Value, Type, Name, #machine{step = Before} = State) ->
     Step = case Before of none -> #step{event = none}; _ -> Before end,
     case Value of
-        {next_state, Next, _} -> went(Next, Name, [], Type, Step, State);
-        {next_state, Next, _, Actions} -> went(Next, Name, Actions, Type, Step, State);
+        {next_state, Next, _} -> change_state(Next, Name, [], Type, Step, State);
+        {next_state, Next, _, Actions} -> change_state(Next, Name, Actions, Type, Step, State);
         {Keep, _, Actions} when Keep =:= keep_state; Keep =:= repeat_state ->
-            went(Name, Name, Actions, Type, Step, State);
+            change_state(Name, Name, Actions, Type, Step, State);
         {Keep, Actions} when Keep =:= keep_state_and_data; Keep =:= repeat_state_and_data ->
-            went(Name, Name, Actions, Type, Step, State);
-        {stop_and_reply, _, Replies} -> {replies(listed(Replies)), State, running};
-        {stop_and_reply, _, Replies, _} -> {replies(listed(Replies)), State, running};
+            change_state(Name, Name, Actions, Type, Step, State);
+        {stop_and_reply, _, Replies} -> {reply_events(to_list(Replies)), State, running};
+        {stop_and_reply, _, Replies, _} -> {reply_events(to_list(Replies)), State, running};
         _ -> {[], State#machine{step = Step}, running}
     end.
 
-went(Next, Name, Actions, Type, #step{changed = Changed} = Step, State) ->
-    actions(listed(Actions), [], Step#step{changed = Changed orelse Next =/= Name}, Type =/= enter, State).
+change_state(Next, Name, Actions, Type, #step{changed = Changed} = Step, State) ->
+    actions(to_list(Actions), [], Step#step{changed = Changed orelse Next =/= Name}, Type =/= enter, State).
 
-listed(List) when is_list(List) -> List;
-listed(One) -> [One].
+to_list(List) when is_list(List) -> List;
+to_list(One) -> [One].
 
-replies([{reply, {Pid, _} = From, Reply} | Replies]) when is_pid(Pid) ->
-    [witness_inline_behaviour_server:sent(From, Reply) | replies(Replies)];
-replies(_) -> [].
+reply_events([{reply, {Pid, _} = From, Reply} | Replies]) when is_pid(Pid) ->
+    [witness_inline_behaviour_server:reply_event(From, Reply) | reply_events(Replies)];
+reply_events(_) -> [].
 
 %% An invalid action ends the machine; the actions before it are executed.
 actions([{reply, {Pid, _} = From, Reply} | Actions], Seen, Step, IsState, State) when is_pid(Pid) ->
-    actions(Actions, [witness_inline_behaviour_server:sent(From, Reply) | Seen], Step, IsState, State);
-actions([{reply, _, _} | _], Seen, Step, _, State) -> acted(Seen, Step, State);
+    actions(Actions, [witness_inline_behaviour_server:reply_event(From, Reply) | Seen], Step, IsState, State);
+actions([{reply, _, _} | _], Seen, Step, _, State) -> end_actions(Seen, Step, State);
 actions([postpone | Actions], Seen, Step, true, State) ->
     actions(Actions, Seen, Step#step{postpone = true}, true, State);
 actions([{postpone, Postpone} | Actions], Seen, Step, IsState, State) when not Postpone orelse IsState ->
@@ -146,11 +146,11 @@ actions([Action | Actions], Seen, Step, IsState, State) ->
                 no -> {lost, callback_module_not_woven}
             end;
         other -> actions(Actions, Seen, Step, IsState, State);
-        _ -> acted(Seen, Step, State)
+        _ -> end_actions(Seen, Step, State)
     end;
-actions([], Seen, Step, _, State) -> acted(Seen, Step, State).
+actions([], Seen, Step, _, State) -> end_actions(Seen, Step, State).
 
-acted(Seen, Step, State) -> {lists:reverse(Seen), State#machine{step = Step}, running}.
+end_actions(Seen, Step, State) -> {lists:reverse(Seen), State#machine{step = Step}, running}.
 
 kind({Change, Module}) when Change =:= change_callback_module; Change =:= push_callback_module -> {module, Module};
 kind(pop_callback_module) -> other;
@@ -168,4 +168,4 @@ timeout(state_timeout) -> other;
 timeout({timeout, _}) -> other;
 timeout(_) -> none.
 
-is_told(_) -> true.
+has_reported_all(_) -> true.

@@ -9,15 +9,15 @@ after `init` have the gap `no_callbacks`.
 """.
 -behaviour(witness_inline_behaviour).
 
--export([new/0, given/4, returned/5, is_told/1]).
+-export([new/0, before_callback/4, after_callback/5, has_reported_all/1]).
 
 new() -> none.
 
-given(_, _, _, none) -> {[], none}.
+before_callback(_, _, _, none) -> {[], none}.
 
-returned(_, init, _, {value, ignore}, none) -> {[], none, {ended, normal}};
-returned(_, init, _, {raised, exit, Reason, _}, none) -> {[], none, {ended, Reason}};
-returned(_, init, _, {raised, error, Reason, Stack}, none) -> {[], none, {ended, {Reason, Stack}}};
-returned(_, _, _, _, none) -> {[], none, running}.
+after_callback(_, init, _, {value, ignore}, none) -> {[], none, {ended, normal}};
+after_callback(_, init, _, {raised, exit, Reason, _}, none) -> {[], none, {ended, Reason}};
+after_callback(_, init, _, {raised, error, Reason, Stack}, none) -> {[], none, {ended, {Reason, Stack}}};
+after_callback(_, _, _, _, none) -> {[], none, running}.
 
-is_told(none) -> true.
+has_reported_all(none) -> true.

@@ -13,7 +13,7 @@ or spawn for a process (`m:witness_inline_reach`). A dependency that cannot be w
 leave it out. `{inline, Text}`: text for people.
 """.
 
--export([choose/4, entries/3, prepare/1, available/1]).
+-export([choose/4, prepare/1, prepare_possible/1]).
 -export_type([weave/0, chosen/0]).
 
 -doc """
@@ -26,11 +26,8 @@ dependencies, but not those of OTP, Elixir and Witness.
 Modules to be woven, with their entry functions; the dependencies, which are woven if they can be; the modules that were woven by
 their compiler; and the facts about modules that were found on the way.
 """.
--type chosen() :: #{modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
-                    facts := #{module() => witness_inline_reach:facts()}}.
-
--type entries() :: all | [{atom(), arity()}].
--type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
+-type chosen() :: #{modules := [{module(), witness_inline_plan:entries()}], dependencies := [{module(), witness_inline_plan:entries()}],
+                    woven := [module()], facts := #{module() => witness_inline_reach:facts()}}.
 
 -define(RUNTIME, witness_inline_process).
 
@@ -38,37 +35,38 @@ their compiler; and the facts about modules that were found on the way.
 The modules of a run, by the signatures of its monitors, and the modules that its system starts with. The monitors' own
 modules do not belong to the system.
 """.
--spec choose(weave(), [pattern()], System :: [module()], Monitors :: [module()]) ->
+-spec choose(weave(), [witness_inline_plan:pattern()], System :: [module()], Monitors :: [module()]) ->
     {ok, chosen()} | {error, {inline, unicode:chardata()}}.
 choose(Weave, Patterns, System, Monitors) ->
     maybe
-        {ok, Named} ?= named(Weave, lists:usort([M || {M, _, _} <- Patterns, M =/= '_'] ++ System), Monitors),
+        {ok, Named} ?= find_modules(Weave, lists:usort([M || {M, _, _} <- Patterns, M =/= '_'] ++ System), Monitors),
         {Woven, Modules} = lists:partition(fun is_woven/1, Named),
         Facts = dependencies(Weave, Named, Monitors),
         Dependencies = [M || M := #{acts := true} <- Facts, not lists:member(M, Named)],
-        ok ?= not_empty(Named, Weave),
-        ok ?= begins_in(Woven, Patterns),
+        ok ?= check_not_empty(Named, Weave),
+        ok ?= check_entries(Woven, Patterns),
         Served = [{M, witness_weave_behaviour:entries(M)}
-                  || M <- witness_weave_behaviour:servers(imported(Named ++ Dependencies)), not lists:member(M, Named),
+                  || M <- witness_weave_behaviour:servers(imports_of(Named ++ Dependencies)), not lists:member(M, Named),
                      %% If Elixir is not there, such a call fails anyway.
                      code:which(M) =/= non_existing],
-        ok ?= all_woven(lists:usort([M || {M, _, _} <- Patterns]), Named ++ [M || {M, _} <- Served]),
-        {ok, #{modules => Served ++ [{M, entries(M, Patterns, [])} || M <- Modules], woven => Woven,
-               dependencies => [{M, entries(M, Patterns, [])} || M <- Dependencies], facts => Facts}}
+        ok ?= check_all_woven(lists:usort([M || {M, _, _} <- Patterns]), Named ++ [M || {M, _} <- Served]),
+        {ok, #{modules => Served ++ [{M, witness_inline_plan:entries(M, Patterns, [])} || M <- Modules], woven => Woven,
+               dependencies => [{M, witness_inline_plan:entries(M, Patterns, [])} || M <- Dependencies], facts => Facts}}
     end.
 
 %% A monitor's own module does not belong to the system. A module that the user names is woven in any case.
 dependencies(default, Named, Monitors) ->
-    witness_inline_reach:reached(Named, maps:without(Monitors, witness_inline_reach:on_path(witness_inline_reach:known())), #{});
+    witness_inline_reach:reachable(Named, maps:without(Monitors, witness_inline_reach:on_path(witness_inline_reach:not_foreign())),
+                                   #{});
 dependencies(_, _, _) -> #{}.
 
-named(default, Known, Monitors) ->
-    NotForeign = witness_inline_reach:known(),
+find_modules(default, Known, Monitors) ->
+    NotForeign = witness_inline_reach:not_foreign(),
     Folders = lists:usort([filename:dirname(File) || M <- Known, File <- [code:which(M)], is_list(File), File =/= ""]),
     {ok, lists:usort([M || Folder <- Folders, not witness_inline_reach:is_library(Folder, NotForeign),
                            File <- filelib:wildcard("*.beam", Folder), M <- [list_to_atom(filename:rootname(File))],
                            not lists:member(M, Monitors), not witness_inline_reach:is_own(M, NotForeign)])};
-named(Weave, _, _) ->
+find_modules(Weave, _, _) ->
     Modules = [case Of of {application, App} -> modules(App); M -> [M] end || Of <- Weave],
     case [App || {{application, App}, unknown} <- lists:zip(Weave, Modules)] of
         [] -> {ok, lists:usort(lists:append(Modules))};
@@ -84,34 +82,36 @@ modules(App) ->
 
 is_woven(Module) ->
     _ = code:ensure_loaded(Module),
-    witness_weave:woven(Module) =:= {ok, ?RUNTIME} andalso not is_map_key(Module, kept()).
+    witness_weave:woven(Module) =:= {ok, ?RUNTIME} andalso not is_map_key(Module, loaded_for_runs()).
 
 %% Modules that are woven for other runs were not woven by their compiler.
-kept() ->
+loaded_for_runs() ->
     case witness_weave_loader:status() of
         {error, not_started} -> #{};
         Kept -> Kept
     end.
 
-not_empty([_ | _], _) -> ok;
-not_empty([], default) ->
+check_not_empty([_ | _], _) -> ok;
+check_not_empty([], default) ->
     {error, {inline, "there is no module to be woven: neither the specifications nor the system name one that is not OTP's, "
-                     "Elixir's or Witness's; name them " ++ by()}};
-not_empty([], _) -> {error, {inline, "option weave: no module is named"}}.
+                     "Elixir's or Witness's; name them " ++ option_text()}};
+check_not_empty([], _) -> {error, {inline, "option weave: no module is named"}}.
 
 %% Processes of a module that is not woven would silently not be monitored. A `gen_event' manager starts being monitored when
 %% its first woven handler is added. A module that does not exist is reported elsewhere.
-all_woven(Patterns, Woven) ->
+check_all_woven(Patterns, Woven) ->
     case [M || M <- Patterns -- ['_', gen_event], not lists:member(M, Woven), is_list(code:which(M)), not is_woven(M)] of
         [] -> ok;
-        [M | _] -> {error, {inline, [name(M), " is named by a specification or monitor, but is not woven: name it, too, ", by()]}}
+        [M | _] ->
+            {error, {inline, [name(M), " is named by a specification or monitor, but is not woven: name it, too, ", option_text()]}}
     end.
 
-by() -> "with the option weave".
+option_text() -> "with the option weave".
 
 %% A module that was woven for other specifications may have other entry functions than these need.
-begins_in(Woven, Patterns) ->
-    case [{M, F, A} || M <- Woven, {F, A} <- missing(entries(M, Patterns, []), witness_inline:entries(M))] of
+check_entries(Woven, Patterns) ->
+    case [{M, F, A} || M <- Woven,
+                       {F, A} <- missing(witness_inline_plan:entries(M, Patterns, []), witness_inline_plan:compiled_entries(M))] of
         [] -> ok;
         [{M, F, A} | _] ->
             {error, {inline, io_lib:format("~ts was woven when it was compiled, but not for processes that begin with ~ts: "
@@ -126,42 +126,18 @@ missing(Entries, Woven) -> Entries -- Woven.
 name(Module) -> witness_event:format_term(Module, 200).
 function(M, F, A) -> witness_event:format_function({M, F, A}).
 
--doc """
-The functions of a module that these patterns name, with further ones that may be of any module. A pattern with the function of a
-fun adds none: no call names that function.
-""".
--spec entries(module(), [pattern() | witness_trace_native:pattern()], [{atom(), arity()}]) -> entries().
-entries(Module, Named, More) ->
-    Patterns = [{element(1, P), element(2, P), element(3, P)} || P <- Named],
-    Begins = [{F, A} || {M, F, A} <- Patterns, M =:= '_' orelse M =:= Module, not is_fun(F)],
-    case lists:any(fun({F, _}) -> F =:= '_' end, Begins) of
-        true -> all;
-        false ->
-            lists:usort(More ++ [{F, Arity} || {F, A} <- Begins,
-                                       Arity <- case A of '_' -> arities(Module, F); _ -> [A] end])
-    end.
-
-is_fun('_') -> false;
-is_fun(F) -> lists:prefix("-", atom_to_list(F)).
-
-arities(Module, Function) ->
-    case code:ensure_loaded(Module) of
-        {module, Module} -> [A || {F, A} <- Module:module_info(exports), F =:= Function];
-        {error, _} -> []
-    end.
-
-imported(Modules) ->
+imports_of(Modules) ->
     lists:usort([Imported || M <- Modules, {M1, Code, _} <- [code:get_object_code(M)], M1 =:= M,
                              {ok, {_, [{imports, Imports}]}} <- [beam_lib:chunks(Code, [imports])],
                              {Imported, _, _} <- Imports]).
 
 -doc "Weaves and compiles the modules, several at a time. The error is that of the first module that has one.".
--spec prepare([{module(), entries()}]) -> {ok, [witness_weave:prepared()]} | {error, {weave, term()}}.
+-spec prepare([{module(), witness_inline_plan:entries()}]) -> {ok, [witness_weave:prepared()]} | {error, {weave, term()}}.
 prepare(Modules) -> prepare(Modules, #{woven => [M || {M, _} <- Modules]}, []).
 
 -doc "Weaves and compiles those modules that can be.".
--spec available([{module(), entries()}]) -> [witness_weave:prepared()].
-available(Modules) ->
+-spec prepare_possible([{module(), witness_inline_plan:entries()}]) -> [witness_weave:prepared()].
+prepare_possible(Modules) ->
     lists:append([case prepare([One]) of {ok, Prepared} -> Prepared; {error, _} -> [] end || One <- Modules]).
 
 prepare([], _, Prepared) -> {ok, lists:reverse(Prepared)};
@@ -175,7 +151,7 @@ prepare(Modules, Plan, Prepared) ->
 worker(Module, Entries, Plan) ->
     Caller = self(),
     spawn_monitor(fun() ->
-        Caller ! {self(), witness_weave:prepare(Module, maps:merge(Plan, witness_inline:plan(Entries)))}
+        Caller ! {self(), witness_weave:prepare(Module, maps:merge(Plan, witness_inline_plan:new(Entries)))}
     end).
 
 results([], Prepared) -> {ok, Prepared};

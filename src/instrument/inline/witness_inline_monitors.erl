@@ -4,7 +4,8 @@ The monitors of a process, which run in the process itself.
 
 All that they need is one term, which the process keeps in its dictionary (`m:witness_inline_process`). Each event gives the
 next term. A note of the process records that they have begun (`m:witness_inline_birth_table`). If the only monitor is satisfied, and
-that verdict need not be delivered by itself, the note records that too. The process sends to the host of the run:
+that verdict need not be delivered by itself, the note records that too. The process sends to the coordinator of the run, as the
+reasons of exit signals:
 
 - `{told, Pid, Told}` (`t:told/0`): what they report, with the verdict of each monitor last;
 - `{lost, Pid}` if it notices that the state is gone: monitors without a verdict are then unknown.
@@ -19,8 +20,9 @@ only one monitor runs, its marks stay until its verdict. Several monitors may us
 after each of its steps.
 """.
 
--export([prepare/1, start/5, event/2, waits/1, runs/1, finish/2, stopped/2, wants/2, host/1, stamp/1, lost/2, keys/1]).
--export([died/3, swept/1]).
+-export([prepare/2, start/5, event/2, mark_waiting/1, mark_running/1, finish/2, stop/2, wants/2, coordinator/1, stamp/1,
+         report_lost/2, mark_keys/1]).
+-export([finish_dead/3, delete_stored/1]).
 -export_type([prepared/0, state/0, entry/0, told/0, dead/0]).
 
 -doc "What a monitor needs apart from its process, prepared once for a run.".
@@ -50,13 +52,15 @@ what is an event.
                  | {verdict, N :: pos_integer(), witness_monitor_runner:outcome()}].
 
 %% Where to report, and whether the run goes on.
--record(run, {host :: pid(), switch :: atomics:atomics_ref(), events :: counters:counters_ref(),
-              notes :: witness_inline_birth_table:notes(), kept :: witness_inline_kept:table(), cell :: witness_inline_kept:cell()}).
+-record(run, {coordinator :: pid(), switch :: atomics:atomics_ref(), events :: counters:counters_ref(),
+              birth_table :: witness_inline_birth_table:table(), kept :: witness_inline_kept:table(),
+              cell :: witness_inline_kept:cell()}).
 
 %% What the process has stored (`m:witness_inline_kept') of one monitor. state: the last one stored, with its number; known: all
 %% that were stored, with their numbers; missed: how many other states came since one of these.
--record(left, {state :: term(), number = 0 :: witness_inline_kept:state_number(), known = [] :: [{term(), witness_inline_kept:state_number()}],
-               missed = 0 :: non_neg_integer(), rows = false :: boolean()}).
+-record(stored, {state :: term(), number = 0 :: witness_inline_kept:state_number(),
+                 known = [] :: [{term(), witness_inline_kept:state_number()}],
+                 missed = 0 :: non_neg_integer(), rows = false :: boolean()}).
 
 %% The same of several. last: the number of the last row of events that the stored state includes; words: the size of that state;
 %% later: how many events were stored since.
@@ -68,8 +72,8 @@ what is an event.
 %% If a monitor only computes, its steps have no states: an explanation computes them again. It starts from the state before
 %% the `older' steps, which are the last `chunk', and from `first', the state before the other steps.
 -record(rare, {run :: #run{}, n :: pos_integer(), process :: pid(), marks :: [mark()], does :: does(), config :: witness_monitor_instance:config(),
-               chunk :: pos_integer(), look :: integer(), seen = 0 :: non_neg_integer(), left :: #left{}, states :: pos_integer(),
-               first :: term(), older :: {First :: term(), [short()]}}).
+               chunk :: pos_integer(), look :: integer(), seen = 0 :: non_neg_integer(), stored :: #stored{},
+               states :: pos_integer(), first :: term(), older :: {First :: term(), [short()]}}).
 
 %% A step before it is explained. With a thousand processes that take turns, the memory that each keeps determines the cost of an event.
 %% So a step is a message that was taken; or a receiver with its message; or, after `[]', any event.
@@ -90,18 +94,18 @@ what is an event.
 -type state() :: #one{} | #many{}.
 
 %% Events between two checks of the run. A check costs as much as half an event.
--define(LOOK, 64).
+-define(CHECK_EVENTS, 64).
 %% The fewest events between two decisions which steps stay.
--define(CHUNK, 12).
+-define(MIN_CHUNK_EVENTS, 12).
 %% The entry of the dictionary. While a monitor runs that does more than compute, it is the time when that began: a small number.
 -define(KEY, '$witness_inline').
-%% The index in the switch of the number that the host increments four times a second.
--define(CLOCK, 3).
+%% The index in the switch of the number that the coordinator increments four times a second.
+-define(CLOCK_INDEX, 3).
 
 -define(STAMPED, 32).
 %% A bit among the kinds: the monitor only computes.
 -define(COMPUTES, 64).
-%% The same, and with the same result in any process: the host can continue the monitor when the process is dead.
+%% The same, and with the same result in any process: the coordinator can continue the monitor when the process is dead.
 -define(SURVIVES, 128).
 %% The monitors declare that they read exits, and the process has not waited yet.
 -define(ENDS, 256).
@@ -111,47 +115,46 @@ what is an event.
 
 %% The most states of a specification that a process stores. After twice as many others in a row it gives up. A monitor that is
 %% written by hand mostly counts something, and has a new state each time.
--define(STATES, 8).
--define(STATES_BY_HAND, 3).
+-define(MAX_STATES, 8).
+-define(MAX_STATES_BY_HAND, 3).
 %% Up to this many events are stored instead of a state, also if the state is small.
--define(LATER, 64).
-%% How many milliseconds a process waits for the host, once.
+-define(MAX_LATER_EVENTS, 64).
+%% How many milliseconds a process waits for the coordinator, once.
 -define(WATCHED_MS, 1000).
 %% No monitor has this state.
 -define(NO_STATE, '$witness_no_state').
 %% A new mark is in the dictionary (`m:witness_spec_code').
 -define(MARKED, '$witness_marked').
 
--doc "What all monitors of this kind in a run have in common.".
--spec prepare(witness_monitor_machine:prepared()) -> prepared().
-prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
+-doc "What all monitors of this kind in a run have in common, with the traits of their module.".
+-spec prepare(witness_monitor_machine:prepared(), witness_inline_traits:traits()) -> prepared().
+prepare(#{monitor := Monitor, explain := Explain} = Spec, Traits) ->
     Prepared = witness_monitor_machine:prepare(Spec),
-    #{spec => case by_kind(witness_monitor_alphabet:of_monitor(Monitor)) of
-          true -> Prepared#{choice => all};
-          false -> Prepared
-      end,
-      explain => Explain, kinds => kinds(witness_monitor_alphabet:kinds(Monitor)), marks => coverage(Monitor),
-      does => does(Module), specification => is_specification(Module), survives => survives(Module),
-      exits => exits(Monitor), ends => ends(Monitor)}.
+    Traits#{spec => case is_by_kind(witness_monitor_alphabet:of_monitor(Monitor)) of
+                true -> Prepared#{choice => all};
+                false -> Prepared
+            end,
+            explain => Explain, kinds => kind_bits(witness_monitor_alphabet:kinds(Monitor)), marks => coverage(Monitor),
+            exits => reads_exit_reason(Monitor, Traits), ends => needs_exit_reason(Monitor, Traits)}.
 
 %% Whether the reason of an exit may matter. For a monitor that is written by hand that is not known.
-exits({Module, Arg}) ->
-    not is_specification(Module) orelse
-        lists:member(Arg, lists:append([Reading || {witness_exits, Reading} <- Module:module_info(attributes)])).
+reads_exit_reason({Module, Arg}, #{specification := true}) ->
+    lists:member(Arg, lists:append([Reading || {witness_exits, Reading} <- Module:module_info(attributes)]));
+reads_exit_reason(_, #{specification := false}) -> true.
 
-%% For a monitor that is written by hand, a process waits for the host only if the monitor declares that it reads exits.
-ends({Module, _} = Monitor) ->
+%% For a monitor that is written by hand, a process waits for the coordinator only if the monitor declares that it reads exits.
+needs_exit_reason(Monitor, #{specification := Specification} = Traits) ->
     case witness_monitor_alphabet:kinds(Monitor) of
-        all -> is_specification(Module) andalso exits(Monitor);
-        Kinds -> lists:member(exit, Kinds) andalso exits(Monitor)
+        all -> Specification andalso reads_exit_reason(Monitor, Traits);
+        Kinds -> lists:member(exit, Kinds) andalso reads_exit_reason(Monitor, Traits)
     end.
 
 %% If an alphabet names only kinds, the caller of `event/2' filters by it.
-by_kind(all) -> true;
-by_kind(Alphabet) -> lists:all(fun is_atom/1, Alphabet).
+is_by_kind(all) -> true;
+is_by_kind(Alphabet) -> lists:all(fun is_atom/1, Alphabet).
 
-kinds(all) -> 31;
-kinds(Kinds) -> lists:foldl(fun(Kind, Bits) -> Bits bor bit(Kind) end, 0, Kinds).
+kind_bits(all) -> 31;
+kind_bits(Kinds) -> lists:foldl(fun(Kind, Bits) -> Bits bor bit(Kind) end, 0, Kinds).
 
 bit(fork) -> 1;
 bit(init) -> 2;
@@ -169,127 +172,87 @@ coverage({Module, Arg}) ->
         _:_ -> []
     end.
 
-does(Module) ->
-    case is_specification(Module) orelse witness_monitor_safety:only_computes(Module) of
-        true -> compute;
-        false -> case calls_out(Module) of true -> outer; false -> inner end
-    end.
-
-survives(Module) ->
-    case is_specification(Module) of
-        true -> not lists:keymember(witness_self, 1, Module:module_info(attributes));
-        false -> witness_monitor_safety:computes_anywhere(Module)
-    end.
-
-%% Compiled specifications are in memory only.
-is_specification(Module) -> lists:prefix("witness_spec_code_", atom_to_list(Module)).
-
-%% Whether a monitor calls code that may be woven. Actions of OTP's own modules are not events here.
-calls_out(Module) ->
-    try
-        {Module, Code, _} = code:get_object_code(Module),
-        {beam_file, Module, _, _, _, Functions} = beam_disasm:file(Code),
-        Calls = [called(I) || {function, _, _, _, Instructions} <- Functions, I <- Instructions],
-        lists:any(fun(Called) -> Called =:= any orelse Called =/= none andalso Called =/= Module
-                                     andalso not of_otp(code:which(Called)) end, lists:usort(Calls))
-    catch
-        error:_ -> true
-    end.
-
-called(Instruction) when is_tuple(Instruction) ->
-    case element(1, Instruction) of
-        Name when Name =:= call_fun; Name =:= call_fun2; Name =:= apply; Name =:= apply_last -> any;
-        _ -> case [M || {extfunc, M, _, _} <- tuple_to_list(Instruction)] of
-            [M] -> M;
-            [] -> none
-        end
-    end;
-called(_) -> none.
-
-of_otp(preloaded) -> true;
-of_otp(File) when is_list(File) -> lists:prefix(code:lib_dir(), File);
-of_otp(_) -> false.
-
 -doc """
 Starts monitors for the calling process, which has a note of them, and gives them its birth. `none`: all of them have their
 verdicts by then.
 """.
 -spec start(witness_event:signature(), Parent :: pid() | undefined, [entry(), ...], witness_inline_kept:cell(),
-            witness_inline_registry:births()) -> state() | none.
-start(Signature, Parent, Entries, Cell, Births) ->
-    #{host := Host, switch := Switch, events := Events, notes := Notes, kept := Kept, stamped := Stamped,
-      prepared := Prepared} = Births,
-    Run = #run{host = Host, switch = Switch, events = Events, notes = Notes, kept = Kept, cell = Cell},
+            witness_inline_registry:observer()) -> state() | none.
+start(Signature, Parent, Entries, Cell, Observer) ->
+    #{coordinator := Coordinator, switch := Switch, events := Events, birth_table := BirthTable, kept := Kept, stamped := Stamped,
+      prepared := Prepared} = Observer,
+    Run = #run{coordinator = Coordinator, switch = Switch, events = Events, birth_table = BirthTable, kept = Kept, cell = Cell},
     {Monitors, Told} = lists:foldr(fun({N, #{monitor := Monitor}}, {Started, Refused}) ->
         #{Monitor := #{spec := Spec, marks := Marks} = Of} = Prepared,
-        put(?KEY, time(Run)),
+        put(?KEY, clock(Run)),
         case witness_monitor_machine:new(Spec#{process => self(), signature => Signature}) of
-            {ok, Machine} -> {[{N, Of, taken(Marks, 0), Machine} | Started], Refused};
+            {ok, Machine} -> {[{N, Of, take_marks(Marks, 0), Machine} | Started], Refused};
             {decided, ignored} -> {Started, [{verdict, N, ignored} | Refused]};
-            {decided, Final} -> {Started, [{verdict, N, covered(Final, Marks, 0)} | Refused]}
+            {decided, Final} -> {Started, [{verdict, N, put_coverage(Final, Marks, 0)} | Refused]}
         end
     end, {[], []}, Entries),
-    ok = tell(Told, Run),
-    case state(Monitors, case Stamped of true -> ?STAMPED; false -> 0 end, Run) of
+    ok = report(Told, Run),
+    case new_state(Monitors, case Stamped of true -> ?STAMPED; false -> 0 end, Run) of
         none -> none;
-        State when element(2, State) band 2 =:= 0 -> begun(State);
+        State when element(2, State) band 2 =:= 0 -> put_birth(State);
         State ->
             put(?KEY, State),
             case event({init, self(), Parent, Signature, stamp(State)}, State) of
                 none -> none;
-                Next -> begun(Next)
+                Next -> put_birth(Next)
             end
     end.
 
 %% A reader can compute the birth again up to this state, but not its time.
-begun(S) when element(2, S) band ?SURVIVES =:= 0 -> S;
-begun(S) ->
+put_birth(S) when element(2, S) band ?SURVIVES =:= 0 -> S;
+put_birth(S) ->
     _ = erase(?MARKED),
     Again = element(2, S) band ?STAMPED =:= 0,
     case S of
-        #one{rare = Rare} when Again -> S#one{rare = Rare#rare{left = #left{state = S#one.state, known = [{S#one.state, 0}]}}};
-        #one{rare = Rare} -> S#one{rare = Rare#rare{left = #left{state = ?NO_STATE}}};
-        #many{} when Again -> S#many{journal = #journal{state = shown(S)}, later = []};
+        #one{rare = Rare} when Again -> S#one{rare = Rare#rare{stored = #stored{state = S#one.state, known = [{S#one.state, 0}]}}};
+        #one{rare = Rare} -> S#one{rare = Rare#rare{stored = #stored{state = ?NO_STATE}}};
+        #many{} when Again -> S#many{journal = #journal{state = state_keys(S)}, later = []};
         #many{} -> S#many{journal = #journal{state = ?NO_STATE}, later = too_many}
     end.
 
-state([], _, _) -> none;
-state([{N, #{kinds := Kinds, marks := Marks, does := Does, explain := Explain} = Of, 0, Machine}] = Monitors, Stamped, Run) ->
+new_state([], _, _) -> none;
+new_state([{N, #{kinds := Kinds, marks := Marks, does := Does, explain := Explain} = Of, 0, Machine}] = Monitors, Stamped, Run) ->
     case witness_monitor_machine:instance(Machine) of
-        none -> many(Monitors, Stamped, Run);
+        none -> new_many(Monitors, Stamped, Run);
         {Config, Instance} ->
-            Chunk = max(?CHUNK, Explain),
+            Chunk = max(?MIN_CHUNK_EVENTS, Explain),
             {First, 0, []} = witness_monitor_instance:save(Instance),
             Computes = case Does of compute -> ?COMPUTES; _ -> 0 end,
-            #one{wants = Kinds bor Stamped bor Computes bor after_death([Of]), left = Chunk, state = First,
+            #one{wants = Kinds bor Stamped bor Computes bor survival_bits([Of]), left = Chunk, state = First,
                  handle = witness_monitor_instance:callback(Config),
                  rare = #rare{run = Run, n = N, process = self(), marks = Marks, does = Does, config = Config, chunk = Chunk,
-                              look = ?LOOK, left = #left{},
-                              states = case Of of #{specification := true} -> ?STATES; #{} -> ?STATES_BY_HAND end, first = First, older = {First, []}}}
+                              look = ?CHECK_EVENTS, stored = #stored{},
+                              states = case Of of #{specification := true} -> ?MAX_STATES; #{} -> ?MAX_STATES_BY_HAND end,
+                              first = First, older = {First, []}}}
     end;
-state(Monitors, Stamped, Run) -> many(Monitors, Stamped, Run).
+new_state(Monitors, Stamped, Run) -> new_many(Monitors, Stamped, Run).
 
-many(Monitors, Stamped, Run) ->
+new_many(Monitors, Stamped, Run) ->
     Ms = [{N, Kinds, Marks, Covered, Machine} || {N, #{kinds := Kinds, marks := Marks}, Covered, Machine} <- Monitors],
-    #many{wants = wanted(Ms) bor Stamped bor after_death([Of || {_, Of, _, _} <- Monitors]), left = ?LOOK, run = Run,
-          does = lists:max([Does || {_, #{does := Does}, _, _} <- Monitors]), monitors = Ms}.
+    #many{wants = wanted_kinds(Ms) bor Stamped bor survival_bits([Of || {_, Of, _, _} <- Monitors]), left = ?CHECK_EVENTS,
+          run = Run, does = lists:max([Does || {_, #{does := Does}, _, _} <- Monitors]), monitors = Ms}.
 
-after_death(Monitors) ->
+survival_bits(Monitors) ->
     case lists:all(fun(#{survives := Survives}) -> Survives end, Monitors) of
         false -> 0;
         true -> ?SURVIVES bor case lists:any(fun(#{ends := Ends}) -> Ends end, Monitors) of true -> ?ENDS; false -> 0 end
     end.
 
-wanted(Monitors) -> lists:foldl(fun({_, Kinds, _, _, _}, Bits) -> Bits bor Kinds end, 0, Monitors).
+wanted_kinds(Monitors) -> lists:foldl(fun({_, Kinds, _, _, _}, Bits) -> Bits bor Kinds end, 0, Monitors).
 
 -doc "Whether some monitor reads events of this kind.".
 -spec wants(witness_event:kind(), state()) -> boolean().
 wants(Kind, State) -> element(2, State) band bit(Kind) =/= 0.
 
 -doc "The process that gets the reports of these monitors.".
--spec host(state()) -> pid().
-host(#one{rare = #rare{run = #run{host = Host}}}) -> Host;
-host(#many{run = #run{host = Host}}) -> Host.
+-spec coordinator(state()) -> pid().
+coordinator(#one{rare = #rare{run = #run{coordinator = Coordinator}}}) -> Coordinator;
+coordinator(#many{run = #run{coordinator = Coordinator}}) -> Coordinator.
 
 -doc "The time for an event, if events have times.".
 -spec stamp(state()) -> witness_event:ts().
@@ -306,47 +269,50 @@ monitor has done something that is an event itself. Such a monitor cannot go on.
 event(E, #one{wants = Wants, left = Left, handle = Handle, state = State, steps = Steps} = S)
   when Left > 0, Wants band ?COMPUTES =/= 0 ->
     try Handle(E, State) of
-        {ok, Next} -> S#one{left = Left - 1, state = Next, steps = [short(E) | Steps]};
-        Result -> decided(Result, E, S)
+        {ok, Next} -> S#one{left = Left - 1, state = Next, steps = [shorten(E) | Steps]};
+        Result -> decide(Result, E, S)
     catch
-        Class:Reason:Stack -> decided(witness_monitor_instance:crash(Class, Reason, Stack), E, S)
+        Class:Reason:Stack -> decide(witness_monitor_instance:crash(Class, Reason, Stack), E, S)
     end;
 event(E, #one{left = Left, handle = Handle, rare = #rare{does = Does, run = Run}, state = State, steps = Steps} = S) when Left > 0 ->
-    Expected = expected(Does, Run),
+    Expected = expected_entry(Does, Run),
     Result = try Handle(E, State)
              catch Class:Reason:Stack -> witness_monitor_instance:crash(Class, Reason, Stack)
              end,
-    ok = resumed(Does),
+    ok = resume(Does),
     case get(?KEY) of
         Expected ->
             case Result of
                 {ok, Next} -> S#one{left = Left - 1, state = Next, steps = [{E, Next} | Steps]};
-                _ -> decided(Result, E, S)
+                _ -> decide(Result, E, S)
             end;
-        _ -> reentered(S)
+        _ -> crash_reentered(S)
     end;
 event(E, #one{rare = #rare{look = Look, chunk = Chunk, seen = Seen, run = Run}} = S) ->
-    {Before, Steps} = kept(S),
+    {Before, Steps} = keep_steps(S),
     Rare = Before#rare{seen = Seen + Chunk},
     Kept = S#one{left = Chunk, steps = Steps},
     case Look > Chunk of
-        true -> again(E, Kept#one{rare = Rare#rare{look = Look - Chunk}});
+        true -> retry(E, Kept#one{rare = Rare#rare{look = Look - Chunk}});
         false ->
-            Looked = Kept#one{rare = Rare#rare{look = ?LOOK}},
-            ok = witness_inline_kept:counted(Run#run.cell, Seen + Chunk),
-            case looked(uncounted(S), Run) of
-                true -> again(E, Looked);
+            Looked = Kept#one{rare = Rare#rare{look = ?CHECK_EVENTS}},
+            ok = witness_inline_kept:put_count(Run#run.cell, Seen + Chunk),
+            case check_run(uncounted_events(S), Run) of
+                true -> retry(E, Looked);
                 false -> finish(stopped, Looked), none
             end
     end;
 event(E, #many{left = 0, seen = Before, later = Later} = S0) ->
-    Seen = Before + ?LOOK,
+    Seen = Before + ?CHECK_EVENTS,
     %% A process that does not wait stops keeping events for that.
-    S = S0#many{seen = Seen, later = case is_list(Later) andalso length(Later) > ?LATER of true -> too_many; false -> Later end},
-    ok = witness_inline_kept:counted(S#many.run#run.cell, Seen),
-    case looked(?LOOK, S#many.run) of
-        true -> event(E, S#many{left = ?LOOK});
-        false -> finish(stopped, S#many{left = ?LOOK}), none
+    S = S0#many{seen = Seen, later = case is_list(Later) andalso length(Later) > ?MAX_LATER_EVENTS of
+        true -> too_many;
+        false -> Later
+    end},
+    ok = witness_inline_kept:put_count(S#many.run#run.cell, Seen),
+    case check_run(?CHECK_EVENTS, S#many.run) of
+        true -> event(E, S#many{left = ?CHECK_EVENTS});
+        false -> finish(stopped, S#many{left = ?CHECK_EVENTS}), none
     end;
 event(E, #many{left = Left, run = Run, does = Does, monitors = Monitors} = S0) ->
     S = S0#many{later = case S0 of
@@ -355,24 +321,24 @@ event(E, #many{left = Left, run = Run, does = Does, monitors = Monitors} = S0) -
         #many{wants = Wants, later = Later} when Wants band ?SURVIVES =/= 0, is_list(Later) -> [E | Later];
         #many{later = Later} -> Later
     end},
-    Expected = expected(Does, Run),
-    {Next, Told} = steps(Monitors, bit(element(1, E)), E, [], []),
-    ok = resumed(Does),
+    Expected = expected_entry(Does, Run),
+    {Next, Told} = run_all(Monitors, bit(element(1, E)), E, [], []),
+    ok = resume(Does),
     case get(?KEY) of
         Expected ->
             %% A slice must not be reported twice: the state is stored without it before it is reported.
             S1 = case Told =/= [] andalso Next =/= [] andalso S#many.wants band ?SURVIVES =/= 0 of
-                true -> element(2, left_by(S#many{left = Left - 1, monitors = Next}, false));
+                true -> element(2, store(S#many{left = Left - 1, monitors = Next}, false));
                 false -> S#many{left = Left - 1, monitors = Next}
             end,
-            ok = tell(Told, Run),
+            ok = report(Told, Run),
             case Next of
                 [] ->
                     _ = erase(?MARKED),
-                    ok = counted(uncounted(S) + 1, Run),
+                    ok = count(uncounted_events(S) + 1, Run),
                     none;
                 _ when Told =:= [] -> S1;
-                _ -> S1#many{wants = wanted(Next) bor (S#many.wants band (?STAMPED bor ?SURVIVES bor ?ENDS))}
+                _ -> S1#many{wants = wanted_kinds(Next) bor (S#many.wants band (?STAMPED bor ?SURVIVES bor ?ENDS))}
             end;
         _ ->
             finish({crashed, reentered}, S),
@@ -380,215 +346,219 @@ event(E, #many{left = Left, run = Run, does = Does, monitors = Monitors} = S0) -
     end.
 
 %% A message takes one cell, without a tuple around it.
--dialyzer({no_improper_lists, short/1}).
-short({recv, _, undefined, Message, undefined}) when not is_list(Message); Message =:= [] -> Message;
-short({send, _, To, Message, undefined}) -> [To | Message];
-short(E) -> [[] | E].
+-dialyzer({no_improper_lists, shorten/1}).
+shorten({recv, _, undefined, Message, undefined}) when not is_list(Message); Message =:= [] -> Message;
+shorten({send, _, To, Message, undefined}) -> [To | Message];
+shorten(E) -> [[] | E].
 
-long([[] | E], _) -> E;
-long([To | Message], P) -> {send, P, To, Message, undefined};
-long(Message, P) -> {recv, P, undefined, Message, undefined}.
+lengthen([[] | E], _) -> E;
+lengthen([To | Message], P) -> {send, P, To, Message, undefined};
+lengthen(Message, P) -> {recv, P, undefined, Message, undefined}.
 
 %% The entry that must be in the dictionary after the step of the monitors. It shows that a monitor that may take long is running.
-expected(compute, _) -> get(?KEY);
-expected(Does, Run) ->
+expected_entry(compute, _) -> get(?KEY);
+expected_entry(Does, Run) ->
     ok = case Does of outer -> witness_inline_outside:pause(); inner -> ok end,
-    Time = time(Run),
+    Time = clock(Run),
     put(?KEY, Time),
     Time.
 
-time(#run{switch = Switch}) -> atomics:get(Switch, ?CLOCK).
+clock(#run{switch = Switch}) -> atomics:get(Switch, ?CLOCK_INDEX).
 
-resumed(outer) -> witness_inline_outside:resume();
-resumed(_) -> ok.
+resume(outer) -> witness_inline_outside:resume();
+resume(_) -> ok.
 
 %% The steps that stay. Earlier steps are at most one chunk.
-kept(#one{rare = #rare{does = compute, first = First} = Rare, state = State, steps = Steps}) ->
+keep_steps(#one{rare = #rare{does = compute, first = First} = Rare, state = State, steps = Steps}) ->
     {Rare#rare{first = State, older = {First, Steps}}, []};
-kept(#one{rare = #rare{chunk = Chunk} = Rare, steps = Steps}) ->
+keep_steps(#one{rare = #rare{chunk = Chunk} = Rare, steps = Steps}) ->
     {Rare, lists:sublist(Steps, Chunk)}.
 
 %% `event/2' requires that the dictionary has the current state.
-again(E, S) ->
+retry(E, S) ->
     put(?KEY, S),
     event(E, S).
 
-reentered(S) ->
+crash_reentered(S) ->
     finish({crashed, reentered}, S),
     none.
 
-decided(Result, E, #one{rare = #rare{config = Config}} = S) ->
-    Told = case Result of {verdict, yes, Info} -> satisfied(Info, S); _ -> false end,
+decide(Result, E, #one{rare = #rare{config = Config}} = S) ->
+    Told = case Result of {verdict, yes, Info} -> note_satisfied(Info, S); _ -> false end,
     Told orelse begin
         {decided, Outcome} = witness_monitor_instance:result(Result, E, Config, instance(S)),
-        one_ended(Outcome, S)
+        report_end(Outcome, S)
     end,
-    ok = counted(uncounted(S) + 1, S#one.rare#rare.run),
+    ok = count(uncounted_events(S) + 1, S#one.rare#rare.run),
     none.
 
-one_ended(Outcome, #one{rare = #rare{run = Run, n = N, marks = Marks}}) ->
-    tell([{verdict, N, covered(witness_monitor_machine:final(Outcome), Marks, 0)}], Run).
+report_end(Outcome, #one{rare = #rare{run = Run, n = N, marks = Marks}}) ->
+    report([{verdict, N, put_coverage(witness_monitor_machine:final(Outcome), Marks, 0)}], Run).
 
 %% Records the verdict in the note if it need not be delivered by itself, and returns whether it did. The system may load telemetry
 %% at any time.
-satisfied(Info, #one{rare = #rare{run = #run{switch = Switch, notes = Notes}, n = N, marks = Marks}}) ->
+note_satisfied(Info, #one{rare = #rare{run = #run{switch = Switch, birth_table = BirthTable}, n = N, marks = Marks}}) ->
     atomics:get(Switch, 2) =:= 0 andalso not erlang:function_exported(telemetry, execute, 3)
-        andalso witness_inline_birth_table:satisfied(N, witness_monitor_instance:is_vacuous(Info), marked(Marks), Notes)
+        andalso witness_inline_birth_table:put_verdict(N, witness_monitor_instance:is_vacuous(Info), read_marks(Marks), BirthTable)
         andalso begin
             _ = erase(?MARKED),
-            _ = taken(Marks, 0),
+            _ = take_marks(Marks, 0),
             true
         end.
 
 instance(#one{left = Left, rare = #rare{chunk = Chunk, seen = Seen}, state = State} = S) ->
-    {ok, Instance} = witness_monitor_instance:load({State, Seen + Chunk - Left, with_states(S)}),
+    {ok, Instance} = witness_monitor_instance:load({State, Seen + Chunk - Left, steps_with_states(S)}),
     Instance.
 
-with_states(#one{rare = #rare{does = compute, process = P, first = First, older = {Before, Older}}, handle = Handle,
-                 steps = Steps}) ->
-    replayed(lists:reverse(Steps), P, Handle, First, replayed(lists:reverse(Older), P, Handle, Before, []));
-with_states(#one{steps = Steps}) -> Steps.
+steps_with_states(#one{rare = #rare{does = compute, process = P, first = First, older = {Before, Older}}, handle = Handle,
+                       steps = Steps}) ->
+    replay_steps(lists:reverse(Steps), P, Handle, First, replay_steps(lists:reverse(Older), P, Handle, Before, []));
+steps_with_states(#one{steps = Steps}) -> Steps.
 
 %% A monitor that only computes goes through the same states again, except one that uses the pid of its own process. So these
 %% states are for explanations only.
-replayed([], _, _, _, Steps) -> Steps;
-replayed([Short | Shorts], P, Handle, State, Steps) ->
-    E = long(Short, P),
+replay_steps([], _, _, _, Steps) -> Steps;
+replay_steps([Short | Shorts], P, Handle, State, Steps) ->
+    E = lengthen(Short, P),
     Next = try Handle(E, State) of
         {ok, Same} -> Same;
         _ -> State
     catch _:_ -> State
     end,
-    replayed(Shorts, P, Handle, Next, [{E, Next} | Steps]).
+    replay_steps(Shorts, P, Handle, Next, [{E, Next} | Steps]).
 
-steps([], _, _, Next, Told) ->
+run_all([], _, _, Next, Told) ->
     {lists:reverse(Next), lists:append(lists:reverse(Told))};
-steps([{_, Kinds, _, _, _} = Monitor | Monitors], Bit, E, Next, Told) when Kinds band Bit =:= 0 ->
-    steps(Monitors, Bit, E, [Monitor | Next], Told);
-steps([{N, Kinds, Marks, Before, Machine} | Monitors], Bit, E, Next, Told) ->
+run_all([{_, Kinds, _, _, _} = Monitor | Monitors], Bit, E, Next, Told) when Kinds band Bit =:= 0 ->
+    run_all(Monitors, Bit, E, [Monitor | Next], Told);
+run_all([{N, Kinds, Marks, Before, Machine} | Monitors], Bit, E, Next, Told) ->
     {Slices, Result} = witness_monitor_machine:run([E], Machine),
-    Covered = taken(Marks, Before),
+    Covered = take_marks(Marks, Before),
     case Result of
         {ok, Machine1} when Slices =:= [] ->
-            steps(Monitors, Bit, E, [{N, Kinds, Marks, Covered, Machine1} | Next], Told);
+            run_all(Monitors, Bit, E, [{N, Kinds, Marks, Covered, Machine1} | Next], Told);
         {ok, Machine1} ->
-            steps(Monitors, Bit, E, [{N, Kinds, Marks, Covered, Machine1} | Next], [slices(N, Slices) | Told]);
+            run_all(Monitors, Bit, E, [{N, Kinds, Marks, Covered, Machine1} | Next], [slice_reports(N, Slices) | Told]);
         {decided, Final} ->
-            steps(Monitors, Bit, E, Next, [slices(N, Slices) ++ [{verdict, N, Final#{covered => Covered}}] | Told])
+            run_all(Monitors, Bit, E, Next, [slice_reports(N, Slices) ++ [{verdict, N, Final#{covered => Covered}}] | Told])
     end.
 
-slices(N, Slices) -> [{slice, N, Outcome} || Outcome <- Slices].
+slice_reports(N, Slices) -> [{slice, N, Outcome} || Outcome <- Slices].
 
 -doc """
 The process waits next, so this stores the state of its monitors for the time when it is dead. Only the calling process can do that,
 and only while all that it has done is reported.
 
 The result has the cell that says that the process waits, or `none` if it does not say so. If its monitors read its end, the process
-waits at this point, once, until the host monitors it: the host could not learn the reason later.
+waits at this point, once, until the coordinator monitors it: the coordinator could not learn the reason later.
 """.
--spec waits(state()) -> {witness_inline_kept:cell() | none, state()}.
-waits(S) when element(2, S) band ?ENDS =/= 0 ->
-    Result = waits(setelement(2, S, element(2, S) bxor ?ENDS)),
+-spec mark_waiting(state()) -> {witness_inline_kept:cell() | none, state()}.
+mark_waiting(S) when element(2, S) band ?ENDS =/= 0 ->
+    Result = mark_waiting(setelement(2, S, element(2, S) bxor ?ENDS)),
     %% The mark is set before this, so a signal during it ends a process that waits.
-    ok = watched(host(S)),
+    ok = wait_until_watched(coordinator(S)),
     Result;
-waits(#one{left = Left, state = State, rare = #rare{chunk = Chunk, seen = Seen, left = #left{state = State, number = Number},
-                                                      run = #run{cell = Cell}}} = S) ->
+mark_waiting(#one{left = Left, state = State,
+                  rare = #rare{chunk = Chunk, seen = Seen, stored = #stored{state = State, number = Number},
+                               run = #run{cell = Cell}}} = S) ->
     case get(?MARKED) of
         undefined ->
-            ok = witness_inline_kept:waits(Cell, Seen + Chunk - Left, Number),
+            ok = witness_inline_kept:mark_waiting(Cell, Seen + Chunk - Left, Number),
             {Cell, S};
-        _ -> leaves(S)
+        _ -> store_and_mark(S)
     end;
-waits(S) -> leaves(S).
+mark_waiting(S) -> store_and_mark(S).
 
-leaves(S) ->
-    #run{cell = Cell} = run(S),
-    {Number, Next} = left_by(S, erase(?MARKED) =/= undefined),
+store_and_mark(S) ->
+    #run{cell = Cell} = run_of(S),
+    {Number, Next} = store(S, erase(?MARKED) =/= undefined),
     case witness_inline_spawn:is_pending() of
         %% The birth of a child is not reported yet.
         true -> put(?MARKED, true), {none, Next};
         false when Number =:= unknown -> {none, Next};
         false ->
-            ok = witness_inline_kept:waits(Cell, total(S), Number),
+            ok = witness_inline_kept:mark_waiting(Cell, event_count(S), Number),
             {Cell, Next}
     end.
 
-left_by(#one{state = State, rare = #rare{left = Left, states = Most, n = N, run = #run{kept = Kept, cell = Cell}, marks = Marks} = Rare} = S,
-        Marked) ->
-    _ = Marked andalso witness_inline_kept:covered(Kept, marked(Marks)),
-    #left{known = Known, missed = Missed} = Left,
-    Now = fun(L) -> S#one{rare = Rare#rare{left = L#left{rows = L#left.rows orelse Marked}}} end,
+store(#one{state = State, rare = #rare{stored = Left, states = Most, n = N, run = #run{kept = Kept, cell = Cell},
+                                       marks = Marks} = Rare} = S, Marked) ->
+    _ = Marked andalso witness_inline_kept:put_coverage(Kept, read_marks(Marks)),
+    #stored{known = Known, missed = Missed} = Left,
+    Now = fun(L) -> S#one{rare = Rare#rare{stored = L#stored{rows = L#stored.rows orelse Marked}}} end,
     case lists:keyfind(State, 1, Known) of
-        {Same, Number} when Same =:= State -> {Number, Now(Left#left{state = State, number = Number, missed = 0})};
+        {Same, Number} when Same =:= State -> {Number, Now(Left#stored{state = State, number = Number, missed = 0})};
         _ when length(Known) < Most ->
             Number = length(Known),
-            ok = witness_inline_kept:state(Kept, Number, {N, State}),
-            {Number, Now(Left#left{state = State, number = Number, known = [{State, Number} | Known], rows = true})};
+            ok = witness_inline_kept:put_state(Kept, Number, {N, State}),
+            {Number, Now(Left#stored{state = State, number = Number, known = [{State, Number} | Known], rows = true})};
         %% To store each state would cost several times what the event does.
-        _ when Missed < 2 * Most -> {unknown, Now(Left#left{missed = Missed + 1})};
+        _ when Missed < 2 * Most -> {unknown, Now(Left#stored{missed = Missed + 1})};
         _ ->
-            ok = witness_inline_kept:gives_up(Cell, total(S)),
+            ok = witness_inline_kept:mark_unknown(Cell, event_count(S)),
             {unknown, (Now(Left))#one{wants = S#one.wants band bnot ?SURVIVES}}
     end;
-left_by(#many{run = #run{kept = Kept, cell = Cell}, journal = Journal, later = Events, monitors = Monitors} = S, _) ->
+store(#many{run = #run{kept = Kept, cell = Cell}, journal = Journal, later = Events, monitors = Monitors} = S, _) ->
     #journal{last = Last, words = Words, later = Later} = Journal,
-    Next = case shown(S) of
+    Next = case state_keys(S) of
         Same when Same =:= Journal#journal.state -> Journal;
-        Shown when is_list(Events), Later + length(Events) =< max(?LATER, Words div 8) ->
-            ok = witness_inline_kept:events(Kept, Cell, lists:reverse(Events)),
+        Shown when is_list(Events), Later + length(Events) =< max(?MAX_LATER_EVENTS, Words div 8) ->
+            ok = witness_inline_kept:add_events(Kept, Cell, lists:reverse(Events)),
             Journal#journal{state = Shown, later = Later + length(Events), rows = true};
         Shown ->
             #journal{state = Shown, words = erts_debug:flat_size(Monitors), rows = true,
-                     last = witness_inline_kept:states(Kept, Cell, Last, Monitors)}
+                     last = witness_inline_kept:put_states(Kept, Cell, Last, Monitors)}
     end,
     {0, S#many{journal = Next, later = []}}.
 
 %% Terms that are equal if the monitors are in the same states.
-shown(#many{monitors = Monitors}) ->
-    [{N, Covered, witness_monitor_machine:shown(Machine)} || {N, _, _, Covered, Machine} <- Monitors].
+state_keys(#many{monitors = Monitors}) ->
+    [{N, Covered, witness_monitor_machine:state_key(Machine)} || {N, _, _, Covered, Machine} <- Monitors].
 
-total(#one{left = Left, rare = #rare{chunk = Chunk, seen = Seen}}) -> Seen + Chunk - Left;
-total(#many{left = Left, seen = Seen}) -> Seen + ?LOOK - Left.
+event_count(#one{left = Left, rare = #rare{chunk = Chunk, seen = Seen}}) -> Seen + Chunk - Left;
+event_count(#many{left = Left, seen = Seen}) -> Seen + ?CHECK_EVENTS - Left.
 
-run(#one{rare = #rare{run = Run}}) -> Run;
-run(#many{run = Run}) -> Run.
+run_of(#one{rare = #rare{run = Run}}) -> Run;
+run_of(#many{run = Run}) -> Run.
 
-%% No message stays in the mailbox, whether the host answers or is dead.
-watched(Host) ->
-    Ref = monitor(process, Host, [{alias, reply_demonitor}]),
-    Host ! {watch, self(), Ref},
+%% No message stays in the mailbox, whether the coordinator answers or is dead.
+wait_until_watched(Coordinator) ->
+    Ref = monitor(process, Coordinator, [{alias, reply_demonitor}]),
+    ok = signal({watch, self(), Ref}, Coordinator),
     receive
         {watched, Ref} -> ok;
-        {'DOWN', Ref, process, Host, _} -> ok
-    %% If the process goes on before the host monitors it, the reason may be missing. A later answer is not delivered.
+        {'DOWN', Ref, process, Coordinator, _} -> ok
+    %% If the process goes on before the coordinator monitors it, the reason may be missing. A later answer is not delivered.
     after ?WATCHED_MS ->
         _ = demonitor(Ref, [flush]),
         receive {watched, Ref} -> ok after 0 -> ok end
     end.
 
 -doc "The monitors have ended: deletes what the process has stored of them.".
--spec swept(state()) -> ok.
-swept(#one{rare = #rare{left = #left{rows = true, known = Known}, run = #run{kept = Kept}}}) -> witness_inline_kept:forget(Kept, length(Known));
-swept(#many{journal = #journal{rows = true}, run = #run{cell = Cell, kept = Kept}}) -> witness_inline_kept:delete({self(), Cell}, Kept);
-swept(_) -> ok.
+-spec delete_stored(state()) -> ok.
+delete_stored(#one{rare = #rare{stored = #stored{rows = true, known = Known}, run = #run{kept = Kept}}}) ->
+    witness_inline_kept:delete_states(Kept, length(Known));
+delete_stored(#many{journal = #journal{rows = true}, run = #run{cell = Cell, kept = Kept}}) ->
+    witness_inline_kept:delete({self(), Cell}, Kept);
+delete_stored(_) -> ok.
 
 -doc "The process does something next, or has taken a message.".
--spec runs(state()) -> ok.
-runs(#one{left = Left, rare = #rare{chunk = Chunk, seen = Seen, run = #run{cell = Cell}}}) ->
-    witness_inline_kept:runs(Cell, Seen + Chunk - Left);
-runs(#many{run = #run{cell = Cell}} = S) ->
-    witness_inline_kept:runs(Cell, total(S)).
+-spec mark_running(state()) -> ok.
+mark_running(#one{left = Left, rare = #rare{chunk = Chunk, seen = Seen, run = #run{cell = Cell}}}) ->
+    witness_inline_kept:mark_running(Cell, Seen + Chunk - Left);
+mark_running(#many{run = #run{cell = Cell}} = S) ->
+    witness_inline_kept:mark_running(Cell, event_count(S)).
 
 -doc """
 What the monitors of a dead process report of its end, and the number of events that were not counted. If the process waited, or if its
 monitors read nothing that it could have done, it ends as it would have by itself, with the event `exit`. Otherwise events
 may be missing.
 """.
--spec died(dead(), Stamped :: boolean(), witness_inline_kept:table()) -> {told(), Events :: non_neg_integer()}.
-died(#{process := P, life := {_, Cell}, entries := Entries, reason := Reason} = Dead, Stamped, Kept) ->
+-spec finish_dead(dead(), Stamped :: boolean(), witness_inline_kept:table()) -> {told(), Events :: non_neg_integer()}.
+finish_dead(#{process := P, life := {_, Cell}, entries := Entries, reason := Reason} = Dead, Stamped, Kept) ->
     #{waits := Waits, gave_up := GaveUp, uncounted := Uncounted} = Found = witness_inline_kept:read({P, Cell}, Kept),
-    Kinds = lists:foldl(fun({_, #{kinds := Read, exits := Exits}}, Bits) -> matters(Read, Exits) bor Bits end, 0, Entries),
+    Kinds = lists:foldl(fun({_, #{kinds := Read, exits := Exits}}, Bits) -> kinds_that_matter(Read, Exits) bor Bits end, 0,
+                        Entries),
     Ts = case Stamped of true -> erlang:monotonic_time(nanosecond); false -> undefined end,
     {How, Exit} = case Reason of
         _ when GaveUp, Kinds band ?ACTS =/= 0 -> {{gap, signal_state}, []};
@@ -597,33 +567,34 @@ died(#{process := P, life := {_, Cell}, entries := Entries, reason := Reason} = 
         unknown -> {complete, []};
         {ok, Why} -> {complete, [{exit, P, Why, Ts}]}
     end,
-    Told = case restored(Dead, Found, Stamped, How) of
+    Told = case restore(Dead, Found, Stamped, How) of
         {ok, Monitors} ->
-            {Left, Last} = lists:foldl(fun given/2, {Monitors, []}, Exit),
-            Last ++ all_ended(How, Left);
+            {Left, Last} = lists:foldl(fun run_event/2, {Monitors, []}, Exit),
+            Last ++ end_all(How, Left);
         unknown ->
             #{events := Total, covered := Covered} = Found,
             Gap = case How of complete -> {gap, signal_state}; _ -> How end,
-            [{verdict, N, (witness_monitor_machine:failed(Gap))#{skipped := Total, covered := Covered}} || {{N, _}, _} <- Entries]
+            [{verdict, N, (witness_monitor_machine:failure_outcome(Gap))#{skipped := Total, covered := Covered}} ||
+             {{N, _}, _} <- Entries]
     end,
     _ = erase(?MARKED),
     {Told, Uncounted}.
 
-matters(Kinds, true) -> Kinds;
-matters(Kinds, false) -> Kinds band bnot ?EXIT.
+kinds_that_matter(Kinds, true) -> Kinds;
+kinds_that_matter(Kinds, false) -> Kinds band bnot ?EXIT.
 
-given(E, {Monitors, _}) -> steps(Monitors, bit(element(1, E)), E, [], []).
+run_event(E, {Monitors, _}) -> run_all(Monitors, bit(element(1, E)), E, [], []).
 
 %% What these monitors report on the way to the last state of the process, it has reported itself.
-restored(#{entries := Entries} = Dead, #{state := State, later := Later} = Found, Stamped, How) ->
+restore(#{entries := Entries} = Dead, #{state := State, later := Later} = Found, Stamped, How) ->
     case lists:all(fun({_, #{survives := Survives}}) -> Survives end, Entries) andalso State of
         false -> unknown;
         unknown -> unknown;
-        {one, Is} -> {ok, [single(Is, Entries, Found)]};
-        {several, Several} -> {ok, replayed(Later, Several)};
+        {one, Is} -> {ok, [restore_single(Is, Entries, Found)]};
+        {several, Several} -> {ok, replay_rows(Later, Several)};
         none when Stamped -> unknown;
         none ->
-            Born = birth(Dead),
+            Born = replay_birth(Dead),
             case Born of
                 [{N, _, _, AtBirth, Machine}] when Later =:= [] ->
                     case witness_monitor_machine:instance(Machine) of
@@ -631,55 +602,55 @@ restored(#{entries := Entries} = Dead, #{state := State, later := Later} = Found
                         _ when How =/= complete -> unknown;
                         {_, Instance} ->
                             {Is, _, _} = witness_monitor_instance:save(Instance),
-                            {ok, [single({N, Is}, Entries, Found#{covered := map_get(covered, Found) bor AtBirth})]}
+                            {ok, [restore_single({N, Is}, Entries, Found#{covered := map_get(covered, Found) bor AtBirth})]}
                     end;
-                _ -> {ok, replayed(Later, Born)}
+                _ -> {ok, replay_rows(Later, Born)}
             end
     end.
 
-birth(#{process := P, signature := Signature, entries := Entries, life := {Parent, _}}) ->
-    New = [{N, Kinds, Marks, taken(Marks, 0), Machine}
+replay_birth(#{process := P, signature := Signature, entries := Entries, life := {Parent, _}}) ->
+    New = [{N, Kinds, Marks, take_marks(Marks, 0), Machine}
            || {{N, _}, #{spec := Spec, kinds := Kinds, marks := Marks}} <- Entries,
               {ok, Machine} <- [witness_monitor_machine:new(Spec#{process => P, signature => Signature})]],
-    {Born, _} = given({init, P, Parent, Signature, undefined}, {New, []}),
+    {Born, _} = run_event({init, P, Parent, Signature, undefined}, {New, []}),
     Born.
 
 %% The only monitor that has not refused the process.
-single({N, State}, Entries, #{events := Events, covered := Covered}) ->
+restore_single({N, State}, Entries, #{events := Events, covered := Covered}) ->
     [#{spec := #{config := Config}, kinds := Kinds, marks := Marks}] = [Of || {{M, _}, Of} <- Entries, M =:= N],
     {ok, Instance} = witness_monitor_instance:load({State, Events, []}),
     {N, Kinds, Marks, Covered, witness_monitor_machine:of_instance(Config, Instance)}.
 
-replayed(Later, Monitors) ->
-    {Now, _} = lists:foldl(fun given/2, {Monitors, []}, lists:append(Later)),
+replay_rows(Later, Monitors) ->
+    {Now, _} = lists:foldl(fun run_event/2, {Monitors, []}, lists:append(Later)),
     Now.
 
 -doc "All monitors end, because nothing more comes, or inconclusive for a reason.".
 -spec finish(complete | stopped | witness_monitor_instance:reason(), state()) -> ok.
 finish(complete, #one{rare = #rare{run = Run, config = Config}, state = State} = S) ->
-    ok = counted(uncounted(S), Run),
+    ok = count(uncounted_events(S), Run),
     Judged = witness_monitor_instance:judge(complete, Config, State),
-    Told = case Judged of {yes, Info} -> satisfied(Info, S); _ -> false end,
+    Told = case Judged of {yes, Info} -> note_satisfied(Info, S); _ -> false end,
     case Told of
         true -> ok;
-        false -> one_ended(witness_monitor_instance:judged(Judged, complete, Config, instance(S)), S)
+        false -> report_end(witness_monitor_instance:conclude(Judged, complete, Config, instance(S)), S)
     end;
 finish(How, S) ->
     {Run, Monitors} = parts(S),
-    ok = counted(uncounted(S), Run),
-    tell(all_ended(How, Monitors), Run).
+    ok = count(uncounted_events(S), Run),
+    report(end_all(How, Monitors), Run).
 
 -doc """
 The same when the run stops, for the state and the marks that the caller has read from another process; and the number of events that
 were not counted. The marks are in the caller's dictionary meanwhile.
 """.
--spec stopped([{Key :: atom(), Id :: pos_integer()}], state()) -> {told(), Events :: non_neg_integer()}.
-stopped(Taken, S) ->
+-spec stop([{Key :: atom(), Id :: pos_integer()}], state()) -> {told(), Events :: non_neg_integer()}.
+stop(Taken, S) ->
     lists:foreach(fun({Key, Id}) -> put(Key, Id) end, Taken),
     {_, Monitors} = parts(S),
-    Told = all_ended(stopped, Monitors),
+    Told = end_all(stopped, Monitors),
     lists:foreach(fun({Key, _}) -> erase(Key) end, Taken),
-    {Told, uncounted(S)}.
+    {Told, uncounted_events(S)}.
 
 parts(#one{rare = #rare{run = Run, n = N, marks = Marks, config = Config}} = S) ->
     {Run, [{N, 31, Marks, 0, witness_monitor_machine:of_instance(Config, instance(S))}]};
@@ -687,27 +658,27 @@ parts(#many{run = Run, monitors = Monitors}) ->
     {Run, Monitors}.
 
 %% Events since the last check of the run.
-uncounted(#one{left = Left, rare = #rare{look = Look, chunk = Chunk}}) -> ?LOOK - Look + Chunk - Left;
-uncounted(#many{left = Left}) -> ?LOOK - Left.
+uncounted_events(#one{left = Left, rare = #rare{look = Look, chunk = Chunk}}) -> ?CHECK_EVENTS - Look + Chunk - Left;
+uncounted_events(#many{left = Left}) -> ?CHECK_EVENTS - Left.
 
-all_ended(How, Monitors) -> lists:append([ended(How, Monitor) || Monitor <- Monitors]).
+end_all(How, Monitors) -> lists:append([end_one(How, Monitor) || Monitor <- Monitors]).
 
-ended(How, {N, _, Marks, Before, Machine}) ->
+end_one(How, {N, _, Marks, Before, Machine}) ->
     {Slices, Final} = case How of
-        _ when How =:= complete; How =:= stopped -> witness_monitor_machine:ended(How, Machine);
+        _ when How =:= complete; How =:= stopped -> witness_monitor_machine:finish(How, Machine);
         Reason -> witness_monitor_machine:inconclusive(Reason, Machine)
     end,
-    slices(N, Slices) ++ [{verdict, N, covered(Final, Marks, Before)}].
+    slice_reports(N, Slices) ++ [{verdict, N, put_coverage(Final, Marks, Before)}].
 
-covered(Final, Marks, Before) ->
+put_coverage(Final, Marks, Before) ->
     _ = erase(?MARKED),
-    Final#{covered => taken(Marks, Before)}.
+    Final#{covered => take_marks(Marks, Before)}.
 
-marked(Marks) -> lists:foldl(fun({_, Id}, Mask) -> Mask bor (1 bsl Id) end, 0,
-                             [Mark || {Key, _} = Mark <- Marks, get(Key) =/= undefined]).
+read_marks(Marks) -> lists:foldl(fun({_, Id}, Mask) -> Mask bor (1 bsl Id) end, 0,
+                                 [Mark || {Key, _} = Mark <- Marks, get(Key) =/= undefined]).
 
 %% The mask of `Before' and the marks in the dictionary, which are removed.
-taken(Marks, Before) ->
+take_marks(Marks, Before) ->
     lists:foldl(fun({Key, Id}, Mask) ->
         case get(Key) of
             undefined -> Mask;
@@ -716,25 +687,29 @@ taken(Marks, Before) ->
     end, Before, Marks).
 
 -doc "The keys of marks that processes with these monitors may have besides their state.".
--spec keys([prepared()]) -> [atom()].
-keys(Prepared) -> lists:usort([Key || #{marks := Marks} <- Prepared, {Key, _} <- Marks]).
+-spec mark_keys([prepared()]) -> [atom()].
+mark_keys(Prepared) -> lists:usort([Key || #{marks := Marks} <- Prepared, {Key, _} <- Marks]).
 
 -doc "The state is gone: other code has deleted the dictionary.".
--spec lost(pid(), Host :: pid()) -> ok.
-lost(P, Host) ->
-    Host ! {lost, P},
+-spec report_lost(pid(), Coordinator :: pid()) -> ok.
+report_lost(P, Coordinator) ->
+    signal({lost, P}, Coordinator).
+
+-spec report(told(), #run{}) -> ok.
+report([], _) -> ok;
+report(Told, #run{coordinator = Coordinator}) ->
+    signal({told, self(), Told}, Coordinator).
+
+%% The coordinator traps exits. Tracing reports each message of the process, also to another run that observes it; it does not report
+%% exit signals, which arrive in the order of the messages.
+signal(Report, Coordinator) ->
+    true = exit(Coordinator, Report),
     ok.
 
--spec tell(told(), #run{}) -> ok.
-tell([], _) -> ok;
-tell(Told, #run{host = Host}) ->
-    Host ! {told, self(), Told},
-    ok.
-
-counted(0, _) -> ok;
-counted(Count, #run{events = Events}) -> counters:add(Events, 1, Count).
+count(0, _) -> ok;
+count(Count, #run{events = Events}) -> counters:add(Events, 1, Count).
 
 %% Whether the run goes on. Counts the events since the last check.
-looked(Count, #run{switch = Switch, events = Events}) ->
+check_run(Count, #run{switch = Switch, events = Events}) ->
     ok = counters:add(Events, 1, Count),
     atomics:get(Switch, 1) =:= 1.

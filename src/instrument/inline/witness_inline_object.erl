@@ -26,11 +26,11 @@ weave(File, Options) ->
         {ok, Code} ?= read(File),
         {ok, {Module, _}} = beam_lib:chunks(Code, [attributes]),
         {ok, Forms, CompileOptions} ?= forms({Module, File, Code}),
-        {ok, Woven} ?= transformed(Forms, Options),
-        true ?= entries(Woven) =/= woven_for(Code) orelse {ok, same, Module},
-        {ok, New} ?= compiled(Woven, CompileOptions),
-        ok ?= written(File, witness_weave_description:keep(Code, New)),
-        ok = reloaded(Module, File),
+        {ok, Woven} ?= transform(Forms, Options),
+        true ?= entries(Woven) =/= woven_entries(Code) orelse {ok, same, Module},
+        {ok, New} ?= compile(Woven, CompileOptions),
+        ok ?= write(File, witness_weave_description:keep(Code, New)),
+        ok = reload(Module, File),
         {ok, woven, Module}
     end.
 
@@ -46,7 +46,7 @@ forms(Object) ->
         Forms -> Forms
     end.
 
-transformed(Forms, Options) ->
+transform(Forms, Options) ->
     case witness_inline:parse_transform(Forms, [{witness_inline, Options}]) of
         {error, Errors, _} -> {error, {compile, Errors}};
         {warning, Woven, _} -> {ok, Woven};
@@ -55,7 +55,7 @@ transformed(Forms, Options) ->
 
 entries(Forms) -> [Entries || {attribute, _, witness_inline, Entries} <- Forms].
 
-woven_for(Code) ->
+woven_entries(Code) ->
     {ok, {_, [{attributes, Attributes}]}} = beam_lib:chunks(Code, [attributes]),
     case proplists:get_value(witness_inline, Attributes, none) of
         none -> none;
@@ -63,14 +63,14 @@ woven_for(Code) ->
         Entries -> [Entries]
     end.
 
-compiled(Forms, Options) ->
+compile(Forms, Options) ->
     case compile:noenv_forms(Forms, [binary, return_errors | Options]) of
         {ok, _, Code} -> {ok, Code};
         {error, Errors, _} -> {error, {compile, Errors}}
     end.
 
 %% A reader of the file gets either the old or the new version.
-written(File, Code) ->
+write(File, Code) ->
     New = File ++ ".woven",
     maybe
         ok ?= file:write_file(New, Code),
@@ -80,7 +80,7 @@ written(File, Code) ->
     end.
 
 %% A compiler may have loaded what it has compiled.
-reloaded(Module, File) ->
+reload(Module, File) ->
     case erlang:module_loaded(Module) of
         true ->
             _ = code:soft_purge(Module),

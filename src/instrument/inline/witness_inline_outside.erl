@@ -2,21 +2,21 @@
 -moduledoc """
 Finds monitored processes that run code which is not woven and could send or receive for them.
 
-Modules that are not woven are watched: their functions have breakpoints in a trace session with the host as its tracer. A
+Modules that are not woven are watched: their functions have breakpoints in a trace session with the coordinator as its tracer. A
 process is traced for calls (`observe/1`) while it has monitors. So the VM reports the first call that a monitored process
 makes into such a module: by name, by a variable, by a fun, or from a module of OTP. If the module acts
 (`m:witness_inline_reach`), the process is suspect from then on; if it does not, its breakpoints are removed.
 
-Before the host forwards results of monitors, `settle/1` waits until all earlier calls have been reported. So no
+Before the coordinator forwards results of monitors, `settle/1` waits until all earlier calls have been reported. So no
 verdict passes that comes after such a call. If an acting module is loaded during the run, it has no breakpoints: from then on every
 process is suspect, since any of them may have called it.
 
 If there is no module to watch, there is no session, and monitored processes pay nothing.
 
-The state belongs to the host; when the host dies, the VM ends its trace session.
+The state belongs to the coordinator; when the coordinator dies, the VM ends its trace session.
 """.
 
--export([open/3, session/1, observe/1, leave/0, pause/0, resume/0, called/2, settle/1, suspect/2, close/1]).
+-export([open/3, session/1, observe/1, leave/0, pause/0, resume/0, handle_call/2, settle/1, suspect/2, close/1]).
 -export_type([outside/0, session/0]).
 
 -type session() :: none | trace:session().
@@ -44,9 +44,9 @@ modules name are loaded before, so that they are watched from their first call o
 """.
 -spec open([module()], Known :: #{module() => witness_inline_reach:facts()}, Monitors :: [module()]) -> outside().
 open(Woven, Known, Monitors) ->
-    NotForeign = witness_inline_reach:known(),
+    NotForeign = witness_inline_reach:not_foreign(),
     Path = maps:without(Monitors, witness_inline_reach:on_path(NotForeign)),
-    Reached = maps:merge(witness_inline_reach:reached(Woven, Path, Known), Known),
+    Reached = maps:merge(witness_inline_reach:reachable(Woven, Path, Known), Known),
     _ = [code:ensure_loaded(M) || M := #{acts := true, on_load := false} <- Reached, not erlang:module_loaded(M)],
     Loaded = erlang:loaded(),
     O = #outside{not_foreign = NotForeign, monitors = Monitors, loaded = Loaded, acting = #{M => Acts || M := #{acts := Acts} <- Reached}},
@@ -73,51 +73,51 @@ session(#outside{session = Session}) -> Session.
 observe(none) -> ok;
 observe(Session) ->
     _ = put(?KEY, Session),
-    traced(Session, self(), true).
+    set_call_tracing(Session, self(), true).
 
 -doc "The calling process has no monitors any more: its calls are not traced from now on.".
 -spec leave() -> ok.
 leave() ->
     case erase(?KEY) of
         undefined -> ok;
-        Session -> traced(Session, self(), false)
+        Session -> set_call_tracing(Session, self(), false)
     end.
 
 -doc "Pauses tracing while a monitor of the calling process runs, which may call modules that are not woven.".
 -spec pause() -> ok.
-pause() -> again(false).
+pause() -> set_tracing(false).
 
 -doc "Traces the process again.".
 -spec resume() -> ok.
-resume() -> again(true).
+resume() -> set_tracing(true).
 
-again(How) ->
+set_tracing(How) ->
     case get(?KEY) of
         undefined -> ok;
-        Session -> traced(Session, self(), How)
+        Session -> set_call_tracing(Session, self(), How)
     end.
 
 %% The session or the process may have ended.
-traced(Session, P, How) ->
+set_call_tracing(Session, P, How) ->
     _ = try trace:process(Session, P, How, [call, arity])
         catch error:badarg -> 0
         end,
     ok.
 
 -doc "An observed process has made this call, according to its trace message.".
--spec called({trace, pid(), call, mfa()}, outside()) -> outside().
-called({trace, P, call, {M, _, _}}, O0 = #outside{session = Session, suspects = Suspects}) ->
-    case acts(M, O0) of
+-spec handle_call({trace, pid(), call, mfa()}, outside()) -> outside().
+handle_call({trace, P, call, {M, _, _}}, O0 = #outside{session = Session, suspects = Suspects}) ->
+    case is_acting(M, O0) of
         {true, O} when is_map_key(P, Suspects) -> O;
         {true, O} ->
-            ok = traced(Session, P, false),
+            ok = set_call_tracing(Session, P, false),
             O#outside{suspects = Suspects#{P => M}};
         {false, O} ->
             _ = Session =:= none orelse trace:function(Session, {M, '_', '_'}, false, [local]),
             O#outside{watched = maps:remove(M, O#outside.watched)}
     end.
 
-acts(M, O = #outside{acting = Acting}) ->
+is_acting(M, O = #outside{acting = Acting}) ->
     case Acting of
         #{M := Acts} -> {Acts, O};
         #{} ->
@@ -128,19 +128,19 @@ acts(M, O = #outside{acting = Acting}) ->
 -doc "Handles all calls that were made before.".
 -spec settle(outside()) -> outside().
 settle(O = #outside{closed = true}) -> O;
-settle(O) -> compared(told(O)).
+settle(O) -> compare_modules(handle_calls(O)).
 
-told(O = #outside{session = none}) -> O;
-told(O = #outside{session = Session}) -> told(trace:delivered(Session, all), O).
+handle_calls(O = #outside{session = none}) -> O;
+handle_calls(O = #outside{session = Session}) -> handle_calls(trace:delivered(Session, all), O).
 
-told(Ref, O) ->
+handle_calls(Ref, O) ->
     receive
-        {trace, _, call, _} = Call -> told(Ref, called(Call, O));
+        {trace, _, call, _} = Call -> handle_calls(Ref, handle_call(Call, O));
         {trace_delivered, all, Ref} -> O
     end.
 
 %% A module that is loaded later has no breakpoints.
-compared(O = #outside{loaded = Loaded, watched = Watched}) ->
+compare_modules(O = #outside{loaded = Loaded, watched = Watched}) ->
     Replaced = [M || M := Md5 <- Watched, digest(M) =/= Md5],
     case erlang:loaded() of
         Loaded when Replaced =:= [] -> O;
@@ -148,7 +148,7 @@ compared(O = #outside{loaded = Loaded, watched = Watched}) ->
             Known = maps:from_keys(Loaded, []),
             New = watchable([M || M <- Now, not is_map_key(M, Known)] ++ Replaced, O),
             lists:foldl(fun(M, A) ->
-                            case acts(M, A) of
+                            case is_acting(M, A) of
                                 {true, A1 = #outside{all = none}} -> A1#outside{all = M};
                                 {_, A1} -> A1
                             end

@@ -9,7 +9,7 @@ Every other process pays for one read of that key. Its values:
 |---|---|
 | nothing | the process is not monitored, or its first function has not asked yet |
 | `off` | it is not monitored, and need not ask again |
-| a number | a monitor is running, since that time of the host: what it does is not an event |
+| a number | a monitor is running, since that time of the coordinator: what it does is not an event |
 | a state | it is monitored |
 
 A process is born here when its first function asks (`entry/3`), regardless of how it was spawned. If the spawning code is woven, the
@@ -19,7 +19,8 @@ fun that the process was spawned with asks as well. The process ends when it lea
 
 -export([sends/0, sent/2, received/1, blocks/1, wakes/1, sleep/3, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
          dictionary/3, hibernate/3, apply/3, function/3, make_fun/3, callback/3, init/2]).
--export([event/1, born/2, ended/1, gap/1, active/0, host/0, rests/0, acts/0, remembers/1]).
+-export([report_event/1, start_monitoring/2, report_exit/1, report_gap/1, is_active/0, coordinator/0, mark_waiting/0, mark_acting/0,
+         check_dictionary/1]).
 -export([resume/4]).
 -compile({no_auto_import, [apply/3, spawn/3, spawn_request/3]}).
 
@@ -37,37 +38,37 @@ fun that the process was spawned with asks as well. The process ends when it lea
 -spec sent(term(), term()) -> ok.
 sent(To, Message) ->
     case get(?KEY) of
-        State when element(2, State) band ?SEND =/= 0 -> seen({send, self(), To, Message, ?TIME(State)}, State);
+        State when element(2, State) band ?SEND =/= 0 -> handle_event({send, self(), To, Message, ?TIME(State)}, State);
         _ -> ok
     end.
 
 -doc false.
 -spec received(term()) -> ok.
 received({_, Request, ok, Child} = Message) when is_reference(Request), is_pid(Child) ->
-    ok = witness_inline_spawn:replied(Request, {ok, Child}),
-    taken(Message);
+    ok = witness_inline_spawn:handle_reply(Request, {ok, Child}),
+    report_received(Message);
 received({_, Request, error, _} = Message) when is_reference(Request) ->
-    ok = witness_inline_spawn:replied(Request, error),
-    taken(Message);
+    ok = witness_inline_spawn:handle_reply(Request, error),
+    report_received(Message);
 received(Message) ->
-    taken(Message).
+    report_received(Message).
 
-taken(Message) ->
+report_received(Message) ->
     case get(?KEY) of
         State when element(2, State) band ?RECV =/= 0 ->
-            seen({recv, self(), undefined, Message, ?TIME(State)}, State);
+            handle_event({recv, self(), undefined, Message, ?TIME(State)}, State);
         _ -> ok
     end.
 
-seen(Event, State) ->
+handle_event(Event, State) ->
     case witness_inline_monitors:event(Event, State) of
-        none -> left(State);
+        none -> end_monitoring(State);
         Next -> put(?KEY, Next), ok
     end.
 
-left(State) ->
+end_monitoring(State) ->
     put(?KEY, off),
-    ok = witness_inline_monitors:swept(State),
+    ok = witness_inline_monitors:delete_stored(State),
     witness_inline_outside:leave().
 
 %% A send is an event only when it has succeeded. So before it, the process must not be marked as waiting. A process is never
@@ -77,7 +78,7 @@ left(State) ->
 sends() ->
     case get('$witness_inline_behaviour') of
         undefined -> ok;
-        _ -> witness_inline_behaviour:is_between() andalso acts(), ok
+        _ -> witness_inline_behaviour:is_between() andalso mark_acting(), ok
     end.
 
 -doc false.
@@ -101,7 +102,7 @@ blocks(Time) ->
     case get(?KEY) of
         State when element(2, State) band ?SURVIVES =/= 0, Time =:= infinity;
                    element(2, State) band ?SURVIVES =/= 0, is_integer(Time), Time > 0, Time =< 16#ffffffff ->
-            rests(State);
+            mark_waiting(State);
         %% Its monitors do not go on after its death, or this `receive' only polls, or fails.
         _ -> none
     end.
@@ -110,7 +111,7 @@ blocks(Time) ->
 -doc false.
 -spec wakes(witness_inline_kept:cell() | none) -> ok.
 wakes(none) -> ok;
-wakes(Cell) -> witness_inline_kept:goes_on(Cell).
+wakes(Cell) -> witness_inline_kept:unmark_waiting(Cell).
 
 %% A message that comes meanwhile stays in the mailbox.
 -doc false.
@@ -125,26 +126,26 @@ sleep(Module, Function, [Time] = Args) ->
 Until its next event the process does nothing of its own: it waits for a message, or runs code that only does what it was asked. If
 it is ended meanwhile, only its end is missing in its trace.
 """.
--spec rests() -> ok.
-rests() ->
+-spec mark_waiting() -> ok.
+mark_waiting() ->
     case get(?KEY) of
         State when element(2, State) band ?SURVIVES =/= 0 ->
-            _ = rests(State),
+            _ = mark_waiting(State),
             ok;
         _ -> ok
     end.
 
-rests(State) ->
-    case witness_inline_monitors:waits(State) of
+mark_waiting(State) ->
+    case witness_inline_monitors:mark_waiting(State) of
         {Waits, State} -> Waits;
         {Waits, Next} -> put(?KEY, Next), Waits
     end.
 
 -doc "The process acts next.".
--spec acts() -> ok.
-acts() ->
+-spec mark_acting() -> ok.
+mark_acting() ->
     case get(?KEY) of
-        State when element(2, State) band ?SURVIVES =/= 0 -> witness_inline_monitors:runs(State);
+        State when element(2, State) band ?SURVIVES =/= 0 -> witness_inline_monitors:mark_running(State);
         _ -> ok
     end.
 
@@ -152,12 +153,12 @@ acts() ->
 An event of the process, as the source of events would give it, but without its time. If the process is not monitored, nothing
 happens.
 """.
--spec event(witness_event:event()) -> ok.
-event(Event) ->
+-spec report_event(witness_event:event()) -> ok.
+report_event(Event) ->
     case get(?KEY) of
         State when is_tuple(State) ->
             case witness_inline_monitors:wants(element(1, Event), State) of
-                true -> seen(setelement(tuple_size(Event), Event, witness_inline_monitors:stamp(State)), State);
+                true -> handle_event(setelement(tuple_size(Event), Event, witness_inline_monitors:stamp(State)), State);
                 false -> ok
             end;
         _ -> ok
@@ -170,12 +171,12 @@ event(Event) ->
 entry(Module, Function, Args) ->
     case witness_inline_registry:find(Module) of
         none -> go;
-        Births ->
+        Observer ->
             [{initial_call, Initial}, {parent, Parent}] = process_info(self(), [initial_call, parent]),
             case is_first(Module, Function, length(Args), Initial) of
                 true ->
-                    case observed(witness_event_signature:resolve({Module, Function, Args}), Parent, Births) of
-                        monitored -> {done, witness_inline_end:run(Module, Function, Args, host())};
+                    case start_if_observed(witness_event_signature:resolve({Module, Function, Args}), Parent, Observer) of
+                        monitored -> {done, witness_inline_end:run(Module, Function, Args, coordinator())};
                         not_monitored -> go
                     end;
                 false ->
@@ -203,112 +204,116 @@ is_first(_, _, _, _) -> false.
 -doc """
 The process starts here, in a woven module, with this signature. The caller must also see the end of the process.
 """.
--spec born(module(), witness_event:signature()) -> monitored | not_monitored.
-born(Module, Signature) ->
+-spec start_monitoring(module(), witness_event:signature()) -> monitored | not_monitored.
+start_monitoring(Module, Signature) ->
     case witness_inline_registry:find(Module) of
         none -> not_monitored;
-        Births ->
+        Observer ->
             {parent, Parent} = process_info(self(), parent),
-            observed(Signature, Parent, Births)
+            start_if_observed(Signature, Parent, Observer)
     end.
 
-observed(Signature, Parent, #{switch := Switch, known := Known, maps := Maps, scope := Scope} = Births) ->
+start_if_observed(Signature, Parent, #{switch := Switch, known := Known, maps := Maps, scope := Scope} = Observer) ->
     Monitors = try
         atomics:get(Switch, 1) =:= 1 andalso ets:lookup(Known, self())
     of
-        [] -> case Scope(self()) of true -> entries(Maps, Signature); false -> [] end;
-        [{_, seen}] -> lost(Births);
+        [] -> case Scope(self()) of true -> monitors_for(Maps, Signature); false -> [] end;
+        [{_, seen}] -> report_lost(Observer);
         %% The process was born before the run, or the run is over.
         _ -> []
     catch
-        %% The host has ended, and its tables with it.
+        %% The coordinator has ended, and its tables with it.
         error:badarg -> []
     end,
-    case started(Monitors, Signature, Parent, Births) of
+    case start_monitors(Monitors, Signature, Parent, Observer) of
         none ->
             put(?KEY, off),
             not_monitored;
         State ->
             put(?KEY, State),
-            ok = witness_inline_outside:observe(maps:get(outside, Births)),
+            ok = witness_inline_outside:observe(maps:get(outside, Observer)),
             monitored
     end.
 
-started([], _, _, _) -> none;
-started(Monitors, Signature, Parent, #{notes := Notes} = Births) ->
-    Cell = witness_inline_kept:cell(),
-    case witness_inline_birth_table:born(Signature, Monitors, {Parent, Cell}, Notes) of
-        true -> witness_inline_monitors:start(Signature, Parent, Monitors, Cell, Births);
+start_monitors([], _, _, _) -> none;
+start_monitors(Monitors, Signature, Parent, #{birth_table := BirthTable} = Observer) ->
+    Cell = witness_inline_kept:new_cell(),
+    case witness_inline_birth_table:insert(Signature, Monitors, {Parent, Cell}, BirthTable) of
+        true -> witness_inline_monitors:start(Signature, Parent, Monitors, Cell, Observer);
         gone -> none;
         false ->
-            [] = lost(Births),
+            [] = report_lost(Observer),
             none
     end.
 
 %% An observed process without a state has lost it: code that is not woven has deleted its dictionary.
-lost(#{host := Host}) ->
-    ok = witness_inline_monitors:lost(self(), Host),
+report_lost(#{coordinator := Coordinator}) ->
+    ok = witness_inline_monitors:report_lost(self(), Coordinator),
     [].
 
 -doc """
 Called in a process with callbacks in this module that is not monitored. If it was, code has deleted its dictionary between two
-callbacks, while its mark said that it waited. So it reports to the host that its state is lost, before it goes on.
+callbacks, while its mark said that it waited. So it reports to the coordinator that its state is lost, before it goes on.
 """.
--spec remembers(module()) -> ok.
-remembers(Module) ->
+-spec check_dictionary(module()) -> ok.
+check_dictionary(Module) ->
     case get(?KEY) =:= undefined andalso witness_inline_registry:find(Module) of
-        #{known := Known, notes := Notes, host := Host} ->
-            case (try {ets:lookup(Known, self()), witness_inline_birth_table:open(self(), Notes)} catch error:badarg -> gone end) of
+        #{known := Known, birth_table := BirthTable, coordinator := Coordinator} ->
+            case (try
+                      {ets:lookup(Known, self()), witness_inline_birth_table:open_processes(self(), BirthTable)}
+                  catch
+                      error:badarg -> gone
+                  end) of
                 gone -> ok;
                 {[{_, old}], _} -> put(?KEY, off), ok;
                 {[], []} -> ok;
                 {_, _} ->
                     put(?KEY, off),
-                    witness_inline_monitors:lost(self(), Host)
+                    witness_inline_monitors:report_lost(self(), Coordinator)
             end;
         _ -> ok
     end.
 
-entries(Maps, Signature) ->
+monitors_for(Maps, Signature) ->
     Label = witness_instrument_map:new(Maps, #{held => false, signature => Signature}),
     [{N, Entry} || {N, {_, Entry}} <- lists:enumerate(witness_instrument_map:starts(Label))].
 
 %% --- end -------------------------------------------------------------------------
 
 -doc "The process ends for this reason: gives its `exit`, after which all monitors end. Only the first call has an effect.".
--spec ended(Reason :: term()) -> ok.
-ended(Reason) ->
-    case witness_inline_spawn:pending() of
-        true -> gap(spawn_request);
-        false -> event({exit, self(), Reason, undefined}), over(complete)
+-spec report_exit(Reason :: term()) -> ok.
+report_exit(Reason) ->
+    case witness_inline_spawn:take_pending() of
+        true -> report_gap(spawn_request);
+        false -> report_event({exit, self(), Reason, undefined}), finish(complete)
     end.
 
 -doc "Events are missing from here on, for every monitor of the process.".
--spec gap(Why :: atom()) -> ok.
-gap(Why) -> over({gap, Why}).
+-spec report_gap(Why :: atom()) -> ok.
+report_gap(Why) -> finish({gap, Why}).
 
-over(How) ->
+finish(How) ->
     case get(?KEY) of
         State when is_tuple(State) ->
             put(?KEY, off),
             ok = witness_inline_outside:leave(),
             ok = witness_inline_monitors:finish(How, State),
-            witness_inline_monitors:swept(State);
+            witness_inline_monitors:delete_stored(State);
         _ -> ok
     end.
 
 -doc false.
 -spec hibernate(module(), atom(), [term()]) -> term().
 hibernate(Module, hibernate, []) ->
-    ok = rests(),
+    ok = mark_waiting(),
     try erlang:apply(Module, hibernate, [])
-    after acts()
+    after mark_acting()
     end;
 hibernate(Module, hibernate, [M, F, Args] = Call) ->
-    case active() andalso is_accepted(Module, M, F, Args) of
+    case is_active() andalso is_accepted(Module, M, F, Args) of
         true ->
-            Resumed = [?MODULE, resume, [M, F, Args, host()]],
-            ok = rests(),
+            Resumed = [?MODULE, resume, [M, F, Args, coordinator()]],
+            ok = mark_waiting(),
             erlang:apply(Module, hibernate, Resumed);
         false -> erlang:apply(Module, hibernate, Call)
     end.
@@ -320,9 +325,9 @@ is_accepted(erlang, _, _, _) -> false.
 
 -doc false.
 -spec resume(module(), atom(), [term()], pid()) -> term().
-resume(Module, Function, Args, Host) ->
-    ok = acts(),
-    witness_inline_end:run(Module, Function, Args, Host).
+resume(Module, Function, Args, Coordinator) ->
+    ok = mark_acting(),
+    witness_inline_end:run(Module, Function, Args, Coordinator).
 
 %% --- other calls -----------------------------------------------------------------
 
@@ -422,10 +427,10 @@ make_fun(erlang, make_fun, [Module, Function, Arity]) -> function(Module, Functi
 
 %% --- the monitors of the process -------------------------------------------------
 
--doc "The host that coordinates the monitors of the process. The process must have some.".
--spec host() -> pid().
-host() -> witness_inline_monitors:host(get(?KEY)).
+-doc "The coordinator that coordinates the monitors of the process. The process must have some.".
+-spec coordinator() -> pid().
+coordinator() -> witness_inline_monitors:coordinator(get(?KEY)).
 
 -doc "Whether the process is monitored.".
--spec active() -> boolean().
-active() -> is_tuple(get(?KEY)).
+-spec is_active() -> boolean().
+is_active() -> is_tuple(get(?KEY)).

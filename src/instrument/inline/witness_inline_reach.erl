@@ -11,7 +11,7 @@ A module is *foreign* if it is neither OTP's, Elixir's nor Witness's: what these
 is not an event of inline monitoring.
 """.
 
--export([facts/1, of_code/1, known/0, on_path/1, reached/3, is_foreign/3, is_own/2, is_library/2]).
+-export([facts/1, facts_of_code/1, not_foreign/0, on_path/1, reachable/3, is_foreign/3, is_own/2, is_library/2]).
 -export_type([facts/0, path/0, known/0]).
 
 -doc "`on_load`: whether the module runs code when it is loaded; `names`: the atoms in its code.".
@@ -30,24 +30,24 @@ is not an event of inline monitoring.
 -spec facts(module()) -> facts().
 facts(Module) ->
     case code:get_object_code(Module) of
-        {Module, Code, _} -> of_code(Code);
-        error -> unknown()
+        {Module, Code, _} -> facts_of_code(Code);
+        error -> unknown_facts()
     end.
 
-unknown() -> #{acts => true, on_load => true, names => []}.
+unknown_facts() -> #{acts => true, on_load => true, names => []}.
 
 -doc "The facts about object code.".
--spec of_code(binary()) -> facts().
-of_code(Code) ->
+-spec facts_of_code(binary()) -> facts().
+facts_of_code(Code) ->
     try beam_disasm:file(Code) of
         {beam_file, _, _, _, _, Functions} ->
             Instructions = [I || {function, _, _, _, Is} <- Functions, I <- Is],
             {ok, {_, [{atoms, Atoms}]}} = beam_lib:chunks(Code, [atoms]),
             #{acts => lists:any(fun is_action/1, Instructions), on_load => lists:member(on_load, Instructions),
               names => maps:keys(lists:foldl(fun literals/2, maps:from_keys([A || {_, A} <- Atoms], []), Instructions))};
-        {error, _, _} -> unknown()
+        {error, _, _} -> unknown_facts()
     catch
-        _:_ -> unknown()
+        _:_ -> unknown_facts()
     end.
 
 is_action(send) -> true;
@@ -88,8 +88,8 @@ leaves(Leaf, Leaves) when is_atom(Leaf); is_function(Leaf) -> [Leaf | Leaves];
 leaves(_, Leaves) -> Leaves.
 
 -doc "Searches the code path, so a caller asks once for many modules.".
--spec known() -> known().
-known() ->
+-spec not_foreign() -> known().
+not_foreign() ->
     Own = case application:get_key(witness, modules) of {ok, Modules} -> Modules; undefined -> [] end,
     Elixir = [filename:dirname(filename:dirname(filename:dirname(File))) || File <- [code:which('Elixir.Kernel')], is_list(File), File =/= ""],
     #{own => maps:from_keys(Own, []), libraries => [Root ++ "/" || Root <- [code:lib_dir() | Elixir]]}.
@@ -106,19 +106,19 @@ on_path(Known) ->
 Adds the facts about these modules, and about those of the path that they name, directly or not. A name is an atom, so it may also
 be in a child specification. If a module's application can be started, the module also names the application's callback module.
 """.
--spec reached([module()], path(), Known :: #{module() => facts()}) -> #{module() => facts()}.
-reached(Modules, Path, Before) ->
-    Known = named(Modules, Path, Before),
+-spec reachable([module()], path(), Known :: #{module() => facts()}) -> #{module() => facts()}.
+reachable(Modules, Path, Before) ->
+    Known = add_named(Modules, Path, Before),
     case [M || M <- callbacks(Known, Path), is_map_key(M, Path), not is_map_key(M, Known)] of
         [] -> Known;
-        More -> reached(More, Path, Known)
+        More -> reachable(More, Path, Known)
     end.
 
-named([], _, Known) -> Known;
-named([M | Rest], Path, Known) when is_map_key(M, Known) -> named(Rest, Path, Known);
-named([M | Rest], Path, Known) ->
+add_named([], _, Known) -> Known;
+add_named([M | Rest], Path, Known) when is_map_key(M, Known) -> add_named(Rest, Path, Known);
+add_named([M | Rest], Path, Known) ->
     #{names := Names} = Facts = facts(M),
-    named([Name || Name <- Names, is_map_key(Name, Path)] ++ Rest, Path, Known#{M => Facts}).
+    add_named([Name || Name <- Names, is_map_key(Name, Path)] ++ Rest, Path, Known#{M => Facts}).
 
 callbacks(Known, Path) ->
     [M || Folder <- lists:usort([Folder || M <- maps:keys(Known), #{M := Folder} <- [Path]]),

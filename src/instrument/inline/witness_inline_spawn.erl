@@ -9,8 +9,8 @@ The child of a `spawn_request` is known when its reply is received; the `fork` i
 reply, or ends before it has received it, the child is not known: both are a gap.
 """.
 
--export([spawn/3, request/3, replied/2, pending/0, is_pending/0, wrapped/1]).
--export([begun/2, begun/3]).
+-export([spawn/3, request/3, handle_reply/2, take_pending/0, is_pending/0, wrap/1]).
+-export([run_wrapped/2, run_wrapped/3]).
 -compile({no_auto_import, [spawn/3]}).
 
 -define(REQUESTS, '$witness_requests').
@@ -18,21 +18,21 @@ reply, or ends before it has received it, the child is not known: both are a gap
 -doc "Calls a function that spawns, and returns its result.".
 -spec spawn(module(), atom(), [term()]) -> term().
 spawn(Module, Function, Args) ->
-    Result = apply(Module, Function, wrapped(Args)),
-    _ = witness_inline_process:active()
-        andalso forked(case Result of {Child, _} -> Child; Child -> Child end, raw(Args)),
+    Result = apply(Module, Function, wrap(Args)),
+    _ = witness_inline_process:is_active()
+        andalso report_fork(case Result of {Child, _} -> Child; Child -> Child end, spawned_call(Args)),
     Result.
 
 -doc "`erlang:spawn_request`.".
 -spec request(module(), atom(), [term()]) -> term().
 request(Module, Function, Args) ->
-    Request = apply(Module, Function, wrapped(Args)),
-    _ = witness_inline_process:active() andalso asked(options(Args), Request, raw(Args)),
+    Request = apply(Module, Function, wrap(Args)),
+    _ = witness_inline_process:is_active() andalso note_request(options(Args), Request, spawned_call(Args)),
     Request.
 
-asked(Options, Request, Raw) ->
+note_request(Options, Request, Raw) ->
     case proplists:get_value(reply, Options, yes) of
-        No when No =:= no; No =:= error_only -> witness_inline_process:gap(spawn_request);
+        No when No =:= no; No =:= error_only -> witness_inline_process:report_gap(spawn_request);
         _ ->
             %% The process checks these requests, too, before it waits.
             _ = put('$witness_marked', true),
@@ -40,13 +40,13 @@ asked(Options, Request, Raw) ->
     end.
 
 -doc "A reply to a request, or a message that looks like one, was received.".
--spec replied(reference(), {ok, pid()} | error) -> ok.
-replied(Request, Reply) ->
+-spec handle_reply(reference(), {ok, pid()} | error) -> ok.
+handle_reply(Request, Reply) ->
     case requests() of
         #{Request := Raw} = Requests ->
             put(?REQUESTS, maps:remove(Request, Requests)),
             case Reply of
-                {ok, Child} -> forked(Child, Raw);
+                {ok, Child} -> report_fork(Child, Raw);
                 error -> ok
             end;
         #{} -> ok
@@ -59,8 +59,8 @@ requests() ->
     end.
 
 -doc "Whether a request has no reply yet. Deletes the requests, so it is called once, at the end.".
--spec pending() -> boolean().
-pending() -> is_any(erase(?REQUESTS)).
+-spec take_pending() -> boolean().
+take_pending() -> is_any(erase(?REQUESTS)).
 
 -doc "The same, without deleting the requests.".
 -spec is_pending() -> boolean().
@@ -69,71 +69,71 @@ is_pending() -> is_any(get(?REQUESTS)).
 is_any(undefined) -> false;
 is_any(Requests) -> map_size(Requests) > 0.
 
-forked(Child, Raw) ->
-    witness_inline_process:event({fork, self(), Child, witness_event_signature:resolve(Raw), undefined}).
+report_fork(Child, Raw) ->
+    witness_inline_process:report_event({fork, self(), Child, witness_event_signature:resolve(Raw), undefined}).
 
 %% The form that the VM uses. The call has succeeded, so its arguments have one of these forms.
-raw([Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
-raw([_Node, Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
-raw([Module, Function, Args | _]) when is_list(Args) -> {Module, Function, Args};
-raw([_Node, Module, Function, Args | _]) -> {Module, Function, Args}.
+spawned_call([Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
+spawned_call([_Node, Fun | _]) when is_function(Fun) -> {erlang, apply, [Fun, []]};
+spawned_call([Module, Function, Args | _]) when is_list(Args) -> {Module, Function, Args};
+spawned_call([_Node, Module, Function, Args | _]) -> {Module, Function, Args}.
 
 %% The arguments of the spawned function are never options, even if they look like it.
-options([Fun | Options]) when is_function(Fun) -> listed(Options);
-options([_Node, Fun | Options]) when is_function(Fun) -> listed(Options);
-options([_Module, _Function, Args | Options]) when is_list(Args) -> listed(Options);
-options([_Node, _Module, _Function, _Args | Options]) -> listed(Options).
+options([Fun | Options]) when is_function(Fun) -> first_or_empty(Options);
+options([_Node, Fun | Options]) when is_function(Fun) -> first_or_empty(Options);
+options([_Module, _Function, Args | Options]) when is_list(Args) -> first_or_empty(Options);
+options([_Node, _Module, _Function, _Args | Options]) -> first_or_empty(Options).
 
-listed([]) -> [];
-listed([Options]) -> Options.
+first_or_empty([]) -> [];
+first_or_empty([Options]) -> Options.
 
 -doc "The arguments for a function that spawns. If the child's code does not ask by itself whether it is monitored, it is wrapped.".
--spec wrapped([term()]) -> [term()].
-wrapped([Fun | Options]) when is_function(Fun, 0) ->
-    [asking(Fun, []) | Options];
-wrapped([erlang, apply, [Fun, Args] | Options]) when is_list(Args), is_function(Fun, length(Args)) ->
-    case asking(Fun, Args) of
+-spec wrap([term()]) -> [term()].
+wrap([Fun | Options]) when is_function(Fun, 0) ->
+    [wrap_fun(Fun, []) | Options];
+wrap([erlang, apply, [Fun, Args] | Options]) when is_list(Args), is_function(Fun, length(Args)) ->
+    case wrap_fun(Fun, Args) of
         Fun -> [erlang, apply, [Fun, Args] | Options];
         Asking -> [erlang, apply, [Asking, []] | Options]
     end;
 %% `erlang:apply/3' calls the function, so the function cannot detect that it is the first.
-wrapped([erlang, apply, [Module, Function, Args] = Applied | Options]) when is_atom(Module), is_atom(Function), is_list(Args) ->
+wrap([erlang, apply, [Module, Function, Args] = Applied | Options]) when is_atom(Module), is_atom(Function), is_list(Args) ->
     case witness_inline_registry:find(Module) of
         none -> [erlang, apply, Applied | Options];
-        _ -> [erlang, apply, [?MODULE, begun, Applied] | Options]
+        _ -> [erlang, apply, [?MODULE, run_wrapped, Applied] | Options]
     end;
-wrapped([Node, erlang, apply, Applied | Options]) when Node =:= node() ->
-    [Node | wrapped([erlang, apply, Applied | Options])];
-wrapped([Node, Fun | Options]) when Node =:= node(), is_function(Fun, 0) ->
-    [Node, asking(Fun, []) | Options];
-wrapped(Args) ->
+wrap([Node, erlang, apply, Applied | Options]) when Node =:= node() ->
+    [Node | wrap([erlang, apply, Applied | Options])];
+wrap([Node, Fun | Options]) when Node =:= node(), is_function(Fun, 0) ->
+    [Node, wrap_fun(Fun, []) | Options];
+wrap(Args) ->
     Args.
 
-asking(Fun, Args) ->
+wrap_fun(Fun, Args) ->
     {module, Module} = erlang:fun_info(Fun, module),
     case witness_inline_registry:find(Module) of
         none -> Fun;
-        _ -> fun() -> begun(Fun, Args) end
+        _ -> fun() -> run_wrapped(Fun, Args) end
     end.
 
 -doc false.
--spec begun(function(), [term()]) -> term().
-begun(Fun, Args) ->
+-spec run_wrapped(function(), [term()]) -> term().
+run_wrapped(Fun, Args) ->
     %% `proc_lib' would show the wrapping fun as the initial call.
     _ = case get('$initial_call') of
         {?MODULE, _, _} -> put('$initial_call', erlang:fun_info_mfa(Fun));
         _ -> as_it_is
     end,
     {Module, _, _} = Signature = witness_event_signature:resolve({erlang, apply, [Fun, Args]}),
-    case witness_inline_process:born(Module, Signature) of
-        monitored -> witness_inline_end:run(erlang, apply, [Fun, Args], witness_inline_process:host());
+    case witness_inline_process:start_monitoring(Module, Signature) of
+        monitored -> witness_inline_end:run(erlang, apply, [Fun, Args], witness_inline_process:coordinator());
         not_monitored -> apply(Fun, Args)
     end.
 
 -doc false.
--spec begun(module(), atom(), [term()]) -> term().
-begun(Module, Function, Args) ->
-    case witness_inline_process:born(Module, witness_event_signature:resolve({Module, Function, Args})) of
-        monitored -> witness_inline_end:run(Module, Function, Args, witness_inline_process:host());
+-spec run_wrapped(module(), atom(), [term()]) -> term().
+run_wrapped(Module, Function, Args) ->
+    case witness_inline_process:start_monitoring(Module, witness_event_signature:resolve({Module, Function, Args})) of
+        monitored -> witness_inline_end:run(Module, Function, Args, witness_inline_process:coordinator());
         not_monitored -> apply(Module, Function, Args)
     end.

@@ -17,13 +17,15 @@ stay so. With `skip_malformed` such lines are counted and left out.
 A shard dies if its monitors need more than `memory`, or if one has ended its process. Then those of its monitors that are
 undecided are inconclusive, and processes that start later have their monitors in another shard.
 
-This process reports `{checked, Number, Checked}` (`t:checked/0`) to the run. The run calls `told/2` for each, when it has
+This process reports `{checked, Number, Checked}` (`t:checked/0`) to the run. The run calls `acknowledge/2` for each, when it has
 passed on the results. Without these calls, this process goes on to a few further blocks only, and saves no position. At the
 end it reports `{log_ended, How}` (`t:ended/0`) once, and ends.
 """.
 -behaviour(gen_server).
+-behaviour(witness_instrument).
 
--export([start_link/1, lives/2, launch/3, each/2, told/2, stop/1, give_up/1, counts/1]).
+-export([abilities/0]).
+-export([start_link/1, lives/2, launch/3, each/2, acknowledge/2, stop/1, info/1, give_up/1, counts/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0, checked/0, place/0, ended/0, counter/0, missing/0]).
@@ -81,16 +83,16 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
 %% waits: shards that have not answered yet; asked: whether the feed was asked for it
 -record(block, {waits :: #{pid() => []},
                 asked :: boolean(),
-                started :: [{witness_offline_shard:id(), witness_offline_core:lane(), witness_offline_core:meta()}],
+                started :: [{witness_offline_shard:id(), witness_offline_core:shard(), witness_offline_core:meta()}],
                 shift :: integer(),
                 places :: places(),
-                counted = [] :: [{witness_offline_core:lane(), witness_offline_shard:counted()}],
+                counted = [] :: [{witness_offline_core:shard(), witness_offline_shard:counted()}],
                 found = [] :: [[{witness_offline_core:place(), witness_offline_shard:id(), slice | verdict, map()}]],
-                covered = [] :: [{witness_offline_core:lane(), non_neg_integer()}]}).
+                covered = [] :: [{witness_offline_core:shard(), non_neg_integer()}]}).
 
 %% early: blocks that have overtaken others; next: the number of the next one to take
 %% blocks: those that monitors work on; oldest: the number of the oldest of these
-%% untold: blocks for which the run has not called `told/2'
+%% unacknowledged: blocks for which the run has not called `acknowledge/2'
 %% each: 1 if each verdict is reported by itself
 %% saving: no block is taken until the run has acknowledged the others and the position is saved; then this is done
 %% line: lines so far; shift: from these to lines of the file, which restart when a file is rotated
@@ -104,12 +106,12 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
                   sequence = 0 :: non_neg_integer(),
                   oldest = 1 :: pos_integer(),
                   blocks = #{} :: #{pos_integer() => #block{}},
-                  shards = #{} :: #{witness_offline_core:lane() => pid()},
-                  numbers = #{} :: #{pid() => witness_offline_core:lane()},
-                  masks = #{} :: #{witness_offline_core:lane() => non_neg_integer()},
-                  metas = #{} :: #{witness_offline_shard:id() => {witness_offline_core:lane(), witness_offline_core:meta()}},
+                  shards = #{} :: #{witness_offline_core:shard() => pid()},
+                  numbers = #{} :: #{pid() => witness_offline_core:shard()},
+                  masks = #{} :: #{witness_offline_core:shard() => non_neg_integer()},
+                  metas = #{} :: #{witness_offline_shard:id() => {witness_offline_core:shard(), witness_offline_core:meta()}},
                   position :: undefined | witness_log_reader:position(),
-                  untold = #{} :: #{non_neg_integer() => #block{}},
+                  unacknowledged = #{} :: #{non_neg_integer() => #block{}},
                   saving = no :: no | saved | eof | stop,
                   line = 0 :: non_neg_integer(),
                   shift = 0 :: integer(),
@@ -118,15 +120,21 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
                   each :: atomics:atomics_ref(),
                   ended :: ended()}).
 
--define(PROCESSES, 1).
--define(EVENTS, 2).
--define(ALIVE, 3).
--define(LINES, 4).
+-define(PROCESSES_INDEX, 1).
+-define(EVENTS_INDEX, 2).
+-define(ALIVE_INDEX, 3).
+-define(LINES_INDEX, 4).
 
 %% Milliseconds between two saves of the position.
--define(SAVE, 5_000).
+-define(SAVE_MS, 5_000).
 %% The most malformed lines that are listed.
--define(NAMED, 10).
+-define(MAX_NAMED, 10).
+
+-doc false.
+-spec abilities() -> witness_instrument:abilities().
+abilities() ->
+    #{attach => false, parents => false, adopt_node => false, alive => false, replace => {false, log}, each => true, acknowledge => true, lives => true,
+      give_up => true, inherit => false}.
 
 -doc "Opens the log, for a run, which is the calling process. An error is text for people.".
 -spec start_link(config()) -> {ok, pid(), counter()} | {error, unicode:chardata()}.
@@ -159,12 +167,18 @@ send the explanations between processes, costs more than all their events.
 each(Pid, Each) -> gen_server:call(Pid, {each, Each}, infinity).
 
 -doc "The run has passed on what was found in this block.".
--spec told(pid(), Number :: pos_integer()) -> ok.
-told(Pid, Number) -> Pid ! {told, Number}, ok.
+-spec acknowledge(pid(), Number :: pos_integer()) -> ok.
+acknowledge(Pid, Number) -> Pid ! {told, Number}, ok.
+
+-doc "How many tracers a log has needed is in `log_ended`.".
+-spec info(pid()) -> #{busy := 0, idle := 0, most := 1}.
+info(_) -> #{busy => 0, idle => 0, most => 1}.
 
 -doc "Ends the reading in good order: `log_ended` comes after all that was found in what was read.".
--spec stop(pid()) -> ok.
-stop(Pid) -> gen_server:cast(Pid, stop).
+-spec stop(pid()) -> later.
+stop(Pid) ->
+    ok = gen_server:cast(Pid, stop),
+    later.
 
 -doc "Stops waiting for shards that have not answered: their monitors end as `{crashed, overdue}`.".
 -spec give_up(pid()) -> ok.
@@ -175,8 +189,8 @@ give_up(Pid) -> gen_server:cast(Pid, give_up).
                              lines := non_neg_integer(), read := non_neg_integer(), size := pos_integer() | unknown}.
 counts({Counter, Progress}) ->
     {Read, Size} = witness_trace_feed:read(Progress),
-    #{processes => counters:get(Counter, ?PROCESSES), events => counters:get(Counter, ?EVENTS),
-      held => counters:get(Counter, ?ALIVE), lines => counters:get(Counter, ?LINES), read => Read, size => Size}.
+    #{processes => counters:get(Counter, ?PROCESSES_INDEX), events => counters:get(Counter, ?EVENTS_INDEX),
+      held => counters:get(Counter, ?ALIVE_INDEX), lines => counters:get(Counter, ?LINES_INDEX), read => Read, size => Size}.
 
 -doc false.
 -spec init({config(), {counters:counters_ref(), witness_trace_feed:progress()}}) -> {ok, #offline{}} | {stop, term()}.
@@ -184,64 +198,64 @@ init({Config = #{feed := Feed, log := Log}, {Counter, Progress}}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_offline),
     maybe
-        {ok, Saved} ?= saved(Config),
+        {ok, Saved} ?= read_saved(Config),
         {ok, Started} ?= witness_trace_feed:start_link(maps:merge(Feed, maps:with([position], Saved)), Progress),
         Each = atomics:new(1, []),
-        ok = each_is(maps:get(each, Config, true), Each),
+        ok = put_each(maps:get(each, Config, true), Each),
         O = #offline{config = Config, feed = Started, counter = Counter, log = witness_offline_core:new(Log), each = Each,
                      ended = #{whole => false, tracers => 1, gaps => 0, hiding => 0, missing => [], orphans => [], refused => undefined, skipped => 0,
                                malformed => [], lost => 0}},
-        {ok, loaded(Saved, O)}
+        {ok, load(Saved, O)}
     else
         {error, Text} -> {stop, {shutdown, Text}}
     end.
 
-each_is(Each, Ref) -> atomics:put(Ref, 1, case Each of true -> 1; false -> 0 end).
+put_each(Each, Ref) -> atomics:put(Ref, 1, case Each of true -> 1; false -> 0 end).
 
 %% The application `telemetry' may be loaded at any time.
-counted(Ref) -> fun() -> atomics:get(Ref, 1) =:= 0 andalso not erlang:function_exported(telemetry, execute, 3) end.
+is_counted_fun(Ref) -> fun() -> atomics:get(Ref, 1) =:= 0 andalso not erlang:function_exported(telemetry, execute, 3) end.
 
-saved(#{from := File, identity := Identity}) -> witness_offline_checkpoint:read(File, Identity);
-saved(#{}) -> {ok, #{}}.
+read_saved(#{from := File, identity := Identity}) -> witness_offline_checkpoint:read(File, Identity);
+read_saved(#{}) -> {ok, #{}}.
 
-loaded(#{position := Position, log := Log, shards := Lanes, metas := Metas, line := Line, shift := Shift, ended := Ended,
-         covered := Covered}, O) ->
+load(#{position := Position, log := Log, shards := Shards, metas := Metas, line := Line, shift := Shift, ended := Ended,
+       covered := Covered}, O) ->
     #offline{config = #{log := Config}} = O,
     Loaded = O#offline{position = Position, log = witness_offline_core:load(Log, Config), metas = Metas, line = Line,
                        shift = Shift, ended = Ended, masks = maps:from_list(Covered)},
-    O1 = maps:fold(fun(Lane, Data, A) ->
-        {Pid, A1} = lane(Lane, A#offline.log, A),
+    O1 = maps:fold(fun(Shard, Data, A) ->
+        {Pid, A1} = find_shard(Shard, A#offline.log, A),
         ok = witness_offline_shard:load(Pid, Data),
         A1
-    end, Loaded, Lanes),
+    end, Loaded, Shards),
     %% The run counts the monitors that go on.
     Nothing = #block{waits = #{}, asked = false, started = [], shift = 0, places = none},
-    report(0, Nothing#block{started = [{Id, Lane, Meta} || Id := {Lane, Meta} <- Metas], covered = Covered},
-           [Meta || _ := {_, Meta} <- Metas], [], O1#offline{untold = #{0 => Nothing}});
-loaded(#{}, O) -> O.
+    report(0, Nothing#block{started = [{Id, Shard, Meta} || Id := {Shard, Meta} <- Metas], covered = Covered},
+           [Meta || _ := {_, Meta} <- Metas], [], O1#offline{unacknowledged = #{0 => Nothing}});
+load(#{}, O) -> O.
 
 -doc false.
 -spec handle_call(launch | {lives, pid()} | {each, boolean()}, gen_server:from(), #offline{}) -> {reply, ok, #offline{}}.
 handle_call({lives, To}, _, O = #offline{log = Log}) ->
-    {reply, ok, O#offline{lives = To, log = witness_offline_core:with_lives(Log)}};
+    {reply, ok, O#offline{lives = To, log = witness_offline_core:report_lives(Log)}};
 handle_call({each, Each}, _, O = #offline{each = Ref}) ->
-    {reply, each_is(Each, Ref), O};
+    {reply, put_each(Each, Ref), O};
 handle_call(launch, _, O = #offline{config = #{feed := #{parsers := Parsers}}, feed = Feed}) ->
     %% Each parser has one block at work and one in reserve, and the shards have one or two.
-    ok = witness_trace_feed:more(Feed, 2 * Parsers + 2),
+    ok = witness_trace_feed:request(Feed, 2 * Parsers + 2),
     save_later(O),
     {reply, ok, O}.
 
 -doc false.
 -spec handle_cast(stop | give_up, #offline{}) -> {noreply, #offline{}} | {stop, normal, #offline{}}.
 handle_cast(stop, O = #offline{reading = true, saving = Saving}) when Saving =:= no; Saving =:= saved ->
-    done(saving(stop, O));
+    report_done(save_then(stop, O));
 handle_cast(give_up, O = #offline{blocks = Blocks}) ->
     Waits = lists:usort([Pid || _ := #block{waits = Pids} <- Blocks, Pid <- maps:keys(Pids)]),
-    done(lists:foldl(fun(Pid, A) ->
+    report_done(lists:foldl(fun(Pid, A) ->
         true = unlink(Pid),
         true = exit(Pid, kill),
-        dead(Pid, overdue, A)
+        handle_shard_exit(Pid, overdue, A)
     end, O, Waits));
 handle_cast(stop, O) ->
     {noreply, O}.
@@ -249,16 +263,16 @@ handle_cast(stop, O) ->
 -doc false.
 -spec handle_info(term(), #offline{}) -> {noreply, #offline{}} | {stop, normal, #offline{}}.
 handle_info({witness_feed, Number, What}, O = #offline{reading = true, early = Early}) ->
-    done(feed(O#offline{early = Early#{Number => What}}));
+    report_done(take_next(O#offline{early = Early#{Number => What}}));
 handle_info(save, O = #offline{reading = true, saving = no}) ->
-    done(saving(saved, O));
-handle_info({worked, Number, Lane, Found, Counted, Covered}, O = #offline{numbers = Numbers}) when is_map_key(Lane, Numbers) ->
-    done(worked(Number, Lane, Found, Counted, Covered, O));
-handle_info({told, Number}, O = #offline{untold = Untold}) ->
+    report_done(save_then(saved, O));
+handle_info({worked, Number, Shard, Found, Counted, Covered}, O = #offline{numbers = Numbers}) when is_map_key(Shard, Numbers) ->
+    report_done(add_answer(Number, Shard, Found, Counted, Covered, O));
+handle_info({told, Number}, O = #offline{unacknowledged = Untold}) ->
     {Block, Rest} = maps:take(Number, Untold),
-    done(more(Block, O#offline{untold = Rest}));
-handle_info({'EXIT', Lane, Reason}, O = #offline{numbers = Numbers}) when is_map_key(Lane, Numbers) ->
-    done(dead(Lane, Reason, O));
+    report_done(request_more(Block, O#offline{unacknowledged = Rest}));
+handle_info({'EXIT', Shard, Reason}, O = #offline{numbers = Numbers}) when is_map_key(Shard, Numbers) ->
+    report_done(handle_shard_exit(Shard, Reason, O));
 handle_info({'EXIT', _, normal}, O) ->
     {noreply, O};
 handle_info({'EXIT', _, Reason}, O) ->
@@ -273,117 +287,117 @@ format_status(Status) -> witness_event_redact:status(Status).
 
 -doc false.
 -spec terminate(term(), #offline{}) -> ok.
-terminate(_, #offline{feed = Feed, numbers = Lanes}) ->
+terminate(_, #offline{feed = Feed, numbers = Shards}) ->
     ok = witness_trace_feed:stop(Feed),
-    lists:foreach(fun(Lane) -> unlink(Lane), exit(Lane, kill) end, maps:keys(Lanes)).
+    lists:foreach(fun(Shard) -> unlink(Shard), exit(Shard, kill) end, maps:keys(Shards)).
 
-feed(O = #offline{reading = true, saving = no, next = Next, early = Early}) when is_map_key(Next, Early) ->
+take_next(O = #offline{reading = true, saving = no, next = Next, early = Early}) when is_map_key(Next, Early) ->
     {What, Rest} = maps:take(Next, Early),
-    feed(taken(What, O#offline{next = Next + 1, early = Rest}));
-feed(O) -> O.
+    take_next(handle_feed(What, O#offline{next = Next + 1, early = Rest}));
+take_next(O) -> O.
 
-taken({block, #{items := Items, lines := Lines} = Parsed, Position}, O0 = #offline{log = Log, line = Base}) ->
+handle_feed({block, #{items := Items, lines := Lines} = Parsed, Position}, O0 = #offline{log = Log, line = Base}) ->
     #{lines := Last} = Position,
     Places = case Parsed of #{places := Of} -> {Base, Of}; #{} -> none end,
-    O = skipped(Parsed, O0#offline{line = Base + Lines, shift = Last - Lines - Base, position = Position, places = Places},
-                Base),
-    case items(Items, Base, Log, O) of
+    O = add_skipped(Parsed, O0#offline{line = Base + Lines, shift = Last - Lines - Base, position = Position, places = Places},
+                    Base),
+    case take_items(Items, Base, Log, O) of
         {ok, Log1, O1} ->
             case Parsed of
-                #{skipped := 0, malformed := [{Line, Column, What}]} -> refused(Base + Line, Column, What, Log1, O1);
+                #{skipped := 0, malformed := [{Line, Column, What}]} -> end_at(Base + Line, Column, What, Log1, O1);
                 #{} -> work(Log1, O1)
             end;
-        {refused, Line, What, Log1, O1} -> refused(Line, undefined, What, Log1, O1)
+        {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1)
     end;
-taken({long, Bytes, #{lines := Last} = Position}, O0 = #offline{log = Log, line = Base}) ->
+handle_feed({long, Bytes, #{lines := Last} = Position}, O0 = #offline{log = Log, line = Base}) ->
     O = O0#offline{line = Base + 1, shift = Last - 1 - Base, position = Position},
     What = ["a line of at most ", integer_to_list(max_line(O)), " bytes is expected, this one has ",
             integer_to_list(Bytes), " (--max-line)"],
-    case skips(O) of
+    case skips_malformed(O) of
         true -> work(Log, skip(Base + 1, undefined, What, O));
-        false -> refused(Base + 1, undefined, What, Log, O)
+        false -> end_at(Base + 1, undefined, What, Log, O)
     end;
-taken({lost, Reason}, O = #offline{log = Log, ended = Ended = #{lost := Lost}}) ->
-    work(witness_offline_core:problem(Reason, O#offline.line, Log), O#offline{ended = Ended#{lost := Lost + 1}});
-taken(idle, O = #offline{log = Log}) ->
+handle_feed({lost, Reason}, O = #offline{log = Log, ended = Ended = #{lost := Lost}}) ->
+    work(witness_offline_core:add_gap(Reason, O#offline.line, Log), O#offline{ended = Ended#{lost := Lost + 1}});
+handle_feed(idle, O = #offline{log = Log}) ->
     work(witness_offline_core:settle(O#offline.line, Log), false, O);
-taken(eof, O) ->
-    saving(eof, O);
-taken({error, Text}, O) ->
-    over(witness_offline_core:stop(O#offline.line, O#offline.log), refuse(Text, O)).
+handle_feed(eof, O) ->
+    save_then(eof, O);
+handle_feed({error, Text}, O) ->
+    end_reading(witness_offline_core:stop(O#offline.line, O#offline.log), put_refusal(Text, O)).
 
 %% With `skip_malformed' an impossible item is left out as well.
-items(Items, Base, Log, O) ->
+take_items(Items, Base, Log, O) ->
     case witness_offline_core:items(Items, Base, Log) of
         {ok, Log1} -> {ok, Log1, O};
         {refused, Line, What, Rest, Log1} ->
-            case skips(O) of
-                true -> items(Rest, Base, Log1, skip(Line, undefined, What, O));
+            case skips_malformed(O) of
+                true -> take_items(Rest, Base, Log1, skip(Line, undefined, What, O));
                 false -> {refused, Line, What, Log1, O}
             end
     end.
 
-skips(#offline{config = #{feed := Feed}}) -> maps:get(skip_malformed, Feed, false).
+skips_malformed(#offline{config = #{feed := Feed}}) -> maps:get(skip_malformed, Feed, false).
 
 max_line(#offline{config = #{feed := #{max_line := Max}}}) -> Max.
 
-skipped(#{skipped := 0}, O, _) -> O;
-skipped(#{skipped := Count, malformed := Malformed}, O, Base) ->
+add_skipped(#{skipped := 0}, O, _) -> O;
+add_skipped(#{skipped := Count, malformed := Malformed}, O, Base) ->
     O1 = lists:foldl(fun({Line, Column, What}, A) -> skip(Base + Line, Column, What, A) end, O, Malformed),
     Ended = #{skipped := Skipped} = O1#offline.ended,
     O1#offline{ended = Ended#{skipped := Skipped + Count - length(Malformed)}}.
 
-skip(Line, Column, What, O = #offline{ended = #{skipped := Skipped, malformed := Named} = Ended}) when Skipped < ?NAMED ->
-    O#offline{ended = Ended#{skipped := Skipped + 1, malformed := Named ++ [at(Line, Column, What, O)]}};
+skip(Line, Column, What, O = #offline{ended = #{skipped := Skipped, malformed := Named} = Ended}) when Skipped < ?MAX_NAMED ->
+    O#offline{ended = Ended#{skipped := Skipped + 1, malformed := Named ++ [error_text(Line, Column, What, O)]}};
 skip(_, _, _, O = #offline{ended = Ended = #{skipped := Skipped}}) ->
     O#offline{ended = Ended#{skipped := Skipped + 1}}.
 
-refused(Line, Column, What, Log, O) ->
-    over(witness_offline_core:stop(Line, Log), refuse(at(Line, Column, What, O), O)).
+end_at(Line, Column, What, Log, O) ->
+    end_reading(witness_offline_core:stop(Line, Log), put_refusal(error_text(Line, Column, What, O), O)).
 
-refuse(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{refused := Text}}.
+put_refusal(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{refused := Text}}.
 
-at(Line, _, What, #offline{config = #{file := File}, places = {_, _} = Places}) ->
+error_text(Line, _, What, #offline{config = #{file := File}, places = {_, _} = Places}) ->
     {Id, Entry} = place(Line, Places),
     [File, ": process ", integer_to_list(Id), ", entry ", integer_to_list(Entry), ": ", What];
-at(Line, Column, What, #offline{config = #{file := File}, shift = Shift}) ->
+error_text(Line, Column, What, #offline{config = #{file := File}, shift = Shift}) ->
     Place = [integer_to_list(N) || N <- [Line + Shift, Column], is_integer(N)],
     [lists:join($:, [File | Place]), ": ", What].
 
 %% --- positions -------------------------------------------------------------------
 
-save_later(#offline{config = #{save := _}}) -> erlang:send_after(?SAVE, self(), save);
+save_later(#offline{config = #{save := _}}) -> erlang:send_after(?SAVE_MS, self(), save);
 save_later(_) -> none.
 
 %% Continues with `Then' when the position is saved, or at once if none is to be saved.
-saving(Then, O = #offline{config = #{save := _}}) -> O#offline{saving = Then};
-saving(Then, O) -> saved(Then, O).
+save_then(Then, O = #offline{config = #{save := _}}) -> O#offline{saving = Then};
+save_then(Then, O) -> after_save(Then, O).
 
 %% All that was read is done, and no message about it is on its way.
 save(O = #offline{position = undefined}) -> O;
-save(O = #offline{config = #{save := File, identity := Identity}, log = Log, shards = Lanes, metas = Metas}) ->
+save(O = #offline{config = #{save := File, identity := Identity}, log = Log, shards = Shards, metas = Metas}) ->
     State = #{position => O#offline.position, log => witness_offline_core:save(Log), metas => Metas,
               line => O#offline.line, shift => O#offline.shift, ended => O#offline.ended,
               covered => maps:to_list(O#offline.masks),
-              shards => #{Lane => witness_offline_shard:save(Pid) || Lane := Pid <- Lanes}},
+              shards => #{Shard => witness_offline_shard:save(Pid) || Shard := Pid <- Shards}},
     case witness_offline_checkpoint:write(File, Identity, State) of
         ok -> O;
-        {error, Text} -> unsaved(Text, O)
+        {error, Text} -> put_unsaved(Text, O)
     end.
 
-unsaved(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{unsaved => Text}}.
+put_unsaved(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{unsaved => Text}}.
 
-saved(saved, O) ->
+after_save(saved, O) ->
     save_later(O),
-    feed(O#offline{saving = no});
-saved(stop, O = #offline{log = Log, line = Line}) ->
-    over(witness_offline_core:stop(Line, Log), O#offline{saving = no});
-saved(eof, O = #offline{log = Log, line = Line, ended = Ended}) ->
+    take_next(O#offline{saving = no});
+after_save(stop, O = #offline{log = Log, line = Line}) ->
+    end_reading(witness_offline_core:stop(Line, Log), O#offline{saving = no});
+after_save(eof, O = #offline{log = Log, line = Line, ended = Ended}) ->
     {Orphans, Log1} = witness_offline_core:finish(Line, Log),
-    over(Log1, O#offline{saving = no, ended = Ended#{whole := true, orphans := Orphans}}).
+    end_reading(Log1, O#offline{saving = no, ended = Ended#{whole := true, orphans := Orphans}}).
 
 %% Nothing more is read.
-over(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
+end_reading(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
 
 %% --- the work of the shards ------------------------------------------------------
 
@@ -391,85 +405,87 @@ work(Log, O) -> work(Log, true, O).
 
 work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
     {#{operations := Operations, started := Started, lives := Lives}, Log} = witness_offline_core:take(Log0),
-    ok = tell_lives(Lives, O),
+    ok = report_lives(Lives, O),
     Number = Last + 1,
-    {Waits, O1} = maps:fold(fun(Lane, Of, {Pids, A}) ->
-        {Pid, A1} = lane(Lane, Log, A),
+    {Waits, O1} = maps:fold(fun(Shard, Of, {Pids, A}) ->
+        {Pid, A1} = find_shard(Shard, Log, A),
         ok = witness_offline_shard:work(Pid, Number, Of, self()),
         {Pids#{Pid => []}, A1}
-    end, {#{}, count(O#offline{log = Log, sequence = Number})}, Operations),
+    end, {#{}, update_counters(O#offline{log = Log, sequence = Number})}, Operations),
     Block = #block{waits = Waits, asked = Asked, started = Started, shift = Shift, places = O1#offline.places},
     O1#offline{blocks = (O1#offline.blocks)#{Number => Block},
-               metas = maps:merge(O1#offline.metas, #{Id => {Lane, Meta} || {Id, Lane, Meta} <- Started})}.
+               metas = maps:merge(O1#offline.metas, #{Id => {Shard, Meta} || {Id, Shard, Meta} <- Started})}.
 
 %% The process that wants births and ends may have ended, which does not matter to the monitors.
-tell_lives([], _) -> ok;
-tell_lives(Lives, #offline{lives = To, shift = Shift}) ->
+report_lives([], _) -> ok;
+report_lives(Lives, #offline{lives = To, shift = Shift}) ->
     try gen_server:call(To, {lives, [{Place + Shift, Life} || {Place, Life} <- Lives]}, infinity)
     catch exit:_ -> ok
     end.
 
-count(O = #offline{counter = Counter, log = Log, line = Line}) ->
+update_counters(O = #offline{counter = Counter, log = Log, line = Line}) ->
     #{processes := Processes, events := Events, alive := Alive, tracers := Tracers, gaps := Gaps, hiding := Hiding} =
         witness_offline_core:counts(Log),
-    counters:put(Counter, ?PROCESSES, Processes),
-    counters:put(Counter, ?EVENTS, Events),
-    counters:put(Counter, ?ALIVE, Alive),
-    counters:put(Counter, ?LINES, Line),
+    counters:put(Counter, ?PROCESSES_INDEX, Processes),
+    counters:put(Counter, ?EVENTS_INDEX, Events),
+    counters:put(Counter, ?ALIVE_INDEX, Alive),
+    counters:put(Counter, ?LINES_INDEX, Line),
     O#offline{ended = (O#offline.ended)#{tracers := Tracers, gaps := Gaps, hiding := Hiding}}.
 
-lane(Lane, Log, O = #offline{shards = Lanes, numbers = Numbers, config = Config, each = Each}) ->
-    case Lanes of
-        #{Lane := Pid} -> {Pid, O};
+find_shard(Shard, Log, O = #offline{shards = Shards, numbers = Numbers, config = Config, each = Each}) ->
+    case Shards of
+        #{Shard := Pid} -> {Pid, O};
         #{} ->
-            #{monitor := Monitor} = witness_offline_core:property(Lane, Log),
+            #{monitor := Monitor} = witness_offline_core:property(Shard, Log),
             Given = maps:with([explain, max_slices, slice_idle, memory], Config),
-            Pid = witness_offline_shard:start_link(Given#{monitor => Monitor, counted => counted(Each)}),
-            {Pid, O#offline{shards = Lanes#{Lane => Pid}, numbers = Numbers#{Pid => Lane}}}
+            Pid = witness_offline_shard:start_link(Given#{monitor => Monitor, counted => is_counted_fun(Each)}),
+            {Pid, O#offline{shards = Shards#{Shard => Pid}, numbers = Numbers#{Pid => Shard}}}
     end.
 
-worked(Number, Pid, Found, Counted, Covered, O = #offline{blocks = Blocks, numbers = Numbers, masks = Masks}) ->
+add_answer(Number, Pid, Found, Counted, Covered, O = #offline{blocks = Blocks, numbers = Numbers, masks = Masks}) ->
     #{Number := Block = #block{waits = Waits}} = Blocks,
-    #{Pid := Lane} = Numbers,
+    #{Pid := Shard} = Numbers,
     New = case Masks of
-        #{Lane := Covered} -> [];
-        #{} -> [{Lane, Covered}]
+        #{Shard := Covered} -> [];
+        #{} -> [{Shard, Covered}]
     end,
     Block1 = Block#block{waits = maps:remove(Pid, Waits), found = [Found || Found =/= []] ++ Block#block.found,
-                         counted = [{Lane, Counted} || Counted =/= {[], 0, 0, 0, #{}}] ++ Block#block.counted,
+                         counted = [{Shard, Counted} || Counted =/= {[], 0, 0, 0, #{}}] ++ Block#block.counted,
                          covered = New ++ Block#block.covered},
-    O#offline{blocks = Blocks#{Number := Block1}, masks = Masks#{Lane => Covered}}.
+    O#offline{blocks = Blocks#{Number := Block1}, masks = Masks#{Shard => Covered}}.
 
 %% All answers of the shard came before. What it has done of the rest is unknown, so its monitors end in a block of their own,
 %% behind those in which they were started.
-dead(Pid, Reason, O = #offline{blocks = Blocks, numbers = Numbers, shards = Lanes, sequence = Last, line = Line, shift = Shift, places = Places}) ->
-    {Lane, Numbers1} = maps:take(Pid, Numbers),
-    Ended = [{max(1, Line), Id, verdict, witness_monitor_machine:failed({crashed, Reason})} || Id <- undecided(Lane, O)],
+handle_shard_exit(Pid, Reason, O = #offline{blocks = Blocks, numbers = Numbers, shards = Shards, sequence = Last, line = Line,
+                                            shift = Shift, places = Places}) ->
+    {Shard, Numbers1} = maps:take(Pid, Numbers),
+    Ended = [{max(1, Line), Id, verdict, witness_monitor_machine:failure_outcome({crashed, Reason})} ||
+             Id <- undecided_monitors(Shard, O)],
     Block = #block{waits = #{}, asked = false, started = [], shift = Shift, places = Places, found = [Ended]},
     Answered = #{N => B#block{waits = maps:remove(Pid, Waits)} || N := #block{waits = Waits} = B <- Blocks},
-    O#offline{blocks = Answered#{Last + 1 => Block}, sequence = Last + 1, numbers = Numbers1, shards = maps:remove(Lane, Lanes)}.
+    O#offline{blocks = Answered#{Last + 1 => Block}, sequence = Last + 1, numbers = Numbers1, shards = maps:remove(Shard, Shards)}.
 
 %% The monitors of a shard that have no verdict on its way to the run.
-undecided(Lane, #offline{metas = Metas, blocks = Blocks}) ->
+undecided_monitors(Shard, #offline{metas = Metas, blocks = Blocks}) ->
     Decided = #{Id => [] || _ := #block{found = Found} <- Blocks, Told <- Found, {_, Id, verdict, _} <- Told},
     Counted = #{Id => [] || _ := #block{counted = Of} <- Blocks, {_, {Ids, _, _, _, _}} <- Of, Id <- Ids},
-    lists:sort([Id || Id := {L, _} <- Metas, L =:= Lane, not is_map_key(Id, Decided), not is_map_key(Id, Counted)]).
+    lists:sort([Id || Id := {L, _} <- Metas, L =:= Shard, not is_map_key(Id, Decided), not is_map_key(Id, Counted)]).
 
 %% Blocks are reported in order. For each that the run has acknowledged, the feed may deliver another one.
-done(O = #offline{oldest = Oldest, blocks = Blocks, sequence = Last, untold = Untold}) ->
+report_done(O = #offline{oldest = Oldest, blocks = Blocks, sequence = Last, unacknowledged = Untold}) ->
     case Blocks of
         #{Oldest := Block = #block{waits = Waits}} when map_size(Waits) =:= 0 ->
-            done(tell(Oldest, Block, O#offline{blocks = maps:remove(Oldest, Blocks), oldest = Oldest + 1}));
+            report_done(report_block(Oldest, Block, O#offline{blocks = maps:remove(Oldest, Blocks), oldest = Oldest + 1}));
         #{} when Oldest > Last, map_size(Untold) =:= 0, O#offline.saving =/= no ->
-            done(saved(O#offline.saving, save(O)));
+            report_done(after_save(O#offline.saving, save(O)));
         #{} when Oldest > Last, map_size(Untold) =:= 0, not O#offline.reading ->
             #offline{config = #{run := Run}, ended = Ended} = O,
-            Run ! {log_ended, Ended#{missing := missing(O)}},
+            Run ! {log_ended, Ended#{missing := missing_events(O)}},
             {stop, normal, O};
         #{} -> {noreply, O}
     end.
 
-missing(#offline{log = Log, config = #{feed := #{input := Input}}}) ->
+missing_events(#offline{log = Log, config = #{feed := #{input := Input}}}) ->
     #{missing := Missing} = witness_offline_core:counts(Log),
     Known = case Input of
         {recording, Dir} when Missing =/= [] -> witness_trace_recording:signatures(Dir, [P || {P, _, _} <- Missing]);
@@ -478,14 +494,15 @@ missing(#offline{log = Log, config = #{feed := #{input := Input}}}) ->
     end,
     [#{process => P, signature => maps:get(P, Known, undefined), reason => Reason, count => Count} || {P, Reason, Count} <- Missing].
 
-tell(_, Block = #block{started = [], found = [], counted = [], covered = []}, O) -> more(Block, O);
-tell(Number, Block = #block{started = Started, found = Found, counted = Counted, shift = Shift, places = Places}, O0) ->
+report_block(_, Block = #block{started = [], found = [], counted = [], covered = []}, O) -> request_more(Block, O);
+report_block(Number, Block = #block{started = Started, found = Found, counted = Counted, shift = Shift, places = Places}, O0) ->
     %% The sort is stable, so the results of one operation of a monitor stay in order.
     Ordered = lists:keysort(1, [{{Order, Id}, Line, Kind, Outcome}
                                 || {Place, Id, Kind, Outcome} <- lists:append(Found),
                                    {Order, Line} <- [witness_offline_core:place(Place)]]),
-    {Told, O} = lists:mapfoldl(fun({{_, Id}, Line, Kind, Outcome}, A) -> found(place(Line + Shift, Places), Id, Kind, Outcome, A) end,
-                               O0, Ordered),
+    {Told, O} = lists:mapfoldl(fun({{_, Id}, Line, Kind, Outcome}, A) ->
+        to_report(place(Line + Shift, Places), Id, Kind, Outcome, A)
+    end, O0, Ordered),
     Monitors = case O#offline.lives of
         none -> [];
         _ -> [Meta || {_, _, Meta} <- Started]
@@ -493,14 +510,14 @@ tell(Number, Block = #block{started = Started, found = Found, counted = Counted,
     %% The descriptions of these monitors are not needed any more.
     Gone = lists:append([Ids || {_, {Ids, _, _, _, _}} <- Counted]),
     report(Number, Block, Monitors, Told,
-           O#offline{untold = (O#offline.untold)#{Number => Block}, metas = maps:without(Gone, O#offline.metas)}).
+           O#offline{unacknowledged = (O#offline.unacknowledged)#{Number => Block}, metas = maps:without(Gone, O#offline.metas)}).
 
 report(Number, #block{started = Started, counted = Counted, covered = Covered}, Monitors, Found,
        O = #offline{config = #{run := Run}, log = Log}) ->
     Run ! {checked, Number, #{started => by_property(Started), monitors => Monitors, found => Found,
-                              counted => [{witness_offline_core:property(Lane, Log), Of, Slices, Vacuous, Undecided}
-                                          || {Lane, {_, Of, Slices, Vacuous, Undecided}} <- Counted],
-                              covered => [{witness_offline_core:property(Lane, Log), Mask} || {Lane, Mask} <- Covered]}},
+                              counted => [{witness_offline_core:property(Shard, Log), Of, Slices, Vacuous, Undecided}
+                                          || {Shard, {_, Of, Slices, Vacuous, Undecided}} <- Counted],
+                              covered => [{witness_offline_core:property(Shard, Log), Mask} || {Shard, Mask} <- Covered]}},
     O.
 
 by_property(Started) ->
@@ -513,14 +530,14 @@ by_property(Started) ->
 place(Line, {Before, Places}) -> element(max(1, min(Line - Before, tuple_size(Places))), Places);
 place(Line, none) -> Line.
 
-found(Place, Id, slice, Outcome, O = #offline{metas = Metas}) ->
+to_report(Place, Id, slice, Outcome, O = #offline{metas = Metas}) ->
     {_, Meta} = map_get(Id, Metas),
     {{slice, Meta, Place, Outcome}, O};
-found(Place, Id, verdict, Outcome, O = #offline{metas = Metas}) ->
+to_report(Place, Id, verdict, Outcome, O = #offline{metas = Metas}) ->
     {{_, Meta}, Metas1} = maps:take(Id, Metas),
     {{verdict, Meta, Place, Outcome}, O#offline{metas = Metas1}}.
 
-more(#block{asked = true}, O = #offline{reading = true, feed = Feed}) ->
-    ok = witness_trace_feed:more(Feed, 1),
+request_more(#block{asked = true}, O = #offline{reading = true, feed = Feed}) ->
+    ok = witness_trace_feed:request(Feed, 1),
     O;
-more(_, O) -> O.
+request_more(_, O) -> O.

@@ -21,7 +21,7 @@ write(File, Identity, State) ->
         ok ?= write_new(Temporary, [?MAGIC, Identity, erlang:md5(Data), Data]),
         ok ?= file:rename(Temporary, File)
     else
-        {error, Reason} -> _ = file:delete(Temporary), named(File, Reason)
+        {error, Reason} -> _ = file:delete(Temporary), name_error(File, Reason)
     end.
 
 write_new(File, Data) ->
@@ -45,7 +45,7 @@ read(File, Identity) ->
         {ok, <<?MAGIC, _:32/binary, _/binary>>} ->
             {error, [File, ": the position is one of other specifications, monitors or options"]};
         {ok, _} -> {error, [File, ": a position that witness check has saved is expected"]};
-        {error, Reason} -> named(File, Reason)
+        {error, Reason} -> name_error(File, Reason)
     end.
 
-named(File, Reason) -> {error, [File, ": ", file:format_error(Reason)]}.
+name_error(File, Reason) -> {error, [File, ": ", file:format_error(Reason)]}.

@@ -9,18 +9,18 @@ process. So each process is `born` into its partition, no route is ever made, an
 partition has ended.
 
 The results are *operations* for monitors, in the order of the log: start, event, end, gap (`t:witness_offline_shard:op/0`).
-A monitor is named by a number, and belongs to one of the shards of its property (`t:lane/0`). Shards can perform their
+A monitor is named by a number, and belongs to one of the shards of its property (`t:shard/0`). Shards can perform their
 operations in parallel.
 
 In mode `central` one tracer owns everything; monitors see the same. Properties over all processes are for that mode:
 their monitors are started first and read every event, in the order of delivery.
 """.
 
--export([new/1, items/3, problem/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
+-export([new/1, items/3, add_gap/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
          load/2]).
--export([place/1, with_lives/1]).
+-export([place/1, report_lives/1]).
 
--export_type([config/0, state/0, place/0, lane/0, batch/0, meta/0, life/0, missing/0]).
+-export_type([config/0, state/0, place/0, shard/0, batch/0, meta/0, life/0, missing/0]).
 
 -doc """
 `maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
@@ -31,7 +31,7 @@ their monitors are started first and read every event, in the order of delivery.
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 
 -doc "A shard of the monitors of one property (`property/2`).".
--type lane() :: non_neg_integer().
+-type shard() :: non_neg_integer().
 
 -doc "What is known of a monitor.".
 -type meta() :: #{process => witness_event:proc(), signature => witness_event:signature(),
@@ -42,10 +42,10 @@ their monitors are started first and read every event, in the order of delivery.
 
 -doc """
 For each shard the operations since the last `take/1`, in order, and the monitors that were started with them; births and
-ends with their lines, if they are wanted (`with_lives/1`).
+ends with their lines, if they are wanted (`report_lives/1`).
 """.
--type batch() :: #{operations := #{lane() => [witness_offline_shard:op(), ...]},
-                   started := [{witness_offline_shard:id(), lane(), meta()}], lives := [{line(), life()}]}.
+-type batch() :: #{operations := #{shard() => [witness_offline_shard:op(), ...]},
+                   started := [{witness_offline_shard:id(), shard(), meta()}], lives := [{line(), life()}]}.
 
 -doc """
 Where an operation stems from: the line of its item. If the item had to wait for its spawn, also the line with which it could
@@ -53,7 +53,7 @@ be delivered. The latter never decreases, so operations can be put in an order (
 """.
 -type place() :: line() | {Delivered :: line(), line()}.
 
--type reader() :: {lane(), witness_offline_shard:id()}.
+-type reader() :: {shard(), witness_offline_shard:id()}.
 -type tracer() :: non_neg_integer().
 -type line() :: non_neg_integer().
 
@@ -80,8 +80,8 @@ be delivered. The latter never decreases, so operations can be put in an order (
               gaps = 0 :: non_neg_integer(),
               hiding = 0 :: non_neg_integer(),
               missing = [] :: [missing()],
-              operations = #{} :: #{lane() => [witness_offline_shard:op(), ...]},
-              started = [] :: [{witness_offline_shard:id(), lane(), meta()}],
+              operations = #{} :: #{shard() => [witness_offline_shard:op(), ...]},
+              started = [] :: [{witness_offline_shard:id(), shard(), meta()}],
               lives = none :: none | [{line(), life()}]}).
 
 -opaque state() :: #log{}.
@@ -90,25 +90,25 @@ be delivered. The latter never decreases, so operations can be put in an order (
 -type missing() :: {witness_event:proc(), Reason :: atom(), pos_integer() | unknown}.
 
 %% The most gaps that are listed.
--define(MISSING, 20).
+-define(MAX_MISSING, 20).
 
 %% The tracer that owns the first processes, for as long as the log lasts.
 -define(TOP, 0).
 
 -doc "The state before anything was read.".
 -spec new(config()) -> state().
-new(Config) -> lists:foldl(fun start_all/2, unread(Config), maps:get(all, Config, [])).
+new(Config) -> lists:foldl(fun start_all/2, new_log(Config), maps:get(all, Config, [])).
 
-unread(Config = #{properties := Properties}) ->
+new_log(Config = #{properties := Properties}) ->
     Source = witness_trace_log:new((maps:with([roots, waiting, window], Config))#{top => ?TOP}),
-    #log{config = Config, source = Source, cores = #{?TOP => core(?TOP, Config)},
+    #log{config = Config, source = Source, cores = #{?TOP => new_core(?TOP, Config)},
          properties = maps:from_list([{Entry, Number} || {Number, Entry} <- lists:enumerate(0, Properties)])}.
 
 start_all(Entry, L = #log{all = All}) ->
     {Reader, L1} = start_monitor(all, all, Entry, L),
     L1#log{all = All ++ [Reader]}.
 
-core(Tracer, #{maps := Maps, mode := Mode}) ->
+new_core(Tracer, #{maps := Maps, mode := Mode}) ->
     Assign = fun(Signature, Parent) ->
         {Where, Label} = witness_instrument_map:assign(Signature, Parent, Maps),
         {case Mode of outline -> Where; central -> shared end, Label}
@@ -130,24 +130,24 @@ items([{Line, E} | Items], Base, Plain, Operations, Events, L) when element(1, E
     case Plain of
         #{P := []} -> items(Items, Base, Plain, Operations, Events + 1, L);
         #{P := Readers} -> items(Items, Base, Plain, give(Readers, Base + Line, E, Operations), Events + 1, L);
-        #{} -> item(E, Line, Items, Base, L#log{operations = Operations, events = Events})
+        #{} -> add_item(E, Line, Items, Base, L#log{operations = Operations, events = Events})
     end;
 items([{Line, E} | Items], Base, _, Operations, Events, L) ->
-    item(E, Line, Items, Base, L#log{operations = Operations, events = Events});
+    add_item(E, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([], _, _, Operations, Events, L) ->
     {ok, L#log{operations = Operations, events = Events}}.
 
-item(E, Line, Items, Base, L = #log{source = Source}) ->
+add_item(E, Line, Items, Base, L = #log{source = Source}) ->
     case witness_trace_log:add(Base + Line, E, Source) of
         {ok, Source1} -> items(Items, Base, deliver(Base + Line, L#log{source = Source1}));
         {error, What, Source1} -> {refused, Base + Line, What, Items, deliver(Base + Line, L#log{source = Source1})}
     end.
 
 give([], _, _, Operations) -> Operations;
-give([{Lane, Id} | Readers], Line, What, Operations) ->
+give([{Shard, Id} | Readers], Line, What, Operations) ->
     case Operations of
-        #{Lane := Before} -> give(Readers, Line, What, Operations#{Lane := [{Line, Id, What} | Before]});
-        #{} -> give(Readers, Line, What, Operations#{Lane => [{Line, Id, What}]})
+        #{Shard := Before} -> give(Readers, Line, What, Operations#{Shard := [{Line, Id, What} | Before]});
+        #{} -> give(Readers, Line, What, Operations#{Shard => [{Line, Id, What}]})
     end.
 
 give(Readers, What, L = #log{place = Place, operations = Operations}) ->
@@ -159,10 +159,10 @@ place({_, _} = Place) -> Place;
 place(Line) -> {Line, Line}.
 
 -doc "Events of unknown processes are missing after this line: no monitor that is undecided now can be judged.".
--spec problem(Reason :: atom(), line(), state()) -> state().
-problem(Reason, Line, L) -> everybody({gap, Reason}, Line, L).
+-spec add_gap(Reason :: atom(), line(), state()) -> state().
+add_gap(Reason, Line, L) -> give_all({gap, Reason}, Line, L).
 
-everybody(What, Line, L = #log{cores = Cores, all = All}) ->
+give_all(What, Line, L = #log{cores = Cores, all = All}) ->
     Labels = [Label || _ := Core <- Cores, {_, Label} <- witness_outline_core:owned(Core)],
     give(readers(Labels) ++ All, What, L#log{place = Line}).
 
@@ -181,23 +181,23 @@ finish(Line, L0) ->
 
 -doc "Watching ends after this line: undecided monitors stay so.".
 -spec stop(line(), state()) -> state().
-stop(Line, L) -> everybody(stopped, Line, L).
+stop(Line, L) -> give_all(stopped, Line, L).
 
 -doc "Takes the operations that monitors have to perform.".
 -spec take(state()) -> {batch(), state()}.
 take(L = #log{operations = Operations, started = Started, lives = Lives}) ->
-    {#{operations => #{Lane => lists:reverse(Of) || Lane := Of <- Operations}, started => lists:reverse(Started),
+    {#{operations => #{Shard => lists:reverse(Of) || Shard := Of <- Operations}, started => lists:reverse(Started),
        lives => case Lives of none -> []; _ -> lists:reverse(Lives) end},
      L#log{operations = #{}, started = [], lives = case Lives of none -> none; _ -> [] end}}.
 
 -doc "From now on births and ends are reported too.".
--spec with_lives(state()) -> state().
-with_lives(L) -> L#log{lives = []}.
+-spec report_lives(state()) -> state().
+report_lives(L) -> L#log{lives = []}.
 
 -doc "The property that a shard belongs to.".
--spec property(lane(), state()) -> witness_instrument_map:entry().
-property(Lane, #log{config = #{spread := Spread, properties := Properties}}) ->
-    lists:nth(Lane div Spread + 1, Properties).
+-spec property(shard(), state()) -> witness_instrument_map:entry().
+property(Shard, #log{config = #{spread := Spread, properties := Properties}}) ->
+    lists:nth(Shard div Spread + 1, Properties).
 
 -doc """
 Processes, events and gaps so far, processes that are alive, and the highest number of tracers at one time. `hiding`: gaps
@@ -224,11 +224,12 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
     Config = Config0#{spread := Spread},
     #{plain := Plain, all := All, alive := Alive, tracer := Tracer, most := Most, monitor := Monitor, processes := Processes,
       events := Events, gaps := Gaps} = Saved,
-    (unread(Config))#log{source = witness_trace_log:load(Source), plain = Plain, all = All, alive = Alive, tracer = Tracer, most = Most,
-                      cores = #{T => witness_outline_core:with_maps(Maps, core(T, Config)) || T := Maps <- Tracers},
-                      monitor = Monitor, processes = Processes, events = Events, gaps = Gaps,
-                      %% An older position does not say which gaps may hide births, so all of them may.
-                      hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
+    (new_log(Config))#log{source = witness_trace_log:load(Source), plain = Plain, all = All, alive = Alive, tracer = Tracer,
+                          most = Most,
+                          cores = #{T => witness_outline_core:with_maps(Maps, new_core(T, Config)) || T := Maps <- Tracers},
+                          monitor = Monitor, processes = Processes, events = Events, gaps = Gaps,
+                          %% An older position does not say which gaps may hide births, so all of them may.
+                          hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
 
 %% --- from the source to the tracers ----------------------------------------------
 
@@ -236,9 +237,9 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
 deliver(Now, L = #log{source = Source}) ->
     case witness_trace_log:next(Source) of
         {deliver, Tracer, Line, Item, Source1} ->
-            deliver(Now, delivered(Item, Tracer, L#log{source = Source1, place = place(Line, Now)}));
+            deliver(Now, handle_delivered(Item, Tracer, L#log{source = Source1, place = place(Line, Now)}));
         {root, P, Signature, Line, Source1} ->
-            deliver(Now, root(P, Signature, L#log{source = Source1, place = place(Line, Now)}));
+            deliver(Now, add_root(P, Signature, L#log{source = Source1, place = place(Line, Now)}));
         {none, Source1} ->
             L#log{source = Source1}
     end.
@@ -247,11 +248,11 @@ place(Now, Now) -> Now;
 place(Line, Now) -> {Now, Line}.
 
 %% A process that the log shows only from its middle on has no signature, and so no monitor of its own.
-root(P, Signature, L) -> first(P, Signature, life({there, P, Signature}, L)).
+add_root(P, Signature, L) -> adopt_first(P, Signature, add_life({there, P, Signature}, L)).
 
-first(P, undefined, L) ->
+adopt_first(P, undefined, L) ->
     adopt_root(P, witness_instrument_map:new([], #{held => true}), fun witness_outline_core:adopt/3, L);
-first(P, Signature, L = #log{config = #{maps := Maps}}) ->
+adopt_first(P, Signature, L = #log{config = #{maps := Maps}}) ->
     Label = witness_instrument_map:new(Maps, #{held => true, signature => Signature}),
     {Label1, L1} = start_monitors(P, Signature, Label, L),
     adopt_root(P, Label1, fun witness_outline_core:adopt_newborn/3, L1).
@@ -260,40 +261,41 @@ adopt_root(P, Label, Adopt, L = #log{cores = Cores, processes = Processes}) ->
     #{?TOP := Core} = Cores,
     L#log{cores = Cores#{?TOP := Adopt(P, Label, Core)}, processes = Processes + 1}.
 
-delivered({gap, P, Reason, Count, _}, Tracer, L = #log{cores = Cores, gaps = Gaps, hiding = Hiding, missing = Missing, all = All}) ->
+handle_delivered({gap, P, Reason, Count, _}, Tracer,
+                 L = #log{cores = Cores, gaps = Gaps, hiding = Hiding, missing = Missing, all = All}) ->
     Labels = [Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P],
     give(readers(Labels) ++ All, {gap, Reason},
          L#log{gaps = Gaps + 1, hiding = Hiding + case may_hide(Reason) of true -> 1; false -> 0 end,
-               missing = [{P, Reason, Count} || Gaps < ?MISSING] ++ Missing});
-delivered({attached, _, _, _} = Mark, _, L = #log{all = All}) ->
+               missing = [{P, Reason, Count} || Gaps < ?MAX_MISSING] ++ Missing});
+handle_delivered({attached, _, _, _} = Mark, _, L = #log{all = All}) ->
     give(All, Mark, L);
-delivered(E, Tracer, L0) ->
-    L = handle(Tracer, {own, {none, E}}, life(E, L0#log{events = L0#log.events + 1})),
+handle_delivered(E, Tracer, L0) ->
+    L = handle(Tracer, {own, {none, E}}, add_life(E, L0#log{events = L0#log.events + 1})),
     case E of
         {exit, P, _, _} -> L#log{plain = maps:remove(P, L#log.plain)};
-        _ -> plain(element(2, E), Tracer, L)
+        _ -> note_plain(element(2, E), Tracer, L)
     end.
 
 %% A gap with one of these reasons hides no births. Which events other gaps hide is not known here.
 may_hide(Reason) -> not lists:member(Reason, [killed, contents, unwoven]).
 
-life(_, L = #log{lives = none}) -> L;
-life(E, L) when element(1, E) =:= send; element(1, E) =:= recv -> L;
-life(E, L = #log{place = Place, lives = Lives}) ->
+add_life(_, L = #log{lives = none}) -> L;
+add_life(E, L) when element(1, E) =:= send; element(1, E) =:= recv -> L;
+add_life(E, L = #log{place = Place, lives = Lives}) ->
     {_, Line} = place(Place),
     L#log{lives = [{Line, E} | Lives]}.
 
-plain(P, Tracer, L = #log{plain = Plain, source = Source, cores = Cores}) when not is_map_key(P, Plain) ->
+note_plain(P, Tracer, L = #log{plain = Plain, source = Source, cores = Cores}) when not is_map_key(P, Plain) ->
     case witness_trace_log:is_plain(P, Source) andalso witness_outline_core:direct(P, map_get(Tracer, Cores)) of
         {ok, Label} -> L#log{plain = Plain#{P => witness_instrument_map:label(readers, Label) ++ L#log.all}};
         _ -> L
     end;
-plain(_, _, L) -> L.
+note_plain(_, _, L) -> L.
 
 %% --- the tracers -----------------------------------------------------------------
 
 handle(Tracer, Message, L = #log{cores = Cores}) ->
-    ended(Tracer, perform(Tracer, witness_outline_core:handle(Message, map_get(Tracer, Cores)), L)).
+    remove_done(Tracer, perform(Tracer, witness_outline_core:handle(Message, map_get(Tracer, Cores)), L)).
 
 perform(Tracer, {Effects, Next, Core}, L0 = #log{cores = Cores}) ->
     {Sent, L} = lists:foldl(fun effect/2, {[], L0#log{cores = Cores#{Tracer := Core}}}, Effects),
@@ -306,8 +308,8 @@ perform(Tracer, {Effects, Next, Core}, L0 = #log{cores = Cores}) ->
     lists:foldl(fun({To, Message}, A) -> handle(To, Message, A) end, L1, lists:reverse(Sent)).
 
 %% A partition that has ended leaves nothing behind.
-ended(?TOP, L) -> L;
-ended(Tracer, L = #log{cores = Cores}) ->
+remove_done(?TOP, L) -> L;
+remove_done(Tracer, L = #log{cores = Cores}) ->
     case witness_outline_core:is_done(map_get(Tracer, Cores)) of
         true -> L#log{cores = maps:remove(Tracer, Cores)};
         false -> L
@@ -317,13 +319,13 @@ effect({send, To, Message}, {Sent, L}) -> {[{To, Message} | Sent], L};
 effect({analyse, Label, {_, E}}, {Sent, L = #log{all = All}}) ->
     {Sent, give(witness_instrument_map:label(readers, Label) ++ All, E, L)};
 effect({ended, _, Label}, {Sent, L = #log{alive = Alive}}) ->
-    {Complete, Alive1} = witness_instrument_monitors:ended(Label, Alive),
+    {Complete, Alive1} = witness_instrument_monitors:handle_end(Label, Alive),
     {Sent, give(Complete, complete, L#log{alive = Alive1})};
 effect({off, P}, {Sent, L = #log{source = Source}}) -> {Sent, L#log{source = witness_trace_log:off(P, Source)}};
 effect({settle, _}, Acc) -> Acc.
 
 question({tracer, _}, L = #log{config = Config, cores = Cores, tracer = Last, most = Most}) ->
-    Cores1 = Cores#{Last + 1 => core(Last + 1, Config)},
+    Cores1 = Cores#{Last + 1 => new_core(Last + 1, Config)},
     {{Last + 1, Last + 1}, L#log{cores = Cores1, tracer = Last + 1, most = max(Most, map_size(Cores1))}};
 %% No event of the new process was delivered yet, so it can change its tracer without loss.
 question({traced, P, Tracer}, L = #log{source = Source}) ->
@@ -336,14 +338,14 @@ start_monitors(P, Signature, Label, L0 = #log{alive = Alive}) ->
         {Reader, A1} = start_monitor(P, Signature, Entry, A),
         {{Map, Reader, Group}, A1}
     end, L0, witness_instrument_map:starts(Label)),
-    {Label1, Alive1} = witness_instrument_monitors:joined(Started, Label, Alive),
+    {Label1, Alive1} = witness_instrument_monitors:add_started(Started, Label, Alive),
     {Label1, L#log{alive = Alive1}}.
 
 start_monitor(P, Signature, Entry = #{spec := Spec, name := Name}, L) ->
     #log{config = #{spread := Spread}, properties = Properties, started = Started} = L,
     Id = L#log.monitor + 1,
-    Lane = map_get(Entry, Properties) * Spread + Id rem Spread,
-    Reader = {Lane, Id},
+    Shard = map_get(Entry, Properties) * Spread + Id rem Spread,
+    Reader = {Shard, Id},
     Of = case P of all -> #{}; _ -> #{process => P, signature => Signature} end,
     Meta = Of#{spec => Spec, name => Name},
-    {Reader, give([Reader], {start, P, Signature}, L#log{monitor = Id, started = [{Id, Lane, Meta} | Started]})}.
+    {Reader, give([Reader], {start, P, Signature}, L#log{monitor = Id, started = [{Id, Shard, Meta} | Started]})}.

@@ -9,12 +9,12 @@ lines do not depend on how the work was divided. Its state is the live monitors 
 
 Messages to a shard, and its answers:
 
-- `{work, Seq, From, [Op]}` (`t:op/0`), answered with `{worked, Seq, Lane, [Told], Counted, Covered}` (`t:told/0`,
+- `{work, Seq, From, [Op]}` (`t:op/0`), answered with `{worked, Seq, Shard, [Told], Counted, Covered}` (`t:told/0`,
   `t:counted/0`): the outcomes in the order of the operations, what is only counted, and the actions that any monitor of the
-  shard has ever taken (see `witness_monitor_machine:covered/0`);
-- `{save, From, Ref}`, answered with `{saved, Ref, Lane, Data}` (`t:saved/0`);
-- `{load, From, Ref, Data}`, answered with `{loaded, Ref, Lane}`: from now on the shard has these monitors in place of
-  its own; or with `{load_failed, Ref, Lane, Reason}`, and nothing has changed.
+  shard has ever taken (see `witness_monitor_machine:read_marks/0`);
+- `{save, From, Ref}`, answered with `{saved, Ref, Shard, Data}` (`t:saved/0`);
+- `{load, From, Ref, Data}`, answered with `{loaded, Ref, Shard}`: from now on the shard has these monitors in place of
+  its own; or with `{load_failed, Ref, Shard, Reason}`, and nothing has changed.
 
 If a monitor in a shard crashes, it is `inconclusive`, and the others go on. A shard gives no further protection.
 A callback that never returns stops all monitors of its property. A callback that links its process, ends it, or needs more
@@ -69,10 +69,10 @@ satisfied, how many of both vacuously, and how many slices were left undecided f
 -type saved() :: {Covered :: non_neg_integer(), [{id(), witness_monitor_machine:saved()}]}.
 
 %% In words: a message with work arrives whole, and makes as much garbage again.
--define(HEAP, 50_000).
+-define(MIN_HEAP_WORDS, 50_000).
 
 %% `covered`: actions that are not in the process dictionary, since they were loaded.
--record(lane, {spec :: witness_monitor_machine:prepared(),
+-record(shard, {spec :: witness_monitor_machine:prepared(),
                owner :: reference(),
                covered = 0 :: non_neg_integer(),
                machines = #{} :: machines()}).
@@ -83,67 +83,68 @@ satisfied, how many of both vacuously, and how many slices were left undecided f
 -spec start_link(spec()) -> pid().
 start_link(Spec) ->
     Pid = spawn_opt(?MODULE, init, [Spec, self()],
-                    [link, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}, {fullsweep_after, 10} | witness_monitor_runner:bounded(Spec)]),
+                    [link, {message_queue_data, off_heap}, {min_heap_size, ?MIN_HEAP_WORDS},
+                     {fullsweep_after, 10} | witness_monitor_runner:heap_limit(Spec)]),
     true = is_pid(Pid),
     Pid.
 
--doc "Sends operations; the answer `{worked, Number, Lane, [Told], Counted, Covered}` is sent to `Caller`.".
+-doc "Sends operations; the answer `{worked, Number, Shard, [Told], Counted, Covered}` is sent to `Caller`.".
 -spec work(pid(), Number :: term(), [op()], Caller :: pid()) -> ok.
-work(Lane, Number, Operations, Caller) ->
-    Lane ! {work, Number, Caller, Operations},
+work(Shard, Number, Operations, Caller) ->
+    Shard ! {work, Number, Caller, Operations},
     ok.
 
 -doc "The live monitors.".
 -spec save(pid()) -> saved().
-save(Lane) -> call(Lane, fun(Ref) -> {save, self(), Ref} end).
+save(Shard) -> call(Shard, fun(Ref) -> {save, self(), Ref} end).
 
 -doc "Replaces the monitors of the shard.".
 -spec load(pid(), saved()) -> ok | {error, term()}.
-load(Lane, Saved) -> call(Lane, fun(Ref) -> {load, self(), Ref, Saved} end).
+load(Shard, Saved) -> call(Shard, fun(Ref) -> {load, self(), Ref, Saved} end).
 
-call(Lane, Request) ->
-    Ref = monitor(process, Lane),
-    Lane ! Request(Ref),
+call(Shard, Request) ->
+    Ref = monitor(process, Shard),
+    Shard ! Request(Ref),
     receive
-        {saved, Ref, Lane, Saved} -> demonitor(Ref, [flush]), Saved;
-        {loaded, Ref, Lane} -> demonitor(Ref, [flush]), ok;
-        {load_failed, Ref, Lane, Reason} -> demonitor(Ref, [flush]), {error, Reason};
-        {'DOWN', Ref, process, Lane, Reason} -> exit(Reason)
+        {saved, Ref, Shard, Saved} -> demonitor(Ref, [flush]), Saved;
+        {loaded, Ref, Shard} -> demonitor(Ref, [flush]), ok;
+        {load_failed, Ref, Shard, Reason} -> demonitor(Ref, [flush]), {error, Reason};
+        {'DOWN', Ref, process, Shard, Reason} -> exit(Reason)
     end.
 
 -doc false.
 -spec init(spec(), pid()) -> ok.
 init(#{monitor := {Module, Arg}} = Spec, Owner) ->
     proc_lib:set_label({witness_offline_shard, Module, Arg}),
-    loop(#lane{spec = witness_monitor_machine:prepare(Spec), owner = monitor(process, Owner)}).
+    loop(#shard{spec = witness_monitor_machine:prepare(Spec), owner = monitor(process, Owner)}).
 
-loop(L = #lane{spec = Spec, owner = Owner, machines = Machines}) ->
+loop(S = #shard{spec = Spec, owner = Owner, machines = Machines}) ->
     receive
         {work, Seq, From, Ops} ->
             {Told, Counted, Machines1} = perform(Ops, Machines, [], {[], 0, 0, 0, #{}}, Spec),
-            From ! {worked, Seq, self(), Told, Counted, covered(L)},
-            loop(L#lane{machines = Machines1});
+            From ! {worked, Seq, self(), Told, Counted, coverage(S)},
+            loop(S#shard{machines = Machines1});
         {save, From, Ref} ->
-            From ! {saved, Ref, self(), saved(L)},
-            loop(L);
+            From ! {saved, Ref, self(), saved_state(S)},
+            loop(S);
         {load, From, Ref, Data} ->
-            case loaded(Data, L) of
+            case load_state(Data, S) of
                 {ok, Loaded} ->
                     From ! {loaded, Ref, self()},
                     loop(Loaded);
                 {error, Reason} ->
                     From ! {load_failed, Ref, self(), Reason},
-                    loop(L)
+                    loop(S)
             end;
         {'DOWN', Owner, process, _, _} ->
             ok;
         {system, From, Request} ->
-            witness_event_process:system(Request, From, fun loop/1, L);
+            witness_event_process:system(Request, From, fun loop/1, S);
         _ ->
-            loop(L)
+            loop(S)
     end.
 
-covered(#lane{covered = Covered}) -> Covered bor witness_monitor_machine:covered().
+coverage(#shard{covered = Covered}) -> Covered bor witness_monitor_machine:read_marks().
 
 %% Outcomes are collected in reverse.
 perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
@@ -153,11 +154,11 @@ perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
                 {[], {ok, Next}} ->
                     perform(Ops, Machines#{Id := Next}, Told, Counted, Spec);
                 {Slices, {ok, Next}} ->
-                    {Told1, Counted1} = slices(Slices, Line, Id, Told, Counted),
+                    {Told1, Counted1} = add_slices(Slices, Line, Id, Told, Counted),
                     perform(Ops, Machines#{Id := Next}, Told1, Counted1, Spec);
                 {Slices, {decided, Final}} ->
-                    {Told1, Counted1} = slices(Slices, Line, Id, Told, Counted),
-                    {Told2, Counted2} = final(Final, Line, Id, Told1, Counted1),
+                    {Told1, Counted1} = add_slices(Slices, Line, Id, Told, Counted),
+                    {Told2, Counted2} = add_final(Final, Line, Id, Told1, Counted1),
                     perform(Ops, maps:remove(Id, Machines), Told2, Counted2, Spec)
             end;
         #{} when element(1, What) =:= start ->
@@ -166,7 +167,7 @@ perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
                 {ok, Machine} ->
                     perform(Ops, Machines#{Id => Machine}, Told, Counted, Spec);
                 {decided, Final} ->
-                    {Told1, Counted1} = final(Final, Line, Id, Told, Counted),
+                    {Told1, Counted1} = add_final(Final, Line, Id, Told, Counted),
                     perform(Ops, Machines, Told1, Counted1, Spec)
             end;
         #{} ->
@@ -175,39 +176,39 @@ perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
 perform([], Machines, Told, Counted, _) ->
     {lists:reverse(Told), Counted, Machines}.
 
-step(How, Machine) when How =:= complete; How =:= stopped -> decided(witness_monitor_machine:ended(How, Machine));
-step({gap, _} = Gap, Machine) -> decided(witness_monitor_machine:inconclusive(Gap, Machine));
+step(How, Machine) when How =:= complete; How =:= stopped -> decide(witness_monitor_machine:finish(How, Machine));
+step({gap, _} = Gap, Machine) -> decide(witness_monitor_machine:inconclusive(Gap, Machine));
 step({start, _, _}, _) -> exit(started_twice);
 step(Event, Machine) -> witness_monitor_machine:run([Event], Machine).
 
-decided({Slices, Final}) -> {Slices, {decided, Final}}.
+decide({Slices, Final}) -> {Slices, {decided, Final}}.
 
-final({satisfied, Vacuous}, _, Id, Told, {Gone, Monitors, Slices, VacuousOnes, Undecided}) ->
-    {Told, {[Id | Gone], Monitors + 1, Slices, VacuousOnes + one(Vacuous), Undecided}};
-final(Final, Line, Id, Told, Counted) ->
+add_final({satisfied, Vacuous}, _, Id, Told, {Gone, Monitors, Slices, VacuousOnes, Undecided}) ->
+    {Told, {[Id | Gone], Monitors + 1, Slices, VacuousOnes + to_integer(Vacuous), Undecided}};
+add_final(Final, Line, Id, Told, Counted) ->
     {[{Line, Id, verdict, Final} | Told], Counted}.
 
-slices([], _, _, Told, Counted) -> {Told, Counted};
-slices([{satisfied, Vacuous, _} | Outcomes], Line, Id, Told, {Gone, Monitors, Slices, VacuousOnes, Undecided}) ->
-    slices(Outcomes, Line, Id, Told, {Gone, Monitors, Slices + 1, VacuousOnes + one(Vacuous), Undecided});
-slices([{undecided, Reason, N} | Outcomes], Line, Id, Told, {Gone, Monitors, Slices, Vacuous, Undecided}) ->
+add_slices([], _, _, Told, Counted) -> {Told, Counted};
+add_slices([{satisfied, Vacuous, _} | Outcomes], Line, Id, Told, {Gone, Monitors, Slices, VacuousOnes, Undecided}) ->
+    add_slices(Outcomes, Line, Id, Told, {Gone, Monitors, Slices + 1, VacuousOnes + to_integer(Vacuous), Undecided});
+add_slices([{undecided, Reason, N} | Outcomes], Line, Id, Told, {Gone, Monitors, Slices, Vacuous, Undecided}) ->
     More = maps:update_with(Reason, fun(Before) -> Before + N end, N, Undecided),
-    slices(Outcomes, Line, Id, Told, {Gone, Monitors, Slices, Vacuous, More});
-slices([Outcome | Outcomes], Line, Id, Told, Counted) ->
-    slices(Outcomes, Line, Id, [{Line, Id, slice, Outcome} | Told], Counted).
+    add_slices(Outcomes, Line, Id, Told, {Gone, Monitors, Slices, Vacuous, More});
+add_slices([Outcome | Outcomes], Line, Id, Told, Counted) ->
+    add_slices(Outcomes, Line, Id, [{Line, Id, slice, Outcome} | Told], Counted).
 
-one(true) -> 1;
-one(false) -> 0.
+to_integer(true) -> 1;
+to_integer(false) -> 0.
 
-saved(L = #lane{machines = Machines}) ->
-    {covered(L), [{Id, witness_monitor_machine:save(Machine)} || Id := Machine <- Machines]}.
+saved_state(S = #shard{machines = Machines}) ->
+    {coverage(S), [{Id, witness_monitor_machine:save(Machine)} || Id := Machine <- Machines]}.
 
-loaded({Covered, Saved}, L) when is_integer(Covered), Covered >= 0, is_list(Saved) ->
-    case machines(Saved, #{}, L#lane.spec) of
-        {ok, Machines} -> {ok, L#lane{covered = Covered bor L#lane.covered, machines = Machines}};
+load_state({Covered, Saved}, S) when is_integer(Covered), Covered >= 0, is_list(Saved) ->
+    case machines(Saved, #{}, S#shard.spec) of
+        {ok, Machines} -> {ok, S#shard{covered = Covered bor S#shard.covered, machines = Machines}};
         Error -> Error
     end;
-loaded(_, _) -> {error, damaged}.
+load_state(_, _) -> {error, damaged}.
 
 machines([{Id, Saved} | Others], Machines, Spec) ->
     case witness_monitor_machine:load(Saved, Spec) of

@@ -49,85 +49,85 @@ the groups that may be incomplete, with the orphans that they may lack.
 """.
 -spec adopt(fun(() -> [pid()]), rules(T), T) ->
     {#{pid() => witness_instrument_map:label()}, {[witness_instrument_map:reader()], [pid()]}, T}.
-adopt(Processes, Rules, T) -> look(Processes, #adoption{rules = Rules}, T).
+adopt(Processes, Rules, T) -> scan(Processes, #adoption{rules = Rules}, T).
 
-look(Processes, A0 = #adoption{labels = Before}, T0) ->
+scan(Processes, A0 = #adoption{labels = Before}, T0) ->
     All = Processes(),
-    {A, T} = lists:foldl(fun each/2, {origins(All, A0#adoption{seen = #{}}), T0}, All),
+    {A, T} = lists:foldl(fun visit/2, {update_origins(All, A0#adoption{seen = #{}}), T0}, All),
     case map_size(A#adoption.labels) =:= map_size(Before) of
-        true -> {A#adoption.labels, incomplete(A), T};
-        false -> look(Processes, A, T)
+        true -> {A#adoption.labels, incomplete_groups(A), T};
+        false -> scan(Processes, A, T)
     end.
 
-origins(_, A = #adoption{rules = #{groups := 0}}) -> A;
-origins(All, A = #adoption{origins = Origins}) -> A#adoption{origins = witness_outline_origins:look(All, Origins)}.
+update_origins(_, A = #adoption{rules = #{groups := 0}}) -> A;
+update_origins(All, A = #adoption{origins = Origins}) -> A#adoption{origins = witness_outline_origins:add(All, Origins)}.
 
-each(P, {A, T}) ->
-    {_, A1, T1} = place(P, A, T),
+visit(P, {A, T}) ->
+    {_, A1, T1} = find_label(P, A, T),
     {A1, T1}.
 
 %% Parents first: a label depends on that of the parent.
-place(P, A = #adoption{labels = Labels}, T) when is_map_key(P, Labels) -> {map_get(P, Labels), A, T};
-place(P, A = #adoption{seen = Seen}, T) when is_map_key(P, Seen) -> {map_get(P, Seen), A, T};
-place(P, A = #adoption{rules = #{traced := Traced}}, T) ->
+find_label(P, A = #adoption{labels = Labels}, T) when is_map_key(P, Labels) -> {map_get(P, Labels), A, T};
+find_label(P, A = #adoption{seen = Seen}, T) when is_map_key(P, Seen) -> {map_get(P, Seen), A, T};
+find_label(P, A = #adoption{rules = #{traced := Traced}}, T) ->
     case Traced(P, T) of
         %% A process that is on has spawned it into the session, and so are its own children: its label is not needed.
-        true -> seen(P, unknown, A, T);
+        true -> note_seen(P, unknown, A, T);
         _ ->
-            {Parent, A1, T1} = parent(P, A, T),
-            below(Parent, P, A1, T1)
+            {Parent, A1, T1} = parent_label(P, A, T),
+            adopt_or_leave(Parent, P, A1, T1)
     end.
 
-parent(_, A = #adoption{rules = #{groups := 0}}, T) -> {none, A, T};
-parent(P, A = #adoption{origins = Origins}, T) ->
+parent_label(_, A = #adoption{rules = #{groups := 0}}, T) -> {none, A, T};
+parent_label(P, A = #adoption{origins = Origins}, T) ->
     case witness_outline_origins:of_process(P, Origins) of
         outside -> {none, A, T};
         unknown -> {unknown, A, T};
         %% If the ancestor belongs to a group, a process between the two may have been cut out of that group.
         {beyond, Ancestor} ->
-            {Label, A1, T1} = place(Ancestor, A, T),
+            {Label, A1, T1} = find_label(Ancestor, A, T),
             {case Label =:= unknown orelse is_grouped(Label, A) of true -> unknown; false -> none end, A1, T1};
-        Parent -> place(Parent, A, T)
+        Parent -> find_label(Parent, A, T)
     end.
 
-below(Parent, P, A = #adoption{rules = #{chosen := Chosen, own := Own}}, T) ->
+adopt_or_leave(Parent, P, A = #adoption{rules = #{chosen := Chosen, own := Own}}, T) ->
     case Chosen(P) orelse is_grouped(Parent, A) andalso not Own(P) of
-        true -> adopted(Parent, P, A, T);
-        false -> left(Parent, P, A, T)
+        true -> adopt_process(Parent, P, A, T);
+        false -> leave_out(Parent, P, A, T)
     end.
 
-adopted(Parent, P, A = #adoption{rules = #{adopt := Adopt}, labels = Labels}, T) ->
+adopt_process(Parent, P, A = #adoption{rules = #{adopt := Adopt}, labels = Labels}, T) ->
     case Adopt(P, case Parent of unknown -> none; _ -> Parent end, T) of
         {dead, T1} ->
             %% Its children are in no group, or in one from which this process may have cut them.
-            seen(P, case is_grouped(Parent, A) of true -> unknown; false -> none end, A, T1);
+            note_seen(P, case is_grouped(Parent, A) of true -> unknown; false -> none end, A, T1);
         {Label, T1} ->
-            {Label, (orphan(Parent, P, A))#adoption{labels = Labels#{P => Label}}, T1}
+            {Label, (note_orphan(Parent, P, A))#adoption{labels = Labels#{P => Label}}, T1}
     end.
 
-left(unknown, P, A = #adoption{rules = #{own := Own}}, T) ->
+leave_out(unknown, P, A = #adoption{rules = #{own := Own}}, T) ->
     case Own(P) of
-        true -> seen(P, none, A, T);
-        false -> seen(P, unknown, orphan(unknown, P, A), T)
+        true -> note_seen(P, none, A, T);
+        false -> note_seen(P, unknown, note_orphan(unknown, P, A), T)
     end;
-left(_, P, A, T) -> seen(P, none, A, T).
+leave_out(_, P, A, T) -> note_seen(P, none, A, T).
 
-seen(P, What, A = #adoption{seen = Seen}, T) -> {What, A#adoption{seen = Seen#{P => What}}, T}.
+note_seen(P, What, A = #adoption{seen = Seen}, T) -> {What, A#adoption{seen = Seen#{P => What}}, T}.
 
 %% A process that has ended meanwhile does nothing that a group could miss.
-orphan(unknown, P, A = #adoption{orphans = Orphans}) ->
+note_orphan(unknown, P, A = #adoption{orphans = Orphans}) ->
     case process_info(P, group_leader) of
         {group_leader, Leader} -> A#adoption{orphans = Orphans#{P => Leader}};
         undefined -> A
     end;
-orphan(_, _, A) -> A.
+note_orphan(_, _, A) -> A.
 
-incomplete(#adoption{orphans = Orphans}) when map_size(Orphans) =:= 0 -> {[], []};
-incomplete(A = #adoption{rules = #{groups := Maps}}) ->
-    {Groups, Orphans} = lists:unzip([incomplete(N, A) || N <- lists:seq(1, Maps)]),
+incomplete_groups(#adoption{orphans = Orphans}) when map_size(Orphans) =:= 0 -> {[], []};
+incomplete_groups(A = #adoption{rules = #{groups := Maps}}) ->
+    {Groups, Orphans} = lists:unzip([incomplete_groups(N, A) || N <- lists:seq(1, Maps)]),
     {lists:usort(lists:append(Groups)), lists:usort(lists:append(Orphans))}.
 
-incomplete(N, #adoption{labels = Labels, orphans = Orphans}) ->
+incomplete_groups(N, #adoption{labels = Labels, orphans = Orphans}) ->
     Groups = #{P => Readers || P := Label <- Labels, Readers <- [readers(N, Label)], Readers =/= []},
     Leaders = #{process_info(P, group_leader) => [] || P := _ <- Groups},
     %% The group leader of a member that has ended is unknown.

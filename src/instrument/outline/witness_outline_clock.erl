@@ -9,18 +9,18 @@ few after the last event of a reader. While a process of the partition is being 
 So ticks wait for that, but not for ever.
 """.
 
--export([new/1, given/3, keep/2, rung/1, tick/3]).
+-export([new/1, note_events/3, keep_ticking/2, clear_timer/1, tick/3]).
 -export_type([clock/0, reader/0]).
 
 %% How many ticks a clock waits for a handover to end, and how many come after the last event of a reader: two cover the
 %% window, since a tick is half of it.
--define(PATIENCE, 40).
--define(TICKS, 3).
+-define(MAX_SETTLING_TICKS, 40).
+-define(TICKS_AFTER_EVENT, 3).
 
 %% ticking: readers with the ticks that they still need
 -record(clock, {window :: pos_integer(),
                 ticking = #{} :: #{reader() => pos_integer()},
-                patience = ?PATIENCE :: non_neg_integer(),
+                patience = ?MAX_SETTLING_TICKS :: non_neg_integer(),
                 timer :: undefined | reference()}).
 
 -opaque clock() :: #clock{}.
@@ -32,21 +32,21 @@ So ticks wait for that, but not for ever.
 new(Window) -> #clock{window = Window}.
 
 -doc "Events were given to these readers. Those in `Alive` read several processes, some of which are alive, and need ticks.".
--spec given([reader()], Alive :: #{reader() => term()}, clock()) -> clock().
-given(Readers, Alive, C) when map_size(Alive) > 0 ->
-    Ticking = lists:foldl(fun(Reader, A) when is_map_key(Reader, Alive) -> A#{Reader => ?TICKS};
+-spec note_events([reader()], Alive :: #{reader() => term()}, clock()) -> clock().
+note_events(Readers, Alive, C) when map_size(Alive) > 0 ->
+    Ticking = lists:foldl(fun(Reader, A) when is_map_key(Reader, Alive) -> A#{Reader => ?TICKS_AFTER_EVENT};
                              (_, A) -> A
                           end, C#clock.ticking, Readers),
     schedule(C#clock{ticking = Ticking});
-given(_, _, C) -> C.
+note_events(_, _, C) -> C.
 
 -doc "Only these readers still need ticks.".
--spec keep(Alive :: #{reader() => term()}, clock()) -> clock().
-keep(Alive, C = #clock{ticking = Ticking}) -> C#clock{ticking = maps:intersect(Alive, Ticking)}.
+-spec keep_ticking(Alive :: #{reader() => term()}, clock()) -> clock().
+keep_ticking(Alive, C = #clock{ticking = Ticking}) -> C#clock{ticking = maps:intersect(Alive, Ticking)}.
 
 -doc "The message `{tick, Due}` has come.".
--spec rung(clock()) -> clock().
-rung(C) -> C#clock{timer = undefined}.
+-spec clear_timer(clock()) -> clock().
+clear_timer(C) -> C#clock{timer = undefined}.
 
 -doc "The readers that a tick notifies, with a time in nanoseconds. `Settling`: a process of the partition is being handed over.".
 -spec tick(Due :: integer(), Settling :: boolean(), clock()) -> {[{reader(), integer()}], clock()}.
@@ -55,7 +55,7 @@ tick(_, true, C = #clock{patience = Patience}) when Patience > 0 ->
 tick(Due, _, C = #clock{window = Window, ticking = Ticking}) ->
     Time = Due - erlang:convert_time_unit(Window, millisecond, nanosecond),
     Left = #{Reader => N - 1 || Reader := N <- Ticking, N > 1},
-    {[{Reader, Time} || Reader := _ <- Ticking], schedule(C#clock{ticking = Left, patience = ?PATIENCE})}.
+    {[{Reader, Time} || Reader := _ <- Ticking], schedule(C#clock{ticking = Left, patience = ?MAX_SETTLING_TICKS})}.
 
 schedule(C = #clock{timer = undefined, ticking = Ticking, window = Window}) when map_size(Ticking) > 0 ->
     Due = erlang:monotonic_time(millisecond) + max(1, Window div 2),

@@ -4,7 +4,7 @@ Gives the monitors of a tracer the events that it analyses. In outline monitorin
 (`m:witness_monitor_runner`); in central monitoring it is a machine in the tracer (`m:witness_central_monitors`).
 """.
 
--export([new/1, renew/1, readers/2, start/6, events/3, complete/2, gap/3, clock/3, clocks/2, work/2, stop/2]).
+-export([new/1, renew/1, readers/2, start/6, deliver/3, complete/2, deliver_gap/3, deliver_clock/3, clocks/2, work/2, stop/2]).
 -export_type([delivery/0, reader/0, readers/0]).
 
 -opaque delivery() :: runners | {Run :: pid(), witness_central_monitors:monitors()}.
@@ -15,7 +15,7 @@ Gives the monitors of a tracer the events that it analyses. In outline monitorin
 -type readers() :: [reader()] | nobody.
 
 %% Events after which central monitors handle what is pending.
--define(MANY, 256).
+-define(PENDING_EVENTS, 256).
 
 -doc "A delivery without monitors. `central`: the properties over all processes, if the calling process holds the monitors.".
 -spec new(#{central => [witness_instrument_map:entry()], run := pid(), _ => _}) -> delivery().
@@ -48,12 +48,12 @@ start(P, Signature, Label, Config, Alive, {Run, M}) ->
     {Labelled, {Run, M1}}.
 
 -doc "The next events of processes that have these readers.".
--spec events(readers(), [witness_trace:stamped()], delivery()) -> delivery().
-events(nobody, _, Delivery) -> Delivery;
-events(Readers, Events, runners) ->
-    lists:foreach(fun(Runner) -> witness_monitor_runner:events(Runner, Events) end, Readers),
+-spec deliver(readers(), [witness_trace:stamped()], delivery()) -> delivery().
+deliver(nobody, _, Delivery) -> Delivery;
+deliver(Readers, Events, runners) ->
+    lists:foreach(fun(Runner) -> witness_monitor_runner:send_events(Runner, Events) end, Readers),
     runners;
-events(Readers, Events, {Run, M}) -> work(?MANY, {Run, witness_central_monitors:events(Readers, Events, M)}).
+deliver(Readers, Events, {Run, M}) -> work(?PENDING_EVENTS, {Run, witness_central_monitors:add_events(Readers, Events, M)}).
 
 -doc "All processes that these monitors read have ended.".
 -spec complete([reader()], delivery()) -> delivery().
@@ -63,19 +63,19 @@ complete(Readers, runners) ->
 complete(Readers, {Run, M}) -> {Run, witness_central_monitors:complete(Readers, M)}.
 
 -doc "These monitors miss events from here on.".
--spec gap(readers(), Reason :: term(), delivery()) -> delivery().
-gap(nobody, _, Delivery) -> Delivery;
-gap(Readers, Reason, runners) ->
-    lists:foreach(fun(Runner) -> witness_monitor_runner:gap(Runner, Reason) end, Readers),
+-spec deliver_gap(readers(), Reason :: term(), delivery()) -> delivery().
+deliver_gap(nobody, _, Delivery) -> Delivery;
+deliver_gap(Readers, Reason, runners) ->
+    lists:foreach(fun(Runner) -> witness_monitor_runner:report_gap(Runner, Reason) end, Readers),
     runners;
-gap(Readers, Reason, {Run, M}) -> {Run, witness_central_monitors:gap(Readers, Reason, M)}.
+deliver_gap(Readers, Reason, {Run, M}) -> {Run, witness_central_monitors:add_gap(Readers, Reason, M)}.
 
 -doc "No event from before this time, in nanoseconds, is on its way any more.".
--spec clock(pid() | witness_central_monitors:clock(), integer(), delivery()) -> delivery().
-clock(Runner, Time, runners) ->
-    ok = witness_monitor_runner:clock(Runner, Time),
+-spec deliver_clock(pid() | witness_central_monitors:clock(), integer(), delivery()) -> delivery().
+deliver_clock(Runner, Time, runners) ->
+    ok = witness_monitor_runner:send_clock(Runner, Time),
     runners;
-clock(Reader, Time, {Run, M}) -> {Run, witness_central_monitors:clock(Reader, Time, M)}.
+deliver_clock(Reader, Time, {Run, M}) -> {Run, witness_central_monitors:add_clock(Reader, Time, M)}.
 
 -doc "The clocks of these readers: they may have to put events in order.".
 -spec clocks(readers(), delivery()) -> [pid() | witness_central_monitors:clock()].
@@ -88,15 +88,15 @@ clocks(Readers, {_, M}) -> witness_central_monitors:clocks(Readers, M).
 work(_, runners) -> runners;
 work(Events, {Run, M}) ->
     case witness_central_monitors:pending(M) >= Events of
-        true -> {Run, witness_central_monitors:work(tell(Run), M)};
+        true -> {Run, witness_central_monitors:work(report_fun(Run), M)};
         false -> {Run, M}
     end.
 
-tell(Run) -> fun(Reports) -> Run ! {reports, Reports} end.
+report_fun(Run) -> fun(Reports) -> Run ! {reports, Reports} end.
 
 -doc "Watching ends: undecided monitors are notified. `Readers`: those of the processes that have not ended.".
 -spec stop([reader()], delivery()) -> ok.
 stop(Readers, runners) -> lists:foreach(fun witness_monitor_runner:stop/1, Readers);
 stop(_, {Run, M}) ->
-    _ = witness_central_monitors:work(tell(Run), witness_central_monitors:stop(M)),
+    _ = witness_central_monitors:work(report_fun(Run), witness_central_monitors:stop(M)),
     ok.

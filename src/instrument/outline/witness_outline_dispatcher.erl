@@ -34,8 +34,10 @@ Then no birth is reported here, only that the last process has ended, and which 
 - If this process dies, the run ends every monitor with a gap.
 """.
 -behaviour(gen_server).
+-behaviour(witness_instrument).
 
--export([start_link/1, launch/3, parents/2, alive/1, observed/1, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
+-export([abilities/0]).
+-export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0]).
@@ -54,15 +56,21 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 %% shards: the process of each shard, with its shard
 %% replacing: the call that waits until these tracers and shards have the new maps
 %% kinds: the kinds of events that a monitor reads, for the monitors that have been started
--record(births, {config :: config(),
-                 session :: witness_trace_native:session(),
-                 births :: witness_trace_native:partition(),
-                 runners = 0 :: non_neg_integer(),
-                 tracers = #{} :: #{pid() => []},
-                 shards = #{} :: #{pid() => witness_trace_native:lane()},
-                 replacing :: undefined | {gen_server:from(), Tag :: reference(), #{pid() => []}},
-                 kinds = #{} :: #{Monitor :: {module(), term()} => all | [witness_event:kind()]},
-                 most = 0 :: non_neg_integer()}).
+-record(dispatcher, {config :: config(),
+                     session :: witness_trace_native:session(),
+                     births :: witness_trace_native:partition(),
+                     runners = 0 :: non_neg_integer(),
+                     tracers = #{} :: #{pid() => []},
+                     shards = #{} :: #{pid() => witness_trace_native:shard()},
+                     replacing :: undefined | {gen_server:from(), Tag :: reference(), #{pid() => []}},
+                     kinds = #{} :: #{Monitor :: {module(), term()} => all | [witness_event:kind()]},
+                     most = 0 :: non_neg_integer()}).
+
+-doc false.
+-spec abilities() -> witness_instrument:abilities().
+abilities() ->
+    #{attach => false, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false, lives => false,
+      give_up => false, inherit => false}.
 
 -doc "Starts the instrumentation of a run, which is the calling process.".
 -spec start_link(config()) -> gen_server:start_ret().
@@ -72,47 +80,47 @@ start_link(Config) ->
 
 -doc "Starts the system's first process under observation.".
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
-launch(Births, MFA, GroupLeader) -> gen_server:call(Births, {launch, MFA, GroupLeader}, infinity).
+launch(Dispatcher, MFA, GroupLeader) -> gen_server:call(Dispatcher, {launch, MFA, GroupLeader}, infinity).
 
 -doc "Observes what these processes will spawn, directly or not. The run waits for these too, but no monitor reads them.".
 -spec parents(pid(), [pid()]) -> ok.
-parents(Births, Parents) -> gen_server:call(Births, {parents, Parents}, infinity).
+parents(Dispatcher, Parents) -> gen_server:call(Dispatcher, {parents, Parents}, infinity).
 
 -doc "The processes that are observed and have not ended.".
 -spec alive(pid()) -> [pid()].
-alive(Births) -> gen_server:call(Births, alive, infinity).
+alive(Dispatcher) -> gen_server:call(Dispatcher, alive, infinity).
 
 -doc "A function that tells whether a process is observed.".
--spec observed(pid()) -> fun((pid()) -> boolean()).
-observed(Births) ->
-    Session = session(Births),
+-spec scope(pid()) -> fun((pid()) -> boolean()).
+scope(Dispatcher) ->
+    Session = session(Dispatcher),
     fun(P) -> witness_trace_native:traced(Session, P) end.
 
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -spec adopt_node(pid(), fun((pid()) -> boolean())) -> ok.
-adopt_node(Births, Own) -> gen_server:call(Births, {adopt_node, Own}, infinity).
+adopt_node(Dispatcher, Own) -> gen_server:call(Dispatcher, {adopt_node, Own}, infinity).
 
 -doc """
 From now on new processes have these maps, each of them either all of the old ones or all of the new ones. When the call
 returns, no monitor is started by the old maps any more, and each one that was has been reported to the run.
 """.
 -spec replace(pid(), [witness_instrument_map:instrumentation()]) -> ok.
-replace(Births, Maps) -> gen_server:call(Births, {replace, Maps}, infinity).
+replace(Dispatcher, Maps) -> gen_server:call(Dispatcher, {replace, Maps}, infinity).
 
 -doc """
 Ends observation in good order. When the call returns, every monitor has been reported to the run. Each partition notifies
 its monitors that watching has ended.
 """.
 -spec stop(pid()) -> ok.
-stop(Births) -> gen_server:call(Births, stop, infinity).
+stop(Dispatcher) -> gen_server:call(Dispatcher, stop, infinity).
 
 -doc "How many partitions are read now, and how many at most at the same time. No tracer is kept idle.".
 -spec info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
-info(Births) -> gen_server:call(Births, info, infinity).
+info(Dispatcher) -> gen_server:call(Dispatcher, info, infinity).
 
 -doc "The session that `counts/1` takes; it stays valid when this process has ended.".
 -spec session(pid()) -> witness_trace_native:session().
-session(Births) -> gen_server:call(Births, session, infinity).
+session(Dispatcher) -> gen_server:call(Dispatcher, session, infinity).
 
 -doc "How many processes and events were seen, and how many of the processes that the run waits for are alive.".
 -spec counts(witness_trace_native:session()) ->
@@ -120,85 +128,85 @@ session(Births) -> gen_server:call(Births, session, infinity).
 counts(Session) -> maps:with([processes, events, held], witness_trace_native:counts(Session)).
 
 -doc false.
--spec init(config()) -> {ok, #births{}, {continue, take}}.
+-spec init(config()) -> {ok, #dispatcher{}, {continue, take}}.
 init(Given = #{source_options := Options, run := Run}) ->
     process_flag(trap_exit, true),
-    proc_lib:set_label(witness_births),
+    proc_lib:set_label(witness_dispatcher),
     Config = Given#{turns => witness_monitor_throttle:start_link(Run)},
     Session = witness_trace_native:open(Options),
-    Lanes = #{witness_outline_shard:start_link(Lane, Config) => Lane || Lane <- witness_trace_native:shards(Session)},
-    {ok, #births{config = Config, session = Session, births = witness_trace_native:births(Session),
-                 shards = Lanes, tracers = central(Session, Config)}, {continue, take}}.
+    Shards = #{witness_outline_shard:start_link(Shard, Config) => Shard || Shard <- witness_trace_native:shards(Session)},
+    {ok, #dispatcher{config = Config, session = Session, births = witness_trace_native:births(Session),
+                     shards = Shards, tracers = start_central(Session, Config)}, {continue, take}}.
 
 %% The one tracer, which runs from the start. It needs `init' and `exit', whatever kinds of events its monitors read.
-central(Session, #{central := _, grouped := Grouped, kinds := Kinds} = Config) ->
+start_central(Session, #{central := _, grouped := Grouped, kinds := Kinds} = Config) ->
     Partition = witness_trace_native:central(Session, Grouped),
     _ = Kinds =:= all orelse witness_trace_native:narrow(Partition, [init, exit | Kinds]),
     #{witness_central_tracer:start_link(Partition, Config) => []};
-central(_, _) -> #{}.
+start_central(_, _) -> #{}.
 
 -doc false.
--spec handle_continue(take, #births{}) -> {noreply, #births{}}.
-handle_continue(take, B) -> {noreply, take(B)}.
+-spec handle_continue(take, #dispatcher{}) -> {noreply, #dispatcher{}}.
+handle_continue(take, D) -> {noreply, take(D)}.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), #births{}) ->
-    {reply, term(), #births{}} | {noreply, #births{}} | {stop, normal, term(), #births{}}.
-handle_call({launch, MFA, GroupLeader}, _, B = #births{session = Session, config = #{run := Run}}) ->
+-spec handle_call(term(), gen_server:from(), #dispatcher{}) ->
+    {reply, term(), #dispatcher{}} | {noreply, #dispatcher{}} | {stop, normal, term(), #dispatcher{}}.
+handle_call({launch, MFA, GroupLeader}, _, D = #dispatcher{session = Session, config = #{run := Run}}) ->
     Launcher = witness_instrument_launcher:start_link(MFA, GroupLeader, Run),
     ok = witness_trace_native:launcher(Session, Launcher),
-    {reply, {ok, witness_instrument_launcher:launch_known(Launcher)}, B};
-handle_call({parents, Parents}, _, B = #births{session = Session}) ->
+    {reply, {ok, witness_instrument_launcher:launch_known(Launcher)}, D};
+handle_call({parents, Parents}, _, D = #dispatcher{session = Session}) ->
     lists:foreach(fun(P) -> witness_trace_native:parent(Session, P) end, Parents),
-    {reply, ok, B};
-handle_call(alive, _, B = #births{session = Session}) ->
-    {reply, [P || P <- processes(), witness_trace_native:traced(Session, P)], B};
-handle_call({adopt_node, Own}, _, B = #births{session = Session}) ->
+    {reply, ok, D};
+handle_call(alive, _, D = #dispatcher{session = Session}) ->
+    {reply, [P || P <- processes(), witness_trace_native:traced(Session, P)], D};
+handle_call({adopt_node, Own}, _, D = #dispatcher{session = Session}) ->
     ok = adopt_all(Own, #{}, Session),
-    {reply, ok, B};
+    {reply, ok, D};
 %% Modules of specifications reuse names, so nothing that is keyed by such a name stays.
-handle_call({replace, Maps}, From, B = #births{config = Config, tracers = Tracers, shards = Lanes}) ->
+handle_call({replace, Maps}, From, D = #dispatcher{config = Config, tracers = Tracers, shards = Shards}) ->
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_partition:replace(Pid, Maps, Tag) end, maps:keys(Tracers)),
-    lists:foreach(fun(Pid) -> witness_outline_shard:replace(Pid, Maps, Tag) end, maps:keys(Lanes)),
-    Waiting = maps:merge(Tracers, #{Pid => [] || Pid := _ <- Lanes}),
-    {noreply, replaced(B#births{config = Config#{maps := Maps}, kinds = #{}, replacing = {From, Tag, Waiting}})};
-handle_call(session, _, B = #births{session = Session}) ->
-    {reply, Session, B};
-handle_call(info, _, B = #births{config = #{central := _}}) ->
-    {reply, #{busy => 1, idle => 0, most => 1}, B};
-handle_call(info, _, B = #births{most = Most, session = Session}) ->
+    lists:foreach(fun(Pid) -> witness_outline_shard:replace(Pid, Maps, Tag) end, maps:keys(Shards)),
+    Waiting = maps:merge(Tracers, #{Pid => [] || Pid := _ <- Shards}),
+    {noreply, reply_if_replaced(D#dispatcher{config = Config#{maps := Maps}, kinds = #{}, replacing = {From, Tag, Waiting}})};
+handle_call(session, _, D = #dispatcher{session = Session}) ->
+    {reply, Session, D};
+handle_call(info, _, D = #dispatcher{config = #{central := _}}) ->
+    {reply, #{busy => 1, idle => 0, most => 1}, D};
+handle_call(info, _, D = #dispatcher{most = Most, session = Session}) ->
     #{read := Read, most_read := MostRead} = witness_trace_native:counts(Session),
-    {reply, #{busy => busy(B) + Read, idle => 0, most => max(1, Most + MostRead)}, B};
-handle_call(stop, _, B = #births{session = Session, config = Config}) ->
+    {reply, #{busy => count_busy(D) + Read, idle => 0, most => max(1, Most + MostRead)}, D};
+handle_call(stop, _, D = #dispatcher{session = Session, config = Config}) ->
     ok = witness_outline_drain:watch(Config),
     ok = witness_trace_native:close(Session),
-    ok = await_tracers(work_off(take(B))),
-    {stop, normal, ok, await_lanes(B)}.
+    ok = await_tracers(drain(take(D))),
+    {stop, normal, ok, await_shards(D)}.
 
 -doc false.
--spec handle_cast(term(), #births{}) -> {noreply, #births{}}.
-handle_cast(_, B) -> {noreply, B}.
+-spec handle_cast(term(), #dispatcher{}) -> {noreply, #dispatcher{}}.
+handle_cast(_, D) -> {noreply, D}.
 
 -doc false.
--spec handle_info(term(), #births{}) -> {noreply, #births{}} | {stop, term(), #births{}}.
-handle_info({witness_batch, Items, Status}, B) ->
-    B1 = births(Items, Status, B),
-    {noreply, take(B1)};
-handle_info(witness_data, B) ->
-    {noreply, take(B)};
-handle_info({replaced, Pid, Tag}, B = #births{replacing = {From, Tag, Waiting}}) ->
-    {noreply, replaced(B#births{replacing = {From, Tag, maps:remove(Pid, Waiting)}})};
-handle_info({'DOWN', _, process, _, _}, B = #births{runners = Runners}) ->
-    {noreply, B#births{runners = Runners - 1}};
-handle_info({'EXIT', Pid, Reason}, B) ->
-    {noreply, ended(Pid, Reason, B)};
-handle_info(_, B) ->
-    {noreply, B}.
+-spec handle_info(term(), #dispatcher{}) -> {noreply, #dispatcher{}} | {stop, term(), #dispatcher{}}.
+handle_info({witness_batch, Items, Status}, D) ->
+    D1 = handle_births(Items, Status, D),
+    {noreply, take(D1)};
+handle_info(witness_data, D) ->
+    {noreply, take(D)};
+handle_info({replaced, Pid, Tag}, D = #dispatcher{replacing = {From, Tag, Waiting}}) ->
+    {noreply, reply_if_replaced(D#dispatcher{replacing = {From, Tag, maps:remove(Pid, Waiting)}})};
+handle_info({'DOWN', _, process, _, _}, D = #dispatcher{runners = Runners}) ->
+    {noreply, D#dispatcher{runners = Runners - 1}};
+handle_info({'EXIT', Pid, Reason}, D) ->
+    {noreply, handle_exit(Pid, Reason, D)};
+handle_info(_, D) ->
+    {noreply, D}.
 
 -doc false.
--spec terminate(term(), #births{}) -> ok.
-terminate(_, #births{tracers = Tracers}) ->
+-spec terminate(term(), #dispatcher{}) -> ok.
+terminate(_, #dispatcher{tracers = Tracers}) ->
     %% After a good end no tracer is left. If the reason is `normal' (`sys:terminate/2'), links alone do not end tracers.
     %% Shards trap exits, so they end then too.
     lists:foreach(fun(Pid) -> exit(Pid, kill) end, maps:keys(Tracers)).
@@ -208,88 +216,88 @@ terminate(_, #births{tracers = Tracers}) ->
 -spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(Status) -> witness_event_redact:status(Status).
 
-take(B = #births{births = Births}) ->
+take(D = #dispatcher{births = Births}) ->
     _ = witness_trace_native:take(Births),
-    B.
+    D.
 
 %% After `close/1' the source delivers the rest of the births, in any number of batches.
-work_off(B) ->
+drain(D) ->
     receive
-        {witness_batch, Items, open} -> work_off(take(births(Items, open, B)));
-        {witness_batch, Items, stopped} -> births(Items, open, B);
-        {witness_batch, Items, Status} -> births(Items, Status, B);
-        witness_data -> work_off(take(B));
-        {'DOWN', _, process, _, _} -> work_off(B)
+        {witness_batch, Items, open} -> drain(take(handle_births(Items, open, D)));
+        {witness_batch, Items, stopped} -> handle_births(Items, open, D);
+        {witness_batch, Items, Status} -> handle_births(Items, Status, D);
+        witness_data -> drain(take(D));
+        {'DOWN', _, process, _, _} -> drain(D)
     end.
 
 %% The partitions of tracers have ended too. The run has to know of every monitor that a tracer starts before it ends.
-await_tracers(#births{tracers = Tracers}) when map_size(Tracers) =:= 0 -> ok;
-await_tracers(B) ->
+await_tracers(#dispatcher{tracers = Tracers}) when map_size(Tracers) =:= 0 -> ok;
+await_tracers(D) ->
     receive
-        overdue -> witness_outline_drain:give_up(maps:keys(B#births.tracers));
-        {'EXIT', Pid, Reason} -> await_tracers(ended(Pid, Reason, B));
-        {'DOWN', _, process, _, _} -> await_tracers(B)
+        overdue -> witness_outline_drain:give_up(maps:keys(D#dispatcher.tracers));
+        {'EXIT', Pid, Reason} -> await_tracers(handle_exit(Pid, Reason, D));
+        {'DOWN', _, process, _, _} -> await_tracers(D)
     end.
 
 %% Every partition of a shard has ended. A shard that has finished may stay for monitors that have moved out of it.
-await_lanes(B = #births{shards = Lanes}) ->
+await_shards(D = #dispatcher{shards = Shards}) ->
     Tag = make_ref(),
-    lists:foreach(fun(Pid) -> witness_outline_shard:finish(Pid, Tag) end, maps:keys(Lanes)),
-    await_lanes(maps:keys(Lanes), Tag, B).
+    lists:foreach(fun(Pid) -> witness_outline_shard:finish(Pid, Tag) end, maps:keys(Shards)),
+    await_shards(maps:keys(Shards), Tag, D).
 
-await_lanes([], _, B) -> B#births{shards = #{}};
-await_lanes([Pid | Pids], Tag, B) ->
+await_shards([], _, D) -> D#dispatcher{shards = #{}};
+await_shards([Pid | Pids], Tag, D) ->
     receive
-        {finished, Pid, Tag} -> await_lanes(Pids, Tag, B);
+        {finished, Pid, Tag} -> await_shards(Pids, Tag, D);
         {'EXIT', Pid, Reason} ->
             %% Its successor gets the partitions that it has not been given.
-            B1 = ended(Pid, Reason, B),
-            [Next] = maps:keys(B1#births.shards) -- maps:keys(B#births.shards),
+            D1 = handle_exit(Pid, Reason, D),
+            [Next] = maps:keys(D1#dispatcher.shards) -- maps:keys(D#dispatcher.shards),
             ok = witness_outline_shard:finish(Next, Tag),
-            await_lanes([Next | Pids], Tag, B1)
+            await_shards([Next | Pids], Tag, D1)
     end.
 
 %% --- births ----------------------------------------------------------------------
 
-births(Items, Status, B) ->
+handle_births(Items, Status, D) ->
     %% The source loses births only if it has no memory. Then the run does not know which processes are unread.
     Status =:= open orelse exit({births_lost, Status}),
-    B1 = #births{most = Most} = lists:foldl(fun item/2, B, Items),
-    B1#births{most = max(Most, busy(B1))}.
+    D1 = #dispatcher{most = Most} = lists:foldl(fun handle_item/2, D, Items),
+    D1#dispatcher{most = max(Most, count_busy(D1))}.
 
-busy(#births{runners = Runners, tracers = Tracers}) -> Runners + map_size(Tracers).
+count_busy(#dispatcher{runners = Runners, tracers = Tracers}) -> Runners + map_size(Tracers).
 
-item({birth, Partition, Grouped, Held, P, Raw}, B = #births{config = #{maps := Maps} = Config}) ->
+handle_item({birth, Partition, Grouped, Held, P, Raw}, D = #dispatcher{config = #{maps := Maps} = Config}) ->
     Signature = witness_event_signature:resolve(Raw),
     Label = witness_instrument_map:new(Maps, #{held => Held, signature => Signature}),
     case witness_instrument_map:starts(Label) of
         [] when not Grouped ->
             ok = witness_trace_native:unread(Partition),
-            B;
+            D;
         [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
-            B1 = narrow(Partition, Monitor, B),
+            D1 = narrow(Partition, Monitor, D),
             Given = maps:with([run, explain, max_slices, slice_idle, memory, turns], Config),
-            Take = witness_instrument_monitors:taking(Partition),
+            Take = witness_instrument_monitors:take_fun(Partition),
             Runner = witness_instrument_monitors:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
             monitor(process, Runner),
-            B1#births{runners = B1#births.runners + 1};
+            D1#dispatcher{runners = D1#dispatcher.runners + 1};
         _ ->
             Tracer = witness_outline_partition:start_link(Partition, Grouped, {P, Signature, Label}, Config),
-            B#births{tracers = (B#births.tracers)#{Tracer => []}}
+            D#dispatcher{tracers = (D#dispatcher.tracers)#{Tracer => []}}
     end;
-item({hidden, P}, B = #births{config = #{run := Run}}) ->
+handle_item({hidden, P}, D = #dispatcher{config = #{run := Run}}) ->
     Run ! {hidden, P},
-    B;
-item(ended, B = #births{config = #{run := Run}}) ->
+    D;
+handle_item(ended, D = #dispatcher{config = #{run := Run}}) ->
     Run ! {ended, self()},
-    B.
+    D.
 
 %% The source leaves out the events that the only reader would skip.
-narrow(Partition, Monitor, B = #births{kinds = Kinds}) ->
+narrow(Partition, Monitor, D = #dispatcher{kinds = Kinds}) ->
     case Kinds of
-        #{Monitor := all} -> B;
-        #{Monitor := Some} -> ok = witness_trace_native:narrow(Partition, Some), B;
-        #{} -> narrow(Partition, Monitor, B#births{kinds = Kinds#{Monitor => witness_monitor_alphabet:kinds(Monitor)}})
+        #{Monitor := all} -> D;
+        #{Monitor := Some} -> ok = witness_trace_native:narrow(Partition, Some), D;
+        #{} -> narrow(Partition, Monitor, D#dispatcher{kinds = Kinds#{Monitor => witness_monitor_alphabet:kinds(Monitor)}})
     end.
 
 %% --- processes that ran before ---------------------------------------------------
@@ -304,33 +312,33 @@ adopt_all(Own, Seen, Session) ->
             adopt_all(Own, maps:merge(Seen, #{P => [] || P <- New}), Session)
     end.
 
-replaced(B = #births{replacing = {From, _, Waiting}}) when map_size(Waiting) =:= 0 ->
+reply_if_replaced(D = #dispatcher{replacing = {From, _, Waiting}}) when map_size(Waiting) =:= 0 ->
     gen_server:reply(From, ok),
-    B#births{replacing = undefined};
-replaced(B) -> B.
+    D#dispatcher{replacing = undefined};
+reply_if_replaced(D) -> D.
 
 %% --- deaths ----------------------------------------------------------------------
 
 %% If a tracer dies, others go on: the source drops what it would have read, and its monitors notice by themselves.
-ended(Pid, Reason, B = #births{tracers = Tracers, config = #{run := Run}}) ->
+handle_exit(Pid, Reason, D = #dispatcher{tracers = Tracers, config = #{run := Run}}) ->
     case Tracers of
-        #{Pid := _} when is_map_key(central, B#births.config), Reason =/= normal ->
+        #{Pid := _} when is_map_key(central, D#dispatcher.config), Reason =/= normal ->
             exit(Reason);
         #{Pid := _} ->
             _ = Reason =:= normal orelse (Run ! {tracer_lost, Reason}),
-            not_awaited(Pid, B#births{tracers = maps:remove(Pid, Tracers)});
-        #{} when is_map_key(Pid, B#births.shards) -> lane_ended(Pid, Reason, B);
-        #{} when Reason =:= normal -> B;
+            remove_awaited(Pid, D#dispatcher{tracers = maps:remove(Pid, Tracers)});
+        #{} when is_map_key(Pid, D#dispatcher.shards) -> restart_shard(Pid, Reason, D);
+        #{} when Reason =:= normal -> D;
         #{} -> exit({process_ended, Pid, Reason})
     end.
 
 %% Partitions that the shard has not been given wait for its successor.
-lane_ended(Pid, Reason, B = #births{shards = Lanes, config = #{run := Run} = Config}) ->
-    {Lane, Others} = maps:take(Pid, Lanes),
+restart_shard(Pid, Reason, D = #dispatcher{shards = Shards, config = #{run := Run} = Config}) ->
+    {Shard, Others} = maps:take(Pid, Shards),
     Run ! {tracer_lost, Reason},
-    ok = witness_trace_native:reset(Lane),
-    not_awaited(Pid, B#births{shards = Others#{witness_outline_shard:start_link(Lane, Config) => Lane}}).
+    ok = witness_trace_native:reset(Shard),
+    remove_awaited(Pid, D#dispatcher{shards = Others#{witness_outline_shard:start_link(Shard, Config) => Shard}}).
 
-not_awaited(Pid, B = #births{replacing = {From, Tag, Waiting}}) ->
-    replaced(B#births{replacing = {From, Tag, maps:remove(Pid, Waiting)}});
-not_awaited(_, B) -> B.
+remove_awaited(Pid, D = #dispatcher{replacing = {From, Tag, Waiting}}) ->
+    reply_if_replaced(D#dispatcher{replacing = {From, Tag, maps:remove(Pid, Waiting)}});
+remove_awaited(_, D) -> D.

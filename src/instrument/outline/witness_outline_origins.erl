@@ -8,7 +8,7 @@ message to a process, so it does not change what the process does. What was seen
 two looks is still known as a parent.
 """.
 
--export([new/0, look/2, of_process/2]).
+-export([new/0, add/2, of_process/2]).
 
 -export_type([origins/0, origin/0]).
 
@@ -24,13 +24,13 @@ or another node has spawned it; `unknown`: its parent has ended, and nothing is 
 new() -> #{}.
 
 -doc "Adds those of these processes that are new and have not ended.".
--spec look([pid()], origins()) -> origins().
-look(Processes, Known) ->
-    New = [{P, direct(Parent)} || P <- Processes, not is_map_key(P, Known), {parent, Parent} <- [process_info(P, parent)]],
+-spec add([pid()], origins()) -> origins().
+add(Processes, Known) ->
+    New = [{P, direct_origin(Parent)} || P <- Processes, not is_map_key(P, Known), {parent, Parent} <- [process_info(P, parent)]],
     All = maps:merge(Known, maps:from_list(New)),
     Boot = boot(),
     lists:foldl(fun({P, Parent}, A) when Parent =:= Boot -> A#{P := outside};
-                   ({P, _}, A) -> A#{P := further(P, A)}
+                   ({P, _}, A) -> A#{P := ancestor_origin(P, A)}
                 end, All, [Born || {_, Parent} = Born <- New, is_pid(Parent), not is_map_key(Parent, All)]).
 
 %% The process that has run the boot script, which ends with it. It is in no group.
@@ -42,21 +42,21 @@ boot() ->
             Boot
     end.
 
-direct(Parent) when is_pid(Parent), node(Parent) =:= node() -> Parent;
-direct(_) -> outside.
+direct_origin(Parent) when is_pid(Parent), node(Parent) =:= node() -> Parent;
+direct_origin(_) -> outside.
 
 %% The first of the ancestors is the parent, by its name if it had one. The others are the ancestors of the parent.
-further(P, Known) ->
+ancestor_origin(P, Known) ->
     case process_info(P, {dictionary, '$ancestors'}) of
-        {_, [_ | Ancestors]} -> first(Ancestors, Known);
+        {_, [_ | Ancestors]} -> first_known(Ancestors, Known);
         _ -> unknown
     end.
 
-first([Name | Ancestors], Known) when is_atom(Name) -> first([whereis(Name) | Ancestors], Known);
-first([P | _], Known) when is_map_key(P, Known) -> {beyond, P};
-first([P | _], _) when is_pid(P), node(P) =/= node() -> outside;
-first([_ | Ancestors], Known) -> first(Ancestors, Known);
-first(_, _) -> unknown.
+first_known([Name | Ancestors], Known) when is_atom(Name) -> first_known([whereis(Name) | Ancestors], Known);
+first_known([P | _], Known) when is_map_key(P, Known) -> {beyond, P};
+first_known([P | _], _) when is_pid(P), node(P) =/= node() -> outside;
+first_known([_ | Ancestors], Known) -> first_known(Ancestors, Known);
+first_known(_, _) -> unknown.
 
 -doc "Where a process comes from; `unknown` also for one that was never seen.".
 -spec of_process(pid(), origins()) -> origin().

@@ -25,13 +25,13 @@ The process ends when the pool of tracers has ended and no monitor is left.
 -opaque budget() :: {New :: ets:table(), Pressure :: atomics:atomics_ref()}.
 
 %% Milliseconds between two measurements, and the least pause after one, as a multiple of the time that it took.
--define(EVERY, 20).
--define(REST, 20).
+-define(PERIOD_MS, 20).
+-define(PAUSE_FACTOR, 20).
 %% Milliseconds that one measurement may take, and how many processes it measures in turn, even if nothing calls for it.
--define(SLICE, 4).
--define(TURN, 16).
+-define(MAX_MEASURE_MS, 4).
+-define(TURN_PROCESSES, 16).
 %% Bytes queued for tracers before they get priority. A tracer with priority blocks the system, so this is limited.
--define(BEHIND, 1 bsl 26).
+-define(MAX_QUEUED_BYTES, 1 bsl 26).
 
 -record(budget, {memory :: pos_integer(),
                  run :: pid(),
@@ -65,11 +65,11 @@ is_pressed({_, Pressure}) -> atomics:get(Pressure, 1) =:= 1.
 init(Pool, Run, Memory) ->
     process_flag(trap_exit, true),
     link(Run),
-    proc_lib:set_label(witness_budget),
-    New = ets:new(witness_budget, [public, {write_concurrency, true}]),
+    proc_lib:set_label(witness_overload),
+    New = ets:new(witness_overload, [public, {write_concurrency, true}]),
     Pressure = atomics:new(1, []),
     Pool ! {self(), {New, Pressure}},
-    loop(?EVERY, #budget{memory = Memory, run = Run, pool = Pool, new = New, pressure = Pressure}).
+    loop(?PERIOD_MS, #budget{memory = Memory, run = Run, pool = Pool, new = New, pressure = Pressure}).
 
 loop(Pause, B = #budget{pool = Pool, run = Run}) ->
     receive
@@ -78,58 +78,59 @@ loop(Pause, B = #budget{pool = Pool, run = Run}) ->
         {system, From, Request} -> witness_event_process:system(Request, From, fun(B1) -> loop(Pause, B1) end, B)
     after Pause ->
         Begun = erlang:monotonic_time(millisecond),
-        B1 = judged(turn(look(joined(B), Begun), Begun)),
+        B1 = apply_judgement(measure_turn(check_queues(add_new(B), Begun), Begun)),
         case B1#budget.pool =:= undefined andalso witness_outline_overload_policy:processes(B1#budget.usage) =:= [] of
             true -> ok;
-            false -> loop(max(?EVERY, ?REST * (erlang:monotonic_time(millisecond) - Begun)), B1)
+            false -> loop(max(?PERIOD_MS, ?PAUSE_FACTOR * (erlang:monotonic_time(millisecond) - Begun)), B1)
         end
     end.
 
 %% --- measuring -------------------------------------------------------------------
 
-joined(B = #budget{new = New, usage = Usage}) ->
+add_new(B = #budget{new = New, usage = Usage}) ->
     Joined = ets:tab2list(New),
     lists:foreach(fun({P, _}) -> ets:delete(New, P) end, Joined),
     B#budget{usage = lists:foldl(fun({P, Kind}, U) -> witness_outline_overload_policy:add(P, Kind, U) end, Usage, Joined)}.
 
-look(B = #budget{usage = Usage}, Begun) ->
-    Usage1 = witness_outline_overload_policy:waiting(fun waiting/1, Usage),
-    B#budget{usage = measure(witness_outline_overload_policy:stale(Usage1), Begun, Usage1)}.
+check_queues(B = #budget{usage = Usage}, Begun) ->
+    Usage1 = witness_outline_overload_policy:put_queue_lengths(fun queue_length/1, Usage),
+    B#budget{usage = measure(witness_outline_overload_policy:coarse(Usage1), Begun, Usage1)}.
 
-waiting(P) ->
+queue_length(P) ->
     case process_info(P, message_queue_len) of
         {message_queue_len, N} -> N;
         undefined -> undefined
     end.
 
 %% A process without messages may have grown too, so all processes are measured in turn.
-turn(B = #budget{turn = [], usage = Usage}, Begun) -> turn_of(witness_outline_overload_policy:processes(Usage), B, Begun);
-turn(B = #budget{turn = Turn}, Begun) -> turn_of(Turn, B, Begun).
+measure_turn(B = #budget{turn = [], usage = Usage}, Begun) ->
+    measure_next(witness_outline_overload_policy:processes(Usage), B, Begun);
+measure_turn(B = #budget{turn = Turn}, Begun) -> measure_next(Turn, B, Begun).
 
-turn_of(Turn, B = #budget{usage = Usage}, Begun) ->
-    {Now, Later} = lists:split(min(?TURN, length(Turn)), Turn),
+measure_next(Turn, B = #budget{usage = Usage}, Begun) ->
+    {Now, Later} = lists:split(min(?TURN_PROCESSES, length(Turn)), Turn),
     B#budget{turn = Later, usage = measure(Now, Begun, Usage)}.
 
 measure([], _, Usage) -> Usage;
 measure([P | Ps], Begun, Usage) ->
     Usage1 = measure(P, Usage),
-    case erlang:monotonic_time(millisecond) - Begun > ?SLICE of
+    case erlang:monotonic_time(millisecond) - Begun > ?MAX_MEASURE_MS of
         true -> Usage1;
         false -> measure(Ps, Begun, Usage1)
     end.
 
 measure(P, Usage) ->
     case process_info(P, [message_queue_len, memory]) of
-        [{message_queue_len, N}, {memory, Bytes}] -> witness_outline_overload_policy:measured(P, N, Bytes, Usage);
+        [{message_queue_len, N}, {memory, Bytes}] -> witness_outline_overload_policy:put_measurement(P, N, Bytes, Usage);
         undefined -> Usage
     end.
 
 %% --- acting ----------------------------------------------------------------------
 
-judged(B = #budget{memory = Memory, usage = Usage}) ->
+apply_judgement(B = #budget{memory = Memory, usage = Usage}) ->
     case witness_outline_overload_policy:judge(Memory, Usage) of
-        fine -> pressed(B);
-        {end_monitors, Largest, Until} -> pressed(B#budget{usage = end_monitors(Largest, Until, Usage)});
+        fine -> update_pressure(B);
+        {end_monitors, Largest, Until} -> update_pressure(B#budget{usage = end_monitors(Largest, Until, Usage)});
         give_up ->
             %% The pool ends by its links, which notifies the run. Tracers that it starts meanwhile end with it.
             Tracers = witness_outline_overload_policy:processes(tracer, Usage),
@@ -143,22 +144,22 @@ end_monitors([P | Ps], Until, Usage) ->
     Usage1 = measure(P, Usage),
     {Tracers, Monitors} = witness_outline_overload_policy:totals(Usage1),
     case Tracers + Monitors > Until of
-        true -> end_monitors(Ps, Until, ended(P, Usage1));
+        true -> end_monitors(Ps, Until, end_monitor(P, Usage1));
         false -> Usage1
     end;
 end_monitors([], _, Usage) -> Usage.
 
 %% The run notices by its link. `is_process_alive/1' waits until the signal has been handled, which is at once, not when the
 %% process is scheduled. The monitor may have made its process trap exits: then it is killed.
-ended(P, Usage) ->
+end_monitor(P, Usage) ->
     exit(P, {shutdown, {gap, memory}}),
     _ = is_process_alive(P) andalso exit(P, kill) andalso is_process_alive(P),
     witness_outline_overload_policy:remove(P, Usage).
 
 %% The priority is raised late, and lowered early enough that the system is not blocked for long at a time.
-pressed(B = #budget{memory = Memory, pressure = Pressure, usage = Usage}) ->
-    Behind = witness_outline_overload_policy:behind(Usage),
-    Much = min(Memory div 4, ?BEHIND),
+update_pressure(B = #budget{memory = Memory, pressure = Pressure, usage = Usage}) ->
+    Behind = witness_outline_overload_policy:queued_bytes(Usage),
+    Much = min(Memory div 4, ?MAX_QUEUED_BYTES),
     ok = case atomics:get(Pressure, 1) of
         0 when Behind > Much -> atomics:put(Pressure, 1, 1);
         1 when Behind < Much div 2 -> atomics:put(Pressure, 1, 0);

@@ -8,8 +8,8 @@ with its messages slowly, since it walks the mailbox. So that is only measured f
 bytes of a message at the last measurement.
 """.
 
--export([new/0, add/3, remove/2, waiting/2, measured/4, stale/1, processes/1, processes/2, totals/1,
-         behind/1, judge/2]).
+-export([new/0, add/3, remove/2, put_queue_lengths/2, put_measurement/4, coarse/1, processes/1, processes/2, totals/1,
+         queued_bytes/1, judge/2]).
 
 -export_type([usage/0, kind/0, judgement/0]).
 
@@ -31,14 +31,14 @@ gathering, since the memory is taken by events that have not even reached their 
 -type judgement() :: fine | {end_monitors, [pid()], Until :: pos_integer()} | give_up.
 
 %% Bytes of a process that has done nothing yet.
--define(IDLE, 24_000).
+-define(IDLE_BYTES, 24_000).
 %% Bytes of a message (an event, or a batch of them), as long as the process has not been measured with enough of them.
--define(EVENT, 250).
--define(BATCH, 16_000).
+-define(EVENT_BYTES, 250).
+-define(BATCH_BYTES, 16_000).
 %% With fewer messages the mean says little.
--define(SOME, 16).
+-define(MIN_MESSAGES, 16).
 %% Bytes. An estimate that differs by more from the last measurement is coarse.
--define(COARSE, 65_536).
+-define(COARSE_BYTES, 65_536).
 
 -doc "No process yet.".
 -spec new() -> usage().
@@ -46,15 +46,15 @@ new() -> #{}.
 
 -doc "Adds a process.".
 -spec add(pid(), kind(), usage()) -> usage().
-add(P, Kind, U) -> U#{P => #process{kind = Kind, bytes = ?IDLE}}.
+add(P, Kind, U) -> U#{P => #process{kind = Kind, bytes = ?IDLE_BYTES}}.
 
 -doc "Removes a process that has ended.".
 -spec remove(pid(), usage()) -> usage().
 remove(P, U) -> maps:remove(P, U).
 
 -doc "How many messages wait for each process. Processes for which that is `undefined` have ended.".
--spec waiting(fun((pid()) -> non_neg_integer() | undefined), usage()) -> usage().
-waiting(Look, U) ->
+-spec put_queue_lengths(fun((pid()) -> non_neg_integer() | undefined), usage()) -> usage().
+put_queue_lengths(Look, U) ->
     maps:filtermap(fun(P, Process) ->
                            case Look(P) of
                                undefined -> false;
@@ -63,24 +63,24 @@ waiting(Look, U) ->
                    end, U).
 
 -doc "A process takes so many bytes with so many messages.".
--spec measured(pid(), Messages :: non_neg_integer(), Bytes :: pos_integer(), usage()) -> usage().
-measured(P, Messages, Bytes, U) ->
+-spec put_measurement(pid(), Messages :: non_neg_integer(), Bytes :: pos_integer(), usage()) -> usage().
+put_measurement(P, Messages, Bytes, U) ->
     #{P := Process} = U,
     U#{P := Process#process{messages = Messages, bytes = Bytes, waiting = Messages}}.
 
 estimate(#process{messages = N, bytes = Bytes, waiting = N}) -> Bytes;
 estimate(Process = #process{messages = N, bytes = Bytes, waiting = Waiting}) ->
-    max(?IDLE, Bytes + (Waiting - N) * each(Process)).
+    max(?IDLE_BYTES, Bytes + (Waiting - N) * message_bytes(Process)).
 
-each(#process{messages = N, bytes = Bytes}) when N >= ?SOME -> Bytes div N;
-each(#process{kind = tracer}) -> ?EVENT;
-each(#process{kind = monitor}) -> ?BATCH.
+message_bytes(#process{messages = N, bytes = Bytes}) when N >= ?MIN_MESSAGES -> Bytes div N;
+message_bytes(#process{kind = tracer}) -> ?EVENT_BYTES;
+message_bytes(#process{kind = monitor}) -> ?BATCH_BYTES.
 
 -doc "The processes with coarse estimates, the coarsest first.".
--spec stale(usage()) -> [pid()].
-stale(U) ->
+-spec coarse(usage()) -> [pid()].
+coarse(U) ->
     Off = [{abs(estimate(Process) - Bytes), P} || P := Process = #process{bytes = Bytes} <- U,
-                                                  abs(estimate(Process) - Bytes) > max(?COARSE, Bytes div 4)],
+                                                  abs(estimate(Process) - Bytes) > max(?COARSE_BYTES, Bytes div 4)],
     [P || {_, P} <- lists:reverse(lists:sort(Off))].
 
 -doc "All processes.".
@@ -98,9 +98,9 @@ totals(U) ->
               end, {0, 0}, U).
 
 -doc "How many bytes are queued for tracers, approximately.".
--spec behind(usage()) -> non_neg_integer().
-behind(U) ->
-    maps:fold(fun(_, Process = #process{kind = tracer, waiting = Waiting}, Sum) -> Sum + Waiting * each(Process);
+-spec queued_bytes(usage()) -> non_neg_integer().
+queued_bytes(U) ->
+    maps:fold(fun(_, Process = #process{kind = tracer, waiting = Waiting}, Sum) -> Sum + Waiting * message_bytes(Process);
                  (_, _, Sum) -> Sum
               end, 0, U).
 

@@ -68,7 +68,7 @@ loop(#partition{source = Source, labels = single, unread = Unread}) when map_siz
     witness_trace_native:unread(Source);
 loop(T = #partition{unread = Unread}) ->
     receive
-        {witness_batch, Events, Status} -> status(Status, events(Events, T));
+        {witness_batch, Events, Status} -> handle_status(Status, handle_events(Events, T));
         witness_data -> take(T);
         {read, Runner, Size} ->
             case Unread of
@@ -82,53 +82,53 @@ loop(T = #partition{unread = Unread}) ->
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, T)
     end.
 
-status(open, T) ->
+handle_status(open, T) ->
     take(T);
-status(complete, #partition{unread = Unread}) ->
+handle_status(complete, #partition{unread = Unread}) ->
     %% Most runners know it already, from the ends of their processes.
     lists:foreach(fun witness_monitor_runner:complete/1, maps:keys(Unread));
-status(stopped, #partition{unread = Unread}) ->
+handle_status(stopped, #partition{unread = Unread}) ->
     lists:foreach(fun witness_monitor_runner:stop/1, maps:keys(Unread));
-status({gap, Reason, _}, #partition{unread = Unread, labels = Labels, run = Run}) ->
-    lists:foreach(fun(Runner) -> witness_monitor_runner:gap(Runner, Reason) end, maps:keys(Unread)),
+handle_status({gap, Reason, _}, #partition{unread = Unread, labels = Labels, run = Run}) ->
+    lists:foreach(fun(Runner) -> witness_monitor_runner:report_gap(Runner, Reason) end, maps:keys(Unread)),
     %% Processes that needed monitors of their own may have been born into this partition.
     _ = Labels =:= single orelse (Run ! {unwatched, Reason}),
     ok.
 
 %% --- events ----------------------------------------------------------------------
 
-events([], T) ->
+handle_events([], T) ->
     T;
-events(Events, T = #partition{labels = single, unread = Unread}) ->
+handle_events(Events, T = #partition{labels = single, unread = Unread}) ->
     lists:foldl(fun(Runner, A) -> give(Runner, Events, A) end, T, maps:keys(Unread));
-events(Events, T) ->
-    events(Events, none, [], [], T).
+handle_events(Events, T) ->
+    handle_events(Events, none, [], [], T).
 
 %% Consecutive events for the same readers are handed over together. `P' is the process of the last event.
-events([E | Events], P, Readers, Batch, T) when element(2, E) =:= P, element(1, E) =:= send;
+handle_events([E | Events], P, Readers, Batch, T) when element(2, E) =:= P, element(1, E) =:= send;
                                                 element(2, E) =:= P, element(1, E) =:= recv ->
-    events(Events, P, Readers, [E | Batch], T);
-events([E | Events], _, Readers, Batch, T = #partition{labels = Labels}) ->
+    handle_events(Events, P, Readers, [E | Batch], T);
+handle_events([E | Events], _, Readers, Batch, T = #partition{labels = Labels}) ->
     P = element(2, E),
     #{P := Label} = Labels,
     case witness_instrument_map:label(readers, Label) of
-        Readers -> event(E, Label, Events, Readers, Batch, T);
-        Others -> event(E, Label, Events, Others, [], give_all(Readers, Batch, T))
+        Readers -> handle_event(E, Label, Events, Readers, Batch, T);
+        Others -> handle_event(E, Label, Events, Others, [], give_all(Readers, Batch, T))
     end;
-events([], _, Readers, Batch, T) ->
+handle_events([], _, Readers, Batch, T) ->
     give_all(Readers, Batch, T).
 
-event({fork, P, Child, Raw, _} = E, Label, Events, Readers, Batch, T = #partition{maps = Maps}) ->
+handle_event({fork, P, Child, Raw, _} = E, Label, Events, Readers, Batch, T = #partition{maps = Maps}) ->
     Signature = witness_event_signature:resolve(Raw),
     {_, ChildLabel} = witness_instrument_map:assign(Signature, Label, Maps),
-    events(Events, P, Readers, [E | Batch], adopt(Child, Signature, ChildLabel, T));
-event({exit, P, _, _} = E, Label, Events, Readers, Batch, T) ->
+    handle_events(Events, P, Readers, [E | Batch], adopt(Child, Signature, ChildLabel, T));
+handle_event({exit, P, _, _} = E, Label, Events, Readers, Batch, T) ->
     T1 = #partition{labels = Labels, alive = Alive} = give_all(Readers, [E | Batch], T),
-    {Complete, Alive1} = witness_instrument_monitors:ended(Label, Alive),
+    {Complete, Alive1} = witness_instrument_monitors:handle_end(Label, Alive),
     lists:foreach(fun witness_monitor_runner:complete/1, Complete),
-    events(Events, none, [], [], T1#partition{labels = maps:remove(P, Labels), alive = Alive1});
-event(E, _, Events, Readers, Batch, T) ->
-    events(Events, element(2, E), Readers, [E | Batch], T).
+    handle_events(Events, none, [], [], T1#partition{labels = maps:remove(P, Labels), alive = Alive1});
+handle_event(E, _, Events, Readers, Batch, T) ->
+    handle_events(Events, element(2, E), Readers, [E | Batch], T).
 
 give_all([], _, T) -> T;
 give_all(_, [], T) -> T;
@@ -145,12 +145,12 @@ give(Runner, Events, T = #partition{unread = Unread, memory = Memory}) ->
             case Bytes + Size > Memory of
                 false -> give(Runner, Events, Size, {N + 1, Bytes + Size}, T);
                 true ->
-                    ok = witness_monitor_runner:gap(Runner, overflow),
+                    ok = witness_monitor_runner:report_gap(Runner, overflow),
                     T#partition{unread = maps:remove(Runner, Unread)}
             end;
         #{} -> T
     end.
 
 give(Runner, Events, Size, Now, T = #partition{unread = Unread}) ->
-    ok = witness_monitor_runner:batch(Runner, Events, Size, self()),
+    ok = witness_monitor_runner:send_batch(Runner, Events, Size, self()),
     T#partition{unread = Unread#{Runner := Now}}.

@@ -8,24 +8,21 @@ events are lost from then on. So the pool ends too, and the run, which is linked
 The same happens when gathering is given up for lack of memory (`m:witness_outline_overload`).
 """.
 -behaviour(gen_server).
+-behaviour(witness_instrument).
 
--export([start_link/1, launch/3, parents/2, alive/1, observed/1, adopt_node/2, attach/3, replace/2, stop/1, info/1]).
+-export([abilities/0]).
+-export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, attach/3, replace/2, stop/1, info/1]).
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--export_type([chosen/0]).
-
--doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be called repeatedly.".
--type chosen() :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean())}.
-
 %% Milliseconds between two sweeps, and the most tracers that one sweep ends, of those that were idle since the last one:
 %% ending a session blocks code loading for about a millisecond.
--define(SWEEP, 1000).
--define(SWEPT, 100).
+-define(SWEEP_MS, 1000).
+-define(MAX_SWEPT, 100).
 
-%% The most rounds of `settled/3' (a system that never stands still would need more), and how many in a row have to agree.
--define(ROUNDS, 30).
--define(AGREEING, 2).
+%% The most rounds of `settle/3' (a system that never stands still would need more), and how many in a row have to agree.
+-define(MAX_ROUNDS, 30).
+-define(AGREEING_ROUNDS, 2).
 
 %% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle tracers that were told to stop;
 %% replacing: the call that waits until these tracers have the new maps
@@ -38,6 +35,12 @@ The same happens when gathering is given up for lack of memory (`m:witness_outli
                going = #{} :: #{pid() => []},
                replacing :: undefined | {Round :: 1 | 2, gen_server:from(), Tag :: reference(), #{pid() => []}},
                most = 1 :: pos_integer()}).
+
+-doc false.
+-spec abilities() -> witness_instrument:abilities().
+abilities() ->
+    #{attach => true, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false, lives => false,
+      give_up => false, inherit => false}.
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that of `m:witness_outline_tracer`,
@@ -61,8 +64,8 @@ parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), Parents).
 alive(Pool) -> gen_server:call(Pool, alive, infinity).
 
 -doc "A function that tells whether a process is observed; only for runs without monitors, where no process is handed over.".
--spec observed(pid()) -> fun((pid()) -> boolean()).
-observed(Pool) ->
+-spec scope(pid()) -> fun((pid()) -> boolean()).
+scope(Pool) ->
     #{source := Source, session := Session} = gen_server:call(Pool, session, infinity),
     fun(P) -> Source:traced(Session, P) =:= true end.
 
@@ -75,7 +78,7 @@ Observes the chosen processes, which run already, and all that they spawn from n
 that they have spawned before. Their monitors begin with an `attached`. `Held`: whether the run waits for their end. Returns
 the observed processes that were not chosen. If groups may lack further processes, the tracer sends `orphans` to the run.
 """.
--spec attach(pid(), chosen(), Held :: boolean()) -> {ok, [pid()]}.
+-spec attach(pid(), witness_instrument:chosen(), Held :: boolean()) -> {ok, [pid()]}.
 attach(Pool, Chosen, Held) -> witness_outline_tracer:attach(root(Pool), Chosen, Held).
 
 -doc """
@@ -111,9 +114,9 @@ give_back(Pool, Handle) -> gen_server:cast(Pool, {give_back, Handle}).
 -spec init(map()) -> {ok, #pool{}}.
 init(Config0) ->
     process_flag(trap_exit, true),
-    proc_lib:set_label(witness_tracers),
+    proc_lib:set_label(witness_pool),
     Config = (maps:remove(memory, Config0))#{pool => self(), budget => witness_outline_overload:start_link(Config0)},
-    erlang:send_after(?SWEEP, self(), sweep),
+    erlang:send_after(?SWEEP_MS, self(), sweep),
     {ok, #pool{config = Config, root = start_tracer(Config)}}.
 
 start_tracer(Config = #{budget := Budget}) ->
@@ -125,10 +128,10 @@ start_tracer(Config = #{budget := Budget}) ->
 -spec handle_call(term(), gen_server:from(), #pool{}) ->
     {reply, term(), #pool{}} | {noreply, #pool{}} | {stop, normal, term(), #pool{}}.
 handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Least}) ->
-    {reply, Handle, lent(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
+    {reply, Handle, lend(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
 handle_call(tracer, _, P = #pool{config = Config}) ->
     Handle = start_tracer(Config),
-    {reply, Handle, lent(Handle, P#pool{least = 0})};
+    {reply, Handle, lend(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
 %% A tracer may be waiting for the pool at this time, so the pool does not wait for tracers.
@@ -143,7 +146,7 @@ handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _
     {reply, [Q || Q <- processes(), lists:any(fun(Session) -> Source:traced(Session, Q) =:= true end, Sessions)], P};
 handle_call(stop, _, P0 = #pool{config = Config}) ->
     ok = witness_outline_drain:watch(Config),
-    P = settled(0, ?ROUNDS, P0),
+    P = settle(0, ?MAX_ROUNDS, P0),
     Pids = tracers(P),
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
@@ -151,7 +154,7 @@ handle_call(stop, _, P0 = #pool{config = Config}) ->
     {stop, normal, ok, P}.
 
 %% Set before the tracer receives `take': it may see events of its new partition earlier than that.
-lent({Pid, Session, Lent}, P = #pool{busy = Busy, most = Most}) ->
+lend({Pid, Session, Lent}, P = #pool{busy = Busy, most = Most}) ->
     ok = atomics:put(Lent, 1, 1),
     Busy1 = Busy#{Pid => Session},
     P#pool{busy = Busy1, most = max(Most, map_size(Busy1) + 1)}.
@@ -164,9 +167,9 @@ handle_cast({give_back, Handle = {Pid, _, _}}, P = #pool{busy = Busy, free = Fre
 -doc false.
 -spec handle_info(term(), #pool{}) -> {noreply, #pool{}} | {stop, term(), #pool{}}.
 handle_info(sweep, P = #pool{free = Free, idle = Idle, least = Least, going = Going}) ->
-    erlang:send_after(?SWEEP, self(), sweep),
+    erlang:send_after(?SWEEP_MS, self(), sweep),
     %% The tracers that were given back first are at the end.
-    {Kept, Gone} = lists:split(Idle - min(Least, ?SWEPT), Free),
+    {Kept, Gone} = lists:split(Idle - min(Least, ?MAX_SWEPT), Free),
     Tag = make_ref(),
     lists:foreach(fun({Pid, _, _}) -> witness_outline_tracer:stop(Pid, Tag) end, Gone),
     Idle1 = Idle - length(Gone),
@@ -185,47 +188,47 @@ handle_info({replaced, Pid, Tag}, P = #pool{replacing = {Round, From, Tag, Pids}
 handle_info({'EXIT', Pid, normal}, P = #pool{going = Going}) when is_map_key(Pid, Going) ->
     {noreply, P#pool{going = maps:remove(Pid, Going)}};
 handle_info({'EXIT', Pid, Reason}, P) ->
-    {stop, ended(Pid, Reason), P}.
+    {stop, exit_reason(Pid, Reason), P}.
 
-ended(_, {shutdown, {given_up, _}} = Reason) -> Reason;
-ended(Pid, Reason) -> {tracer_ended, Pid, Reason}.
+exit_reason(_, {shutdown, {given_up, _}} = Reason) -> Reason;
+exit_reason(Pid, Reason) -> {tracer_ended, Pid, Reason}.
 
 %% Events that tracers have gathered may name new processes. These need tracers of their own, to which their events are
 %% routed. The VM may also report a little later what an ended process did. A message may be on its way between two
 %% tracers while both have nothing left to do. The next round comes after that message, so two rounds in a row have to
 %% agree.
-settled(?AGREEING, _, P) -> P;
-settled(_, 0, P) -> P;
-settled(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
+settle(?AGREEING_ROUNDS, _, P) -> P;
+settle(_, 0, P) -> P;
+settle(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
     Tag = make_ref(),
     Pids = [Root | maps:keys(Busy)],
     lists:foreach(fun(Pid) -> witness_outline_tracer:sync(Pid, Tag) end, Pids),
-    case round(Pids, Tag, settled, P) of
-        {settled, P1} -> settled(Agreeing + 1, Rounds - 1, P1);
-        {waiting, P1} -> timer:sleep(1), settled(0, Rounds - 1, P1);
-        {moved, P1} -> settled(0, Rounds - 1, P1)
+    case sync_round(Pids, Tag, settled, P) of
+        {settled, P1} -> settle(Agreeing + 1, Rounds - 1, P1);
+        {waiting, P1} -> timer:sleep(1), settle(0, Rounds - 1, P1);
+        {moved, P1} -> settle(0, Rounds - 1, P1)
     end.
 
-round([], _, State, P) -> {State, P};
-round([Pid | Pids], Tag, State, P) ->
+sync_round([], _, State, P) -> {State, P};
+sync_round([Pid | Pids], Tag, State, P) ->
     receive
-        {synced, Pid, Tag, Other} -> round(Pids, Tag, restless(State, Other), P);
+        {synced, Pid, Tag, Other} -> sync_round(Pids, Tag, combine_states(State, Other), P);
         {'$gen_call', From, tracer} ->
             {reply, Handle, P1} = handle_call(tracer, From, P),
             gen_server:reply(From, Handle),
-            round([Pid | Pids], Tag, moved, P1);
+            sync_round([Pid | Pids], Tag, moved, P1);
         {'$gen_cast', {give_back, _} = GiveBack} ->
             {noreply, P1} = handle_cast(GiveBack, P),
-            round([Pid | Pids], Tag, State, P1);
+            sync_round([Pid | Pids], Tag, State, P1);
         overdue -> witness_outline_drain:give_up([Pid | Pids]);
         {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
-            exit(ended(Tracer, Reason))
+            exit(exit_reason(Tracer, Reason))
     end.
 
-restless(moved, _) -> moved;
-restless(_, moved) -> moved;
-restless(waiting, _) -> waiting;
-restless(settled, Other) -> Other.
+combine_states(moved, _) -> moved;
+combine_states(_, moved) -> moved;
+combine_states(waiting, _) -> waiting;
+combine_states(settled, Other) -> Other.
 
 %% When all tracers have answered, none assigns a process by the old maps any more. But a tracer may have been given a
 %% process that another one assigned before. When all have answered a second time, they have handled that too.
@@ -253,7 +256,7 @@ await_all([Pid | Pids], Tag) ->
         {stopped, Pid, Tag} ->
             receive {'EXIT', Pid, normal} -> await_all(Pids, Tag) end;
         {'EXIT', Pid, Reason} ->
-            exit(ended(Pid, Reason));
+            exit(exit_reason(Pid, Reason));
         overdue -> witness_outline_drain:give_up([Pid | Pids]);
         {'$gen_call', From, tracer} ->
             gen_server:reply(From, stopping),

@@ -1,13 +1,13 @@
 -module(witness_outline_shard).
 -moduledoc """
 Runs the monitors of very many processes in one process: a *shard* of the native source (`m:witness_trace_native`, where it is
-called a lane).
+called a shard).
 
 If only bounded monitors may read a process (`m:witness_monitor_safety`), it is born into a partition of a shard. It has no
 tracer, no runner and no message of its own. The shard takes what its partitions have, many at a time. By the first event of
 a process it decides which monitors read it (Algorithm 2, as in `m:witness_outline_dispatcher`). It holds these monitors as data
 (`m:witness_monitor_machine`). Each time that it has taken something, it sends the run one message, `reports`. The run knows
-a monitor of a shard as `{Lane, Number}`, with the process of the shard.
+a monitor of a shard as `{Shard, Number}`, with the process of the shard.
 
 ## Why a monitor does not harm the others of its shard
 
@@ -28,17 +28,17 @@ Its monitors are inconclusive, since the run is linked to it. Partitions that it
 %% monitors: what all machines of a monitor share, and the kinds of events that it reads; for the present maps
 %% live: the monitors of the partitions that are still read
 %% count: of the monitors so far
-%% told: reports for the run, newest first
+%% reports: for the run, newest first
 %% marks: the property that has its marks in the process dictionary; covered: the marks of all others
 %% grown: partitions with monitors that have to move out
 %% moved: the processes of monitors that have moved out
--record(lane, {lane :: witness_trace_native:lane(),
-               births :: pid(),
+-record(shard, {shard :: witness_trace_native:shard(),
+               dispatcher :: pid(),
                config :: witness_outline_dispatcher:config(),
                monitors = #{} :: #{property() => {witness_monitor_machine:prepared(), all | [witness_event:kind()]}},
                live = #{} :: #{witness_trace_native:place() => [member()]},
                count = 0 :: non_neg_integer(),
-               told = [] :: [term()],
+               reports = [] :: [term()],
                marks = none :: none | property(),
                covered = #{} :: #{property() => non_neg_integer()},
                grown = [] :: [witness_trace_native:place()],
@@ -52,16 +52,17 @@ Its monitors are inconclusive, since the run is linked to it. Partitions that it
                    witness_monitor_machine:machine()}.
 
 %% Words: several times what is taken at once.
--define(HEAP, 100_000).
+-define(MIN_HEAP_WORDS, 100_000).
 %% Batches after which the size of a monitor is checked, and the words that it may have.
--define(LOOK, 32).
--define(LARGE, 8_000).
+-define(CHECK_BATCHES, 32).
+-define(LARGE_WORDS, 8_000).
 
 -doc "Starts the process that takes from a shard; the caller is the `m:witness_outline_dispatcher` of its run.".
--spec start_link(witness_trace_native:lane(), witness_outline_dispatcher:config()) -> pid().
-start_link(Lane, Config) ->
-    Pid = spawn_opt(?MODULE, init, [Lane, Config, self()], [link, {priority, high}, {message_queue_data, off_heap}, {min_heap_size, ?HEAP},
-                                                    {fullsweep_after, 10}]),
+-spec start_link(witness_trace_native:shard(), witness_outline_dispatcher:config()) -> pid().
+start_link(Shard, Config) ->
+    Pid = spawn_opt(?MODULE, init, [Shard, Config, self()],
+                    [link, {priority, high}, {message_queue_data, off_heap}, {min_heap_size, ?MIN_HEAP_WORDS},
+                     {fullsweep_after, 10}]),
     true = is_pid(Pid),
     Pid.
 
@@ -77,234 +78,235 @@ monitors that have moved out go on.
 finish(Pid, Tag) -> Pid ! {finish, self(), Tag}, ok.
 
 -doc false.
--spec init(witness_trace_native:lane(), witness_outline_dispatcher:config(), pid()) -> no_return().
-init(Lane, Config = #{run := Run}, Births) ->
+-spec init(witness_trace_native:shard(), witness_outline_dispatcher:config(), pid()) -> no_return().
+init(Shard, Config = #{run := Run}, Dispatcher) ->
     process_flag(trap_exit, true),
     link(Run),
-    proc_lib:set_label(witness_lane),
-    take(#lane{lane = Lane, births = Births, config = Config}).
+    proc_lib:set_label(witness_shard),
+    take(#shard{shard = Shard, dispatcher = Dispatcher, config = Config}).
 
-loop(L = #lane{config = Config}) ->
+loop(S = #shard{config = Config}) ->
     receive
-        witness_data -> take(L);
+        witness_data -> take(S);
         {replace, From, Tag, Maps} ->
             From ! {replaced, self(), Tag},
-            loop(L#lane{config = Config#{maps := Maps}, monitors = #{}});
+            loop(S#shard{config = Config#{maps := Maps}, monitors = #{}});
         {finish, From, Tag} ->
-            L1 = work_off(L),
+            S1 = drain(S),
             From ! {finished, self(), Tag},
-            await_moved(L1);
-        {'DOWN', _, process, Runner, Reason} -> loop(gone(Runner, Reason, L));
-        {'EXIT', Pid, _} -> lost(Pid, L);
-        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, L)
+            await_moved(S1);
+        {'DOWN', _, process, Runner, Reason} -> loop(handle_runner_exit(Runner, Reason, S));
+        {'EXIT', Pid, _} -> give_up(Pid, S);
+        {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, S)
     end.
 
 %% Other messages may be queued, so the next pieces are not taken at once.
-take(L = #lane{lane = Lane}) ->
-    case witness_trace_native:take_lane(Lane) of
-        [] -> loop(L);
+take(S = #shard{shard = Shard}) ->
+    case witness_trace_native:take_shard(Shard) of
+        [] -> loop(S);
         Pieces ->
             self() ! witness_data,
-            loop(worked(Pieces, L))
+            loop(work(Pieces, S))
     end.
 
-work_off(L = #lane{lane = Lane}) ->
-    case witness_trace_native:take_lane(Lane) of
-        [] when map_size(L#lane.live) =:= 0 -> L;
-        Pieces -> work_off(worked(Pieces, L))
+drain(S = #shard{shard = Shard}) ->
+    case witness_trace_native:take_shard(Shard) of
+        [] when map_size(S#shard.live) =:= 0 -> S;
+        Pieces -> drain(work(Pieces, S))
     end.
 
-await_moved(#lane{moved = Moved}) when map_size(Moved) =:= 0 -> exit(normal);
-await_moved(L) ->
+await_moved(#shard{moved = Moved}) when map_size(Moved) =:= 0 -> exit(normal);
+await_moved(S) ->
     receive
-        {'DOWN', _, process, Runner, Reason} -> await_moved(gone(Runner, Reason, L));
-        {'EXIT', _, normal} -> await_moved(L);
+        {'DOWN', _, process, Runner, Reason} -> await_moved(handle_runner_exit(Runner, Reason, S));
+        {'EXIT', _, normal} -> await_moved(S);
         {'EXIT', _, _} -> exit(shutdown)
     end.
 
--spec lost(pid(), #lane{}) -> no_return().
+-spec give_up(pid(), #shard{}) -> no_return().
 %% From now on no process takes what comes. The run has to know which monitors that concerns, and why.
-lost(Births, L = #lane{births = Births, lane = Lane}) ->
-    _ = worked(witness_trace_native:take_lane(Lane), L),
+give_up(Dispatcher, S = #shard{dispatcher = Dispatcher, shard = Shard}) ->
+    _ = work(witness_trace_native:take_shard(Shard), S),
     exit({shutdown, {gap, tracer_lost}});
-lost(_, _) -> exit(shutdown).
+give_up(_, _) -> exit(shutdown).
 
-worked(Pieces, L) -> tell(move_out(lists:foldl(fun piece/2, L, Pieces))).
+work(Pieces, S) -> report(move_out(lists:foldl(fun handle_piece/2, S, Pieces))).
 
-tell(L = #lane{told = []}) -> L;
-tell(L = #lane{told = Told, config = #{run := Run}}) ->
-    Run ! {reports, lists:reverse(Told)},
-    L#lane{told = []}.
+report(S = #shard{reports = []}) -> S;
+report(S = #shard{reports = Reports, config = #{run := Run}}) ->
+    Run ! {reports, lists:reverse(Reports)},
+    S#shard{reports = []}.
 
 %% --- pieces ----------------------------------------------------------------------
 
-piece({Place, Births, Events, Status}, L = #lane{live = Live}) ->
+handle_piece({Place, Births, Events, Status}, S = #shard{live = Live}) ->
     case Live of
-        #{Place := [Member]} -> read(Member, Place, resolved(Births, Events), Status, L);
-        #{Place := Members} -> feed(Members, Place, resolved(Births, Events), Status, L);
-        #{} -> L
+        #{Place := [Member]} -> run_one(Member, Place, resolve_all(Births, Events), Status, S);
+        #{Place := Members} -> run_members(Members, Place, resolve_all(Births, Events), Status, S);
+        #{} -> S
     end;
-piece({Place, {init, P, Parent, Raw, Ts}, Births, Events, Status}, L = #lane{config = #{maps := Maps}}) ->
+handle_piece({Place, {init, P, Parent, Raw, Ts}, Births, Events, Status}, S = #shard{config = #{maps := Maps}}) ->
     Signature = witness_event_signature:resolve(Raw),
     case witness_instrument_map:starts(witness_instrument_map:new(Maps, #{held => false, signature => Signature})) of
-        [] -> unread(Place, Status, L);
+        [] -> drop(Place, Status, S);
         Starts ->
-            {Members, L1} = started([Entry || {_, Entry} <- Starts], P, Signature, L),
-            feed(Members, Place, [{init, P, Parent, Signature, Ts} | resolved(Births, Events)], Status,
-                 narrowed(Members, Place, L1))
+            {Members, S1} = start_monitors([Entry || {_, Entry} <- Starts], P, Signature, S),
+            run_members(Members, Place, [{init, P, Parent, Signature, Ts} | resolve_all(Births, Events)], Status,
+                        narrow(Members, Place, S1))
     end.
 
-resolved(false, Events) -> Events;
-resolved(true, Events) -> [resolve(E) || E <- Events].
+resolve_all(false, Events) -> Events;
+resolve_all(true, Events) -> [resolve(E) || E <- Events].
 
 resolve({fork, P, Child, Raw, Ts}) -> {fork, P, Child, witness_event_signature:resolve(Raw), Ts};
 resolve(E) -> E.
 
-unread(Place, open, L = #lane{lane = Lane}) ->
-    ok = witness_trace_native:unread(Lane, Place),
-    L;
-unread(_, _, L) -> L.
+drop(Place, open, S = #shard{shard = Shard}) ->
+    ok = witness_trace_native:unread(Shard, Place),
+    S;
+drop(_, _, S) -> S.
 
 %% --- births ----------------------------------------------------------------------
 
-started([], _, _, L) -> {[], L};
-started([Entry = #{monitor := Monitor} | Entries], P, Signature, L0) ->
+start_monitors([], _, _, S) -> {[], S};
+start_monitors([Entry = #{monitor := Monitor} | Entries], P, Signature, S0) ->
     Property = {Monitor, maps:get(version, Entry, 1)},
-    L = #lane{count = N, told = Told} = marked(Property, known(Property, L0)),
-    #lane{monitors = #{Property := {Prepared, _}}} = L,
-    L1 = L#lane{count = N + 1, told = [{monitor, {self(), N + 1}, witness_instrument_monitors:meta(P, Signature, Entry)} | Told]},
+    S = #shard{count = N, reports = Reports} = switch_marks(Property, prepare_property(Property, S0)),
+    #shard{monitors = #{Property := {Prepared, _}}} = S,
+    S1 = S#shard{count = N + 1,
+                 reports = [{monitor, {self(), N + 1}, witness_instrument_monitors:meta(P, Signature, Entry)} | Reports]},
     case witness_monitor_machine:new(Prepared#{process => P, signature => Signature}) of
         {ok, Machine} ->
-            {Members, L2} = started(Entries, P, Signature, L1),
-            {[{N + 1, Property, P, Signature, ?LOOK, Machine} | Members], L2};
+            {Members, S2} = start_monitors(Entries, P, Signature, S1),
+            {[{N + 1, Property, P, Signature, ?CHECK_BATCHES, Machine} | Members], S2};
         {decided, Final} ->
-            started(Entries, P, Signature, verdict(N + 1, Property, Final, L1))
+            start_monitors(Entries, P, Signature, add_verdict(N + 1, Property, Final, S1))
     end.
 
-known(Property, L = #lane{monitors = Monitors}) when is_map_key(Property, Monitors) -> L;
-known({Monitor, _} = Property, L = #lane{monitors = Monitors, config = Config}) ->
+prepare_property(Property, S = #shard{monitors = Monitors}) when is_map_key(Property, Monitors) -> S;
+prepare_property({Monitor, _} = Property, S = #shard{monitors = Monitors, config = Config}) ->
     Prepared = witness_monitor_machine:prepare((maps:with([explain, max_slices, slice_idle], Config))#{monitor => Monitor}),
-    L#lane{monitors = Monitors#{Property => {Prepared, witness_monitor_alphabet:kinds(Monitor)}}}.
+    S#shard{monitors = Monitors#{Property => {Prepared, witness_monitor_alphabet:kinds(Monitor)}}}.
 
 %% The source leaves out the events that the only reader would skip.
-narrowed([{_, Property, _, _, _, _}], Place, L = #lane{lane = Lane, monitors = Monitors}) ->
+narrow([{_, Property, _, _, _, _}], Place, S = #shard{shard = Shard, monitors = Monitors}) ->
     case Monitors of
-        #{Property := {_, all}} -> L;
-        #{Property := {_, Kinds}} -> ok = witness_trace_native:narrow(Lane, Place, Kinds), L
+        #{Property := {_, all}} -> S;
+        #{Property := {_, Kinds}} -> ok = witness_trace_native:narrow(Shard, Place, Kinds), S
     end;
-narrowed(_, _, L) -> L.
+narrow(_, _, S) -> S.
 
 %% --- monitors --------------------------------------------------------------------
 
 %% The most frequent case: one monitor reads the partition.
-read({N, Property, P, Signature, Look, Machine}, Place, Events, open, L0) ->
-    L = #lane{live = Live} = marked(Property, L0),
+run_one({N, Property, P, Signature, Look, Machine}, Place, Events, open, S0) ->
+    S = #shard{live = Live} = switch_marks(Property, S0),
     case witness_monitor_machine:run(Events, Machine) of
         {[], {ok, Next}} when Look > 1 ->
-            L#lane{live = Live#{Place := [{N, Property, P, Signature, Look - 1, Next}]}};
+            S#shard{live = Live#{Place := [{N, Property, P, Signature, Look - 1, Next}]}};
         {Slices, {ok, Next}} ->
-            kept([{N, Property, P, Signature, Look - 1, Next}], Place, slices(Slices, N, L));
+            keep([{N, Property, P, Signature, Look - 1, Next}], Place, add_slices(Slices, N, S));
         {Slices, {decided, Final}} ->
-            unread(Place, open, dropped(Place, verdict(N, Property, Final, slices(Slices, N, L))))
+            drop(Place, open, remove(Place, add_verdict(N, Property, Final, add_slices(Slices, N, S))))
     end;
-read(Member, Place, Events, Status, L) ->
-    feed([Member], Place, Events, Status, L).
+run_one(Member, Place, Events, Status, S) ->
+    run_members([Member], Place, Events, Status, S).
 
-feed(Members, Place, Events, Status, L) ->
-    case fed(Members, Events, L) of
-        {[], L1} -> unread(Place, Status, dropped(Place, L1));
-        {Left, L1} when Status =:= open -> kept(Left, Place, L1);
-        {Left, L1} -> dropped(Place, lists:foldl(fun(Member, A) -> ended(Status, Member, A) end, L1, Left))
+run_members(Members, Place, Events, Status, S) ->
+    case run_all(Members, Events, S) of
+        {[], S1} -> drop(Place, Status, remove(Place, S1));
+        {Left, S1} when Status =:= open -> keep(Left, Place, S1);
+        {Left, S1} -> remove(Place, lists:foldl(fun(Member, A) -> end_member(Status, Member, A) end, S1, Left))
     end.
 
-fed([], _, L) -> {[], L};
-fed([{N, Property, P, Signature, Look, Machine} | Members], Events, L0) ->
-    L = marked(Property, L0),
+run_all([], _, S) -> {[], S};
+run_all([{N, Property, P, Signature, Look, Machine} | Members], Events, S0) ->
+    S = switch_marks(Property, S0),
     case witness_monitor_machine:run(Events, Machine) of
         {Slices, {ok, Next}} ->
-            {Left, L1} = fed(Members, Events, slices(Slices, N, L)),
-            {[{N, Property, P, Signature, Look - 1, Next} | Left], L1};
+            {Left, S1} = run_all(Members, Events, add_slices(Slices, N, S)),
+            {[{N, Property, P, Signature, Look - 1, Next} | Left], S1};
         {Slices, {decided, Final}} ->
-            fed(Members, Events, verdict(N, Property, Final, slices(Slices, N, L)))
+            run_all(Members, Events, add_verdict(N, Property, Final, add_slices(Slices, N, S)))
     end.
 
-kept(Members, Place, L = #lane{live = Live, grown = Grown}) ->
-    Looked = [looked(Member) || Member <- Members],
-    L1 = L#lane{live = Live#{Place => [Member || {_, Member} <- Looked]}},
+keep(Members, Place, S = #shard{live = Live, grown = Grown}) ->
+    Looked = [check_size(Member) || Member <- Members],
+    S1 = S#shard{live = Live#{Place => [Member || {_, Member} <- Looked]}},
     case lists:keymember(true, 1, Looked) of
-        true -> L1#lane{grown = [Place | Grown]};
-        false -> L1
+        true -> S1#shard{grown = [Place | Grown]};
+        false -> S1
     end.
 
-looked({N, Property, P, Signature, Look, Machine}) when Look < 1 ->
-    {witness_monitor_machine:is_large(?LARGE, Machine), {N, Property, P, Signature, ?LOOK, Machine}};
-looked(Member) ->
+check_size({N, Property, P, Signature, Look, Machine}) when Look < 1 ->
+    {witness_monitor_machine:is_large(?LARGE_WORDS, Machine), {N, Property, P, Signature, ?CHECK_BATCHES, Machine}};
+check_size(Member) ->
     {witness_monitor_machine:has_slices(element(6, Member)), Member}.
 
-dropped(Place, L = #lane{live = Live}) -> L#lane{live = maps:remove(Place, Live)}.
+remove(Place, S = #shard{live = Live}) -> S#shard{live = maps:remove(Place, Live)}.
 
-ended(How, {N, Property, _, _, _, Machine}, L0) ->
-    L = marked(Property, L0),
+end_member(How, {N, Property, _, _, _, Machine}, S0) ->
+    S = switch_marks(Property, S0),
     {Slices, Final} = case How of
         {gap, Reason, _} -> witness_monitor_machine:inconclusive({gap, Reason}, Machine);
-        _ -> witness_monitor_machine:ended(How, Machine)
+        _ -> witness_monitor_machine:finish(How, Machine)
     end,
-    verdict(N, Property, Final, slices(Slices, N, L)).
+    add_verdict(N, Property, Final, add_slices(Slices, N, S)).
 
-slices([], _, L) -> L;
-slices(Outcomes, N, L = #lane{told = Told}) ->
-    L#lane{told = lists:foldl(fun(Outcome, Acc) -> [{slice, {self(), N}, Outcome} | Acc] end, Told, Outcomes)}.
+add_slices([], _, S) -> S;
+add_slices(Outcomes, N, S = #shard{reports = Reports}) ->
+    S#shard{reports = lists:foldl(fun(Outcome, Acc) -> [{slice, {self(), N}, Outcome} | Acc] end, Reports, Outcomes)}.
 
-verdict(N, Property, Final, L = #lane{told = Told}) ->
+add_verdict(N, Property, Final, S = #shard{reports = Reports}) ->
     Outcome = case Final of
         ignored -> ignored;
-        _ -> Final#{covered => covered(Property, L)}
+        _ -> Final#{covered => coverage(Property, S)}
     end,
-    L#lane{told = [{verdict, {self(), N}, Outcome} | Told]}.
+    S#shard{reports = [{verdict, {self(), N}, Outcome} | Reports]}.
 
 %% --- marks -----------------------------------------------------------------------
 
 %% Monitors mark their actions in the process dictionary, without naming their property. So the dictionary has the marks of
 %% one property at a time.
-marked(Property, L = #lane{marks = Property}) -> L;
-marked(Property, L = #lane{marks = none}) -> L#lane{marks = Property};
-marked(Property, L = #lane{marks = Other, covered = Covered}) ->
-    L#lane{marks = Property, covered = Covered#{Other => covered(Other, L) bor witness_monitor_machine:uncover()}}.
+switch_marks(Property, S = #shard{marks = Property}) -> S;
+switch_marks(Property, S = #shard{marks = none}) -> S#shard{marks = Property};
+switch_marks(Property, S = #shard{marks = Other, covered = Covered}) ->
+    S#shard{marks = Property, covered = Covered#{Other => coverage(Other, S) bor witness_monitor_machine:take_marks()}}.
 
-covered(Property, #lane{marks = Property, covered = Covered}) ->
-    maps:get(Property, Covered, 0) bor witness_monitor_machine:covered();
-covered(Property, #lane{covered = Covered}) -> maps:get(Property, Covered, 0).
+coverage(Property, #shard{marks = Property, covered = Covered}) ->
+    maps:get(Property, Covered, 0) bor witness_monitor_machine:read_marks();
+coverage(Property, #shard{covered = Covered}) -> maps:get(Property, Covered, 0).
 
 %% --- moving out ------------------------------------------------------------------
 
 %% Between two takes, when this process has no event of their partitions.
-move_out(L = #lane{grown = []}) -> L;
-move_out(L = #lane{grown = Grown}) ->
-    lists:foldl(fun move_out/2, L#lane{grown = []}, lists:usort(Grown)).
+move_out(S = #shard{grown = []}) -> S;
+move_out(S = #shard{grown = Grown}) ->
+    lists:foldl(fun move_out/2, S#shard{grown = []}, lists:usort(Grown)).
 
-move_out(Place, L = #lane{lane = Lane, live = Live}) ->
+move_out(Place, S = #shard{shard = Shard, live = Live}) ->
     case Live of
         #{Place := [Member]} ->
-            Partition = witness_trace_native:detach(Lane, Place),
-            moved(Member, witness_instrument_monitors:taking(Partition), dropped(Place, L));
+            Partition = witness_trace_native:detach(Shard, Place),
+            start_runner(Member, witness_instrument_monitors:take_fun(Partition), remove(Place, S));
         %% Monitors that read a partition together stay together.
-        #{} -> L
+        #{} -> S
     end.
 
-moved({N, Property, P, Signature, _, Machine}, Take, L = #lane{config = Config, moved = Moved}) ->
+start_runner({N, Property, P, Signature, _, Machine}, Take, S = #shard{config = Config, moved = Moved}) ->
     {Monitor, _} = Property,
     Given = maps:with([run, explain, max_slices, slice_idle, memory, turns], Config),
     Runner = witness_monitor_runner:start(
                Given#{process => P, signature => Signature, monitor => Monitor, ordered => false, take => Take,
-                      machine => Machine, reader => {self(), N}, covered => covered(Property, L)}),
+                      machine => Machine, reader => {self(), N}, covered => coverage(Property, S)}),
     monitor(process, Runner),
-    L#lane{moved = Moved#{Runner => {self(), N}}}.
+    S#shard{moved = Moved#{Runner => {self(), N}}}.
 
-gone(Runner, Reason, L = #lane{moved = Moved, told = Told}) ->
+handle_runner_exit(Runner, Reason, S = #shard{moved = Moved, reports = Reports}) ->
     {Reader, Left} = maps:take(Runner, Moved),
     case Reason of
-        normal -> L#lane{moved = Left};
+        normal -> S#shard{moved = Left};
         _ ->
-            Outcome = witness_monitor_machine:failed({crashed, Reason}),
-            tell(L#lane{moved = Left, told = [{verdict, Reader, Outcome} | Told]})
+            Outcome = witness_monitor_machine:failure_outcome({crashed, Reason}),
+            report(S#shard{moved = Left, reports = [{verdict, Reader, Outcome} | Reports]})
     end.

@@ -36,17 +36,17 @@ when the pool names it to another tracer, 0 from the end of the partition.
 """.
 -type handle() :: {pid(), witness_trace:session(), Lent :: atomics:atomics_ref()}.
 
--define(PROCESSES, 1).
--define(EVENTS, 2).
+-define(PROCESSES_INDEX, 1).
+-define(EVENTS_INDEX, 2).
 
 %% The most events of a batch.
--define(BATCH, 256).
+-define(BATCH_EVENTS, 256).
 
 %% In words. Every gathered event is garbage soon, and a larger heap is collected less often.
--define(HEAP, 2000).
+-define(MIN_HEAP_WORDS, 2000).
 
 %% The most orphans that are listed.
--define(SHOWN, 3).
+-define(MAX_SHOWN, 3).
 
 %% flag: whether the pool has lent it (`Lent' of the handle); unused by the tracer of the run's first processes
 %% lent: this tracer has received its partition, which it gives back when it is done
@@ -82,7 +82,7 @@ when the pool names it to another tracer, 0 from the end of the partition.
 start_link(Config) ->
     %% Not through proc_lib: its crash report would hold the whole mailbox.
     Pid = spawn_opt(?MODULE, init, [self(), Config],
-                    [link, {priority, low}, {message_queue_data, off_heap}, {min_heap_size, ?HEAP}]),
+                    [link, {priority, low}, {message_queue_data, off_heap}, {min_heap_size, ?MIN_HEAP_WORDS}]),
     receive
         {started, Handle = {Pid, _, _}} -> Handle;
         {'EXIT', Pid, Reason} -> exit(Reason)
@@ -98,7 +98,7 @@ adopt_node({Pid, _, _}, Own) -> call(Pid, {adopt_node, Own}).
 Owns the chosen processes, which run already, the others of their groups, and all that they spawn. When the call returns,
 none of them is left out, whatever they have spawned meanwhile. Returns those that were not chosen.
 """.
--spec attach(handle(), witness_outline_pool:chosen(), Held :: boolean()) -> {ok, [pid()]}.
+-spec attach(handle(), witness_instrument:chosen(), Held :: boolean()) -> {ok, [pid()]}.
 attach({Pid, _, _}, Chosen, Held) -> call(Pid, {attach, Chosen, Held}).
 
 -doc "Owns what these processes will spawn, directly or not. The run waits for these processes too, but no monitor reads them.".
@@ -162,32 +162,32 @@ loop(T = #tracer{asked = {From, Request}}) ->
     witness_event_process:system(Request, From, fun loop/1, flush(T#tracer{asked = undefined}));
 loop(T) ->
     receive
-        Message -> loop(message(Message, T))
+        Message -> loop(handle_message(Message, T))
     after 0 ->
-        T1 = idle(worked(flush(T))),
+        T1 = leave_pressure(work(flush(T))),
         receive
-            Message -> loop(message(Message, T1))
+            Message -> loop(handle_message(Message, T1))
         end
     end.
 
-message({routed, _, _} = Message, T) -> recycle(handle(Message, T));
-message({take, _, _, _, _, _} = Message, T) -> recycle(handle(Message, T#tracer{lent = true}));
-message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
-message({discard, _} = Message, T) -> recycle(handle(Message, T));
-message({tick, Time}, T) -> tick(Time, T);
-message({call, From, Request}, T) -> request(Request, From, T);
-message({sync, From, Tag}, T) -> synced(From, Tag, flush(T));
-message({stop, From, Tag}, T) -> stopped(From, Tag, flush(T));
-message({replace, From, Tag, Maps}, T = #tracer{config = Config0, core = Core}) ->
+handle_message({routed, _, _} = Message, T) -> recycle(handle(Message, T));
+handle_message({take, _, _, _, _, _} = Message, T) -> recycle(handle(Message, T#tracer{lent = true}));
+handle_message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
+handle_message({discard, _} = Message, T) -> recycle(handle(Message, T));
+handle_message({tick, Time}, T) -> tick(Time, T);
+handle_message({call, From, Request}, T) -> handle_request(Request, From, T);
+handle_message({sync, From, Tag}, T) -> reply_synced(From, Tag, flush(T));
+handle_message({stop, From, Tag}, T) -> end_tracer(From, Tag, flush(T));
+handle_message({replace, From, Tag, Maps}, T = #tracer{config = Config0, core = Core}) ->
     From ! {replaced, self(), Tag},
     Config = Config0#{maps := Maps},
     T#tracer{config = Config, core = witness_outline_core:reassign(assign(Config), Core),
              delivery = witness_outline_delivery:renew(T#tracer.delivery)};
-message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
-message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
+handle_message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
+handle_message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
     %% No monitor reads this exit, but the choreography needs it, and so does what waits for the process to end.
-    recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, seen(P, T)));
-message(Message, T = #tracer{core = Core}) ->
+    recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, demonitor_hidden(P, T)));
+handle_message(Message, T = #tracer{core = Core}) ->
     case decode(Message, T) of
         {_, E} = S when element(1, E) =:= recv; element(1, E) =:= send ->
             P = element(2, E),
@@ -197,25 +197,25 @@ message(Message, T = #tracer{core = Core}) ->
                     gather(P, Batch, Size, T1);
                 no -> recycle(handle({own, S}, T))
             end;
-        {_, {gap, P, sensitive, _, _}} = S -> recycle(handle({own, S}, hidden(P, T)));
-        {_, {exit, P, _, _}} = S -> recycle(handle({own, S}, seen(P, T)));
+        {_, {gap, P, sensitive, _, _}} = S -> recycle(handle({own, S}, monitor_hidden(P, T)));
+        {_, {exit, P, _, _}} = S -> recycle(handle({own, S}, demonitor_hidden(P, T)));
         {_, _} = S -> recycle(handle({own, S}, T));
         ignore -> T
     end.
 
 decode(Message, #tracer{source = Source, limit = infinity}) -> Source:decode(Message);
-decode(Message, #tracer{source = Source, limit = Limit}) -> witness_trace:bounded(Source:decode(Message), Limit).
+decode(Message, #tracer{source = Source, limit = Limit}) -> witness_trace:limit_size(Source:decode(Message), Limit).
 
 %% The hot path: consecutive messages of a process that has its events analysed at once (see
 %% `witness_outline_core:direct/2'). Any other message ends it.
-gather(P, Batch, Size, T) when Size < ?BATCH ->
+gather(P, Batch, Size, T) when Size < ?BATCH_EVENTS ->
     receive
         Message ->
             case decode(Message, T) of
                 {_, E} = S when element(2, E) =:= P, element(1, E) =:= recv;
                                 element(2, E) =:= P, element(1, E) =:= send ->
                     gather(P, [S | Batch], Size + 1, T);
-                _ -> message(Message, T#tracer{batch = Batch, size = Size})
+                _ -> handle_message(Message, T#tracer{batch = Batch, size = Size})
             end
     after 0 ->
         T#tracer{batch = Batch, size = Size}
@@ -234,12 +234,12 @@ keep_up(T = #tracer{pressed = Pressed, config = #{budget := Budget}}) ->
             T#tracer{pressed = Now}
     end.
 
-worked(T = #tracer{delivery = Delivery}) -> T#tracer{delivery = witness_outline_delivery:work(0, Delivery)}.
+work(T = #tracer{delivery = Delivery}) -> T#tracer{delivery = witness_outline_delivery:work(0, Delivery)}.
 
-idle(T = #tracer{pressed = true}) -> keep_up(T);
-idle(T) -> T.
+leave_pressure(T = #tracer{pressed = true}) -> keep_up(T);
+leave_pressure(T) -> T.
 
-handle(Message, T = #tracer{core = Core, handled = N}) when N < ?BATCH ->
+handle(Message, T = #tracer{core = Core, handled = N}) when N < ?BATCH_EVENTS ->
     perform(witness_outline_core:handle(Message, Core), T#tracer{handled = N + 1});
 handle(Message, T) ->
     handle(Message, keep_up(T#tracer{handled = 0})).
@@ -256,16 +256,16 @@ perform({Effects, Next, Core}, T0) ->
 %% --- effects ---------------------------------------------------------------------
 
 effect({send, To, Message}, T) -> To ! Message, T#tracer{moved = true};
-effect({analyse, Label, {_, {gap, P, Reason, _, _}}}, T) -> gap(Reason, P, Label, flush(T));
+effect({analyse, Label, {_, {gap, P, Reason, _, _}}}, T) -> handle_gap(Reason, P, Label, flush(T));
 effect({analyse, Label, S}, T) -> analyse(S, Label, T);
-effect({ended, P, Label}, T) -> process_ended(Label, seen(P, T));
+effect({ended, P, Label}, T) -> handle_end(Label, demonitor_hidden(P, T));
 effect({off, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:off(Session, P), T;
 effect({settle, P}, T = #tracer{source = Source, session = Session}) -> ok = Source:settle(Session, P), T.
 
 analyse(S = {_, E}, Label, T) ->
     _ = element(1, E) =:= fork andalso count_fork(Label, T),
     case witness_outline_delivery:readers(Label, T#tracer.delivery) of
-        Readers when Readers =:= T#tracer.readers, T#tracer.size < ?BATCH ->
+        Readers when Readers =:= T#tracer.readers, T#tracer.size < ?BATCH_EVENTS ->
             T#tracer{batch = [S | T#tracer.batch], size = T#tracer.size + 1};
         Readers ->
             T1 = flush(T),
@@ -273,25 +273,25 @@ analyse(S = {_, E}, Label, T) ->
     end.
 
 %% In a group the whole partition has the gap: later events may depend on what is missing.
-gap(sensitive, P, Label, T) ->
+handle_gap(sensitive, P, Label, T) ->
     IsWanted = witness_instrument_map:label(readers, Label) =/= [] orelse witness_instrument_map:label(held, Label),
-    hides(P, IsWanted, Label, T);
-gap(Reason, _, Label, T) -> missed(Reason, Label, T).
+    handle_hidden(P, IsWanted, Label, T);
+handle_gap(Reason, _, Label, T) -> deliver_gap(Reason, Label, T).
 
-hides(P, IsWanted, Label, T = #tracer{config = #{run := Run}}) ->
+handle_hidden(P, IsWanted, Label, T = #tracer{config = #{run := Run}}) ->
     _ = IsWanted andalso (Run ! {hidden, P}),
-    hidden(P, missed(sensitive, Label, T)).
+    monitor_hidden(P, deliver_gap(sensitive, Label, T)).
 
-missed(Reason, Label, T = #tracer{delivery = Delivery}) ->
-    T#tracer{delivery = witness_outline_delivery:gap(witness_outline_delivery:readers(Label, Delivery), Reason, Delivery)}.
+deliver_gap(Reason, Label, T = #tracer{delivery = Delivery}) ->
+    T#tracer{delivery = witness_outline_delivery:deliver_gap(witness_outline_delivery:readers(Label, Delivery), Reason, Delivery)}.
 
 %% The source may never report its exit. In a handover only one of two tracers may have been notified that it is hidden, so
 %% the owner monitors it as well.
-hidden(P, T = #tracer{hidden = Hidden}) when is_map_key(P, Hidden) -> T;
-hidden(P, T = #tracer{hidden = Hidden}) -> T#tracer{hidden = Hidden#{P => monitor(process, P)}}.
+monitor_hidden(P, T = #tracer{hidden = Hidden}) when is_map_key(P, Hidden) -> T;
+monitor_hidden(P, T = #tracer{hidden = Hidden}) -> T#tracer{hidden = Hidden#{P => monitor(process, P)}}.
 
 %% The source reports it again, or it has ended.
-seen(P, T = #tracer{hidden = Hidden}) ->
+demonitor_hidden(P, T = #tracer{hidden = Hidden}) ->
     case Hidden of
         #{P := Ref} ->
             demonitor(Ref, [flush]),
@@ -303,32 +303,32 @@ seen(P, T = #tracer{hidden = Hidden}) ->
 %% count is above zero as long as one process that the run waits for is alive, or its end is
 %% not analysed.
 count_fork(Label, #tracer{config = #{counters := Counters, held := Held}}) ->
-    counters:add(Counters, ?PROCESSES, 1),
+    counters:add(Counters, ?PROCESSES_INDEX, 1),
     witness_instrument_map:label(held, Label) andalso atomics:add(Held, 1, 1).
 
 flush(T = #tracer{size = 0}) -> T;
 flush(T = #tracer{config = #{counters := Counters}, readers = Readers, batch = Batch, size = Size}) ->
-    counters:add(Counters, ?EVENTS, Size),
-    Delivery = witness_outline_delivery:events(Readers, lists:reverse(Batch), T#tracer.delivery),
-    Clock = witness_outline_clock:given(witness_outline_delivery:clocks(Readers, Delivery), T#tracer.alive, T#tracer.clock),
+    counters:add(Counters, ?EVENTS_INDEX, Size),
+    Delivery = witness_outline_delivery:deliver(Readers, lists:reverse(Batch), T#tracer.delivery),
+    Clock = witness_outline_clock:note_events(witness_outline_delivery:clocks(Readers, Delivery), T#tracer.alive, T#tracer.clock),
     T#tracer{readers = [], batch = [], size = 0, delivery = Delivery, clock = Clock}.
 
-process_ended(Label, T0 = #tracer{config = #{held := Held, run := Run}}) ->
+handle_end(Label, T0 = #tracer{config = #{held := Held, run := Run}}) ->
     T1 = #tracer{alive = Before, clock = Clock, delivery = Delivery} = flush(T0),
-    {Complete, Alive} = witness_instrument_monitors:ended(Label, Before),
+    {Complete, Alive} = witness_instrument_monitors:handle_end(Label, Before),
     T = T1#tracer{delivery = witness_outline_delivery:complete(Complete, Delivery)},
     _ = witness_instrument_map:label(held, Label) andalso atomics:sub_get(Held, 1, 1) =:= 0
         andalso (Run ! {ended, self()}),
     case map_size(Alive) =:= map_size(Before) of
         true -> T#tracer{alive = Alive};
-        false -> T#tracer{alive = Alive, clock = witness_outline_clock:keep(Alive, Clock)}
+        false -> T#tracer{alive = Alive, clock = witness_outline_clock:keep_ticking(Alive, Clock)}
     end.
 
 %% --- questions -------------------------------------------------------------------
 
 question({tracer, _}, T = #tracer{config = #{pool := Pool}}) ->
     case witness_outline_pool:tracer(Pool) of
-        stopping -> receive {stop, From, Tag} -> stopped(From, Tag, flush(T)) end;
+        stopping -> receive {stop, From, Tag} -> end_tracer(From, Tag, flush(T)) end;
         {Tracer, Sink, _} -> {{Tracer, Sink}, T}
     end;
 question({adopt, P, {fork, _, P, Signature, _}, Label}, T) ->
@@ -359,41 +359,41 @@ start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = A
 
 %% --- requests --------------------------------------------------------------------
 
-request({adopt_node, Own}, From, T) ->
+handle_request({adopt_node, Own}, From, T) ->
     T1 = adopt_all(fun(P) -> not Own(P) end, fun(P, A) -> adopt_unread(P, false, A) end, T),
     reply(From, ok),
     T1;
-request({attach, Chosen, Held}, From, T) ->
+handle_request({attach, Chosen, Held}, From, T) ->
     {Others, T1} = hold_open(Held, fun(T0) -> attach_all(Chosen, Held, T0) end, T),
     reply(From, {ok, Others}),
     T1;
-request({parents, Parents}, From, T) ->
+handle_request({parents, Parents}, From, T) ->
     {ok, T1} = hold_open(true, fun(T0) -> {ok, lists:foldl(fun(P, A) -> adopt_unread(P, true, A) end, T0, Parents)} end, T),
     reply(From, ok),
     T1;
-request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
+handle_request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, session = Session, config = #{run := Run}}) ->
     Launcher = witness_instrument_launcher:start_link(MFA, GroupLeader, Run),
     ok = Source:on(Session, Launcher),
     ok = witness_instrument_launcher:launch(Launcher),
-    T1 = launched(Launcher, From, T),
+    T1 = await_launch(Launcher, From, T),
     ok = Source:off(Session, Launcher),
     T1.
 
 %% The launcher's fork is the first known event of the system; its other events are
 %% ignored.
-launched(Launcher, From, T = #tracer{source = Source, config = Config}) ->
+await_launch(Launcher, From, T = #tracer{source = Source, config = Config}) ->
     receive
         Message when element(2, Message) =:= Launcher ->
             case Source:decode(Message) of
                 {_, {fork, Launcher, Root, Signature, _}} ->
                     #{maps := Maps, held := Held, counters := Counters} = Config,
                     atomics:add(Held, 1, 1),
-                    counters:add(Counters, ?PROCESSES, 1),
+                    counters:add(Counters, ?PROCESSES_INDEX, 1),
                     Label = witness_instrument_map:new(Maps, #{held => true, signature => Signature}),
                     {Label1, T1} = start_monitors(Root, Signature, Label, T),
                     reply(From, {ok, Root}),
                     T1#tracer{core = witness_outline_core:adopt_newborn(Root, Label1, T1#tracer.core)};
-                _ -> launched(Launcher, From, T)
+                _ -> await_launch(Launcher, From, T)
             end
     end.
 
@@ -427,19 +427,19 @@ attach_all(#{chosen := Chosen, own := Own}, Held, T0 = #tracer{source = Source, 
               traced => fun(P, _) -> Source:traced(Session, P) end,
               adopt => fun(P, Parent, T) -> attach_process(P, Parent, Held, T) end},
     {Labels, Incomplete, T1} = witness_outline_adoption:adopt(fun processes/0, Rules, T0),
-    {[P || P := _ <- Labels, not Chosen(P)], orphaned(Incomplete, T1)}.
+    {[P || P := _ <- Labels, not Chosen(P)], report_orphans(Incomplete, T1)}.
 
-orphaned({[], _}, T) -> T;
-orphaned({Groups, Orphans}, T0 = #tracer{config = #{run := Run}}) ->
-    Run ! {orphans, [{P, witness_event_signature:running(P)} || P <- lists:sublist(Orphans, ?SHOWN)], length(Orphans)},
+report_orphans({[], _}, T) -> T;
+report_orphans({Groups, Orphans}, T0 = #tracer{config = #{run := Run}}) ->
+    Run ! {orphans, [{P, witness_event_signature:of_process(P)} || P <- lists:sublist(Orphans, ?MAX_SHOWN)], length(Orphans)},
     T = #tracer{delivery = Delivery} = flush(T0),
-    T#tracer{delivery = witness_outline_delivery:gap(Groups, orphan, Delivery)}.
+    T#tracer{delivery = witness_outline_delivery:deliver_gap(Groups, orphan, Delivery)}.
 
 %% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then are
 %% not traced.
 attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
     #{maps := Maps, held := Count, counters := Counters} = Config,
-    case witness_event_signature:running(P) of
+    case witness_event_signature:of_process(P) of
         undefined -> {dead, T};
         Function ->
             Attached = {Source:now(), {attached, P, Function, erlang:monotonic_time(nanosecond)}},
@@ -447,7 +447,7 @@ attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, 
                 dead -> {dead, T};
                 ok ->
                     _ = Held andalso atomics:add(Count, 1, 1),
-                    counters:add(Counters, ?PROCESSES, 1),
+                    counters:add(Counters, ?PROCESSES_INDEX, 1),
                     Signature = witness_event_signature:unknown(Function),
                     Label = case Parent of
                         none -> witness_instrument_map:new(Maps, #{held => Held, signature => Signature});
@@ -458,7 +458,7 @@ attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, 
                     T3 = T2#tracer{core = witness_outline_core:adopt(P, Label1, T2#tracer.core)},
                     case witness_trace:is_hidden(P) of
                         %% The VM does not even report what it was spawned with, so perhaps it should have monitors.
-                        true -> {Label1, hides(P, true, Label1, flush(T3))};
+                        true -> {Label1, handle_hidden(P, true, Label1, flush(T3))};
                         false -> {Label1, T3}
                     end
             end
@@ -485,10 +485,10 @@ recycle(T = #tracer{core = Core, config = #{pool := Pool}}) ->
             T1 = #tracer{clock = Clock} = flush(T),
             ok = atomics:put(T#tracer.flag, 1, 0),
             witness_outline_pool:give_back(Pool, {self(), T#tracer.session, T#tracer.flag}),
-            T1#tracer{lent = false, alive = #{}, clock = witness_outline_clock:keep(#{}, Clock)}
+            T1#tracer{lent = false, alive = #{}, clock = witness_outline_clock:keep_ticking(#{}, Clock)}
     end.
 
-synced(From, Tag, T) ->
+reply_synced(From, Tag, T) ->
     process_flag(priority, high),
     From ! {synced, self(), Tag, state(T)},
     T#tracer{pressed = false, moved = false}.
@@ -502,8 +502,8 @@ state(#tracer{source = Source, session = Session, core = Core}) ->
         false -> settled
     end.
 
--spec stopped(pid(), reference(), #tracer{}) -> no_return().
-stopped(From, Tag, #tracer{source = Source, session = Session, core = Core, delivery = Delivery}) ->
+-spec end_tracer(pid(), reference(), #tracer{}) -> no_return().
+end_tracer(From, Tag, #tracer{source = Source, session = Session, core = Core, delivery = Delivery}) ->
     Runners = lists:usort([Runner || {_, Label} <- witness_outline_core:owned(Core),
                                      Runner <- witness_instrument_map:label(readers, Label)]),
     ok = witness_outline_delivery:stop(Runners, Delivery),
@@ -515,8 +515,8 @@ stopped(From, Tag, #tracer{source = Source, session = Session, core = Core, deli
 
 %% What is handed over now counts for the next tick.
 tick(Due, T0 = #tracer{clock = Clock0}) ->
-    T = #tracer{clock = Clock, core = Core} = flush(T0#tracer{clock = witness_outline_clock:rung(Clock0)}),
+    T = #tracer{clock = Clock, core = Core} = flush(T0#tracer{clock = witness_outline_clock:clear_timer(Clock0)}),
     {Told, Clock1} = witness_outline_clock:tick(Due, witness_outline_core:settling(Core), Clock),
-    Delivery = lists:foldl(fun({Reader, Time}, A) -> witness_outline_delivery:clock(Reader, Time, A) end,
+    Delivery = lists:foldl(fun({Reader, Time}, A) -> witness_outline_delivery:deliver_clock(Reader, Time, A) end,
                            T#tracer.delivery, Told),
     T#tracer{clock = Clock1, delivery = Delivery}.

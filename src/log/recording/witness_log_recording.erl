@@ -24,7 +24,7 @@ An open recording is a plain term. Any process may use it, and there is nothing 
 -export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, refusals/1, waiting/1, atoms/1]).
 -export([processes/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2, format_error/1]).
 
--export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, error/0]).
+-export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, reason/0, error/0]).
 
 -doc "`max_atoms`: how many names the recording may add to those that the VM knows (100,000).".
 -type options() :: #{max_atoms => pos_integer()}.
@@ -67,22 +67,24 @@ waiting in a `receive` when it was ended; its end.
 -type run() :: entry() | {from, pos_integer(), N :: pos_integer()} | {timeout, N :: pos_integer()}.
 
 -doc "What is wrong, and where.".
--type error() :: witness_log_recording_file:error().
+-type reason() :: witness_log_recording_file:reason().
+
+-type error() :: {?MODULE, reason()}.
 
 -define(MAX_ATOMS, 100_000).
 
 %% In a file of the recorder each birth and end takes several bytes, however well it is compressed. A file with more of them
 %% per byte is not the recorder's, and would take memory without bound. Limits: records, and words of memory, for each byte of
 %% the file, in addition to those that any file may have.
--define(RECORDS_A_BYTE, 2).
--define(RECORDS, 100_000).
--define(WORDS_A_BYTE, 32).
--define(WORDS, 16_777_216).
+-define(RECORDS_PER_BYTE, 2).
+-define(FREE_RECORDS, 100_000).
+-define(WORDS_PER_BYTE, 32).
+-define(FREE_WORDS, 16_777_216).
 
 %% Bytes of the names of all atoms, bytes that each name costs in addition, and bytes of the longest name.
--define(MAX_NAMES, 268_435_456).
--define(NAME_COST, 64).
--define(MAX_NAME, 1_020).
+-define(MAX_NAMES_BYTES, 268_435_456).
+-define(NAME_COST_BYTES, 64).
+-define(MAX_NAME_BYTES, 1_020).
 
 -doc "Opens the recording in a folder.".
 -spec open(file:filename_all()) -> {ok, recording()} | {error, error()}.
@@ -95,20 +97,20 @@ open(Dir, Options) ->
     maybe
         {ok, Id, Header} ?= map(Dir, header, Atoms),
         {ok, Calls} ?= calls(Header, Dir),
-        {ok, End} ?= ended(Dir, Id, Atoms),
-        opened(Dir, Id, Header, Calls, End, Atoms)
+        {ok, End} ?= read_end(Dir, Id, Atoms),
+        open_files(Dir, Id, Header, Calls, End, Atoms)
     else
-        cut -> located(Dir, header, 0, cut);
+        cut -> error_at(Dir, header, 0, cut);
         {error, _} = Error -> Error
     end.
 
-located(Dir, Kind, At, What) ->
-    {error, #{file => witness_log_recording_file:name(Dir, Kind), offset => At, what => What}}.
+error_at(Dir, Kind, At, What) ->
+    witness_log_recording_file:error_at(witness_log_recording_file:name(Dir, Kind), At, What).
 
 %% A file with a map as its first block.
 map(Dir, Kind, Atoms) ->
     with_file(Dir, Kind, fun(File) ->
-        First = witness_log_recording_file:first(),
+        First = witness_log_recording_file:first_offset(),
         maybe
             {ok, Bytes, _} ?= witness_log_recording_file:read(First, File),
             {ok, Map} ?= witness_log_recording_term:decode(Bytes, Atoms),
@@ -130,7 +132,7 @@ with_file(Dir, Kind, Fun) ->
             after
                 witness_log_recording_file:close(File)
             end;
-        {error, #{what := cut}} -> cut;
+        {error, {_, #{what := cut}}} -> cut;
         {error, _} = Error -> Error
     end.
 
@@ -139,7 +141,7 @@ calls(Header, Dir) ->
     Calls = maps:get(calls, Header, #{}),
     case is_map(Calls) andalso lists:all(fun is_call/1, maps:to_list(Calls)) of
         true -> {ok, #{Number => Call || Call := Number <- Calls}};
-        false -> located(Dir, header, witness_log_recording_file:first(), {contents, ~"the table of calls is none"})
+        false -> error_at(Dir, header, witness_log_recording_file:first_offset(), {contents, ~"the table of calls is none"})
     end.
 
 is_call({{Module, Function, Arity}, Number}) ->
@@ -147,26 +149,27 @@ is_call({{Module, Function, Arity}, Number}) ->
 is_call(_) -> false.
 
 %% The file `modules' is written last. If it is not complete, the recording was not ended.
-ended(Dir, Id, Atoms) ->
+read_end(Dir, Id, Atoms) ->
     case map(Dir, modules, Atoms) of
         {ok, Id, #{ended := _, names := Names, sizes := #{order := _, data := _, processes := _}} = End}
-          when is_integer(Names) -> with_names(Dir, Names, End);
+          when is_integer(Names) -> add_names(Dir, Names, End);
         {ok, Id, _} ->
-            located(Dir, modules, witness_log_recording_file:first(), {contents, ~"it does not say how the recording ended"});
-        {ok, _, _} -> of_another(Dir, modules);
+            error_at(Dir, modules, witness_log_recording_file:first_offset(),
+                     {contents, ~"it does not say how the recording ended"});
+        {ok, _, _} -> wrong_recording(Dir, modules);
         cut -> {ok, #{}};
-        {error, #{what := {posix, enoent}}} -> {ok, #{}};
+        {error, {_, #{what := {posix, enoent}}}} -> {ok, #{}};
         {error, _} = Error -> Error
     end.
 
 %% So many bytes of names follow the map.
-with_names(Dir, Names, End) ->
+add_names(Dir, Names, End) ->
     with_file(Dir, modules, fun(File) ->
         maybe
-            {ok, _, Next} ?= witness_log_recording_file:read(witness_log_recording_file:first(), File),
+            {ok, _, Next} ?= witness_log_recording_file:read(witness_log_recording_file:first_offset(), File),
             Size = witness_log_recording_file:size(File),
             true ?= Size >= Next + Names,
-            ok ?= witness_log_recording_file:ends(File),
+            ok ?= witness_log_recording_file:check_end(File),
             case Size of
                 _ when Size =:= Next + Names -> {ok, End};
                 _ -> witness_log_recording_file:damage(Next + Names, {contents, ~"there is something behind its end"}, File)
@@ -177,16 +180,16 @@ with_names(Dir, Names, End) ->
         end
     end).
 
-of_another(Dir, Kind) -> located(Dir, Kind, 0, {contents, ~"it belongs to another recording"}).
+wrong_recording(Dir, Kind) -> error_at(Dir, Kind, 0, {contents, ~"it belongs to another recording"}).
 
-opened(Dir, Id, Header, Calls, End, Atoms) ->
+open_files(Dir, Id, Header, Calls, End, Atoms) ->
     Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
     maybe
-        {ok, Sizes} ?= sizes(Dir, Id, [order, data, processes], #{}),
-        {ok, Found} ?= found(Dir, Id),
-        {ok, Shorter} ?= compared(Dir, Sizes, [S || S <- [maps:get(sizes, End, none), element(2, Found)], S =/= none]),
-        {ok, Index, Cut} ?= index(Dir, Full, Found, Shorter),
-        {ok, CutProcesses} ?= cut_processes(Dir),
+        {ok, Sizes} ?= file_sizes(Dir, Id, [order, data, processes], #{}),
+        {ok, Found} ?= read_index(Dir, Id),
+        {ok, Shorter} ?= compare_sizes(Dir, Sizes, [S || S <- [maps:get(sizes, End, none), element(2, Found)], S =/= none]),
+        {ok, Index, Cut} ?= find_index(Dir, Full, Found, Shorter),
+        {ok, CutProcesses} ?= find_cut(Dir),
         AllCut = lists:usort(Shorter ++ Cut ++ CutProcesses),
         Complete = End =/= #{} andalso AllCut =:= [],
         Stopped = case End of #{ended := finished, stopped := How} when Complete -> How; #{} -> none end,
@@ -195,20 +198,20 @@ opened(Dir, Id, Header, Calls, End, Atoms) ->
         {ok, #{dir => Dir, header => Header, info => Info, full => Full, calls => Calls, atoms => Atoms, index => Index}}
     end.
 
-sizes(_, _, [], Sizes) -> {ok, Sizes};
-sizes(Dir, Id, [Kind | Kinds], Sizes) ->
+file_sizes(_, _, [], Sizes) -> {ok, Sizes};
+file_sizes(Dir, Id, [Kind | Kinds], Sizes) ->
     Opened = with_file(Dir, Kind, fun(File) ->
         {witness_log_recording_file:recording(File), witness_log_recording_file:size(File)}
     end),
     case Opened of
         {error, _} = Error -> Error;
-        {Id, Size} -> sizes(Dir, Id, Kinds, Sizes#{Kind => Size});
-        {_, _} -> of_another(Dir, Kind);
-        cut -> sizes(Dir, Id, Kinds, Sizes#{Kind => 0})
+        {Id, Size} -> file_sizes(Dir, Id, Kinds, Sizes#{Kind => Size});
+        {_, _} -> wrong_recording(Dir, Kind);
+        cut -> file_sizes(Dir, Id, Kinds, Sizes#{Kind => 0})
     end.
 
 %% An incomplete index counts as missing.
-found(Dir, Id) ->
+read_index(Dir, Id) ->
     Found = with_file(Dir, index, fun(File) ->
         {witness_log_recording_file:recording(File), witness_log_recording_index:load(File)}
     end),
@@ -216,23 +219,23 @@ found(Dir, Id) ->
         {Id, {ok, Index, Sizes}} -> {ok, {Index, Sizes}};
         {Id, {error, _} = Error} -> Error;
         {Id, cut} -> {ok, {none, none}};
-        {error, #{what := {posix, enoent}}} -> {ok, {none, none}};
+        {error, {_, #{what := {posix, enoent}}}} -> {ok, {none, none}};
         {error, _} = Error -> Error;
         cut -> {ok, {none, none}};
-        {_, _} -> of_another(Dir, index)
+        {_, _} -> wrong_recording(Dir, index)
     end.
 
 %% A file that is smaller than it was at the end was cut since.
-compared(Dir, Sizes, Ends) ->
+compare_sizes(Dir, Sizes, Ends) ->
     Differing = [{Kind, Size, End} || Kind := Size <- Sizes, #{Kind := End} <- Ends, Size =/= End],
     case [{Kind, End} || {Kind, Size, End} <- Differing, Size > End] of
-        [{Kind, End} | _] -> located(Dir, Kind, End, {contents, ~"there is something behind its end"});
+        [{Kind, End} | _] -> error_at(Dir, Kind, End, {contents, ~"there is something behind its end"});
         [] -> {ok, lists:usort([Kind || {Kind, _, _} <- Differing])}
     end.
 
-index(_, _, {Index, _}, []) when Index =/= none -> {ok, Index, []};
-index(Dir, Full, {Index, _}, [processes]) when Index =/= none -> index(Dir, Full, {Index, none}, []);
-index(Dir, Full, _, _) ->
+find_index(_, _, {Index, _}, []) when Index =/= none -> {ok, Index, []};
+find_index(Dir, Full, {Index, _}, [processes]) when Index =/= none -> find_index(Dir, Full, {Index, none}, []);
+find_index(Dir, Full, _, _) ->
     Built = with_file(Dir, order, fun(Order) ->
         with_file(Dir, data, fun(Data) -> witness_log_recording_index:build(Order, Data, Full) end)
     end),
@@ -242,8 +245,8 @@ index(Dir, Full, _, _) ->
     end.
 
 %% Only heads of blocks are read.
-cut_processes(Dir) ->
-    case with_file(Dir, processes, fun(File) -> witness_log_recording_file:ends(File) end) of
+find_cut(Dir) ->
+    case with_file(Dir, processes, fun(File) -> witness_log_recording_file:check_end(File) end) of
         ok -> {ok, []};
         cut -> {ok, [processes]};
         {error, _} = Error -> Error
@@ -265,7 +268,7 @@ could not be woven. With `tracing_only` there are none: it records the messages 
 -spec unwoven(recording()) -> {ok, [module()]} | {error, error()}.
 unwoven(#{header := Header} = R) ->
     maybe
-        {ok, End} ?= ending(R),
+        {ok, End} ?= read_modules(R),
         {ok, _} ?= modules(R),
         {ok, [Module || {Module, _} <- witness_log_recording_refusal:unwoven(Header, End)]}
     else
@@ -275,27 +278,28 @@ unwoven(#{header := Header} = R) ->
 -doc "Why the recording cannot be replayed, by its own contents.".
 -spec refusals(recording()) -> {ok, [witness_log_recording_refusal:reason()]} | {error, error()}.
 refusals(#{header := Header} = R) ->
-    case ending(R) of
+    case read_modules(R) of
         {ok, End} -> {ok, witness_log_recording_refusal:reasons(Header, End)};
         {error, _} = Error -> Error
     end.
 
 %% The contents of the file `modules'; empty if the recording was not ended.
-ending(#{dir := Dir, atoms := Atoms}) ->
+read_modules(#{dir := Dir, atoms := Atoms}) ->
     case map(Dir, modules, Atoms) of
         {ok, _, End} -> {ok, End};
-        {error, #{what := What} = Error} when What =/= {posix, enoent} -> {error, Error};
+        {error, {_, #{what := What}}} = Error when What =/= {posix, enoent} -> Error;
         _ -> {ok, #{}}
     end.
 
 -doc "The modules that were loaded at the end, each with its MD5 and whether it was woven. Empty if the recording was not ended.".
 -spec modules(recording()) -> {ok, [{module(), binary(), boolean()}]} | {error, error()}.
 modules(#{dir := Dir} = R) ->
-    case ending(R) of
+    case read_modules(R) of
         {ok, #{modules := Modules}} when is_list(Modules) ->
             case lists:all(fun is_module/1, proper(Modules)) of
                 true when length(Modules) >= 0 -> {ok, Modules};
-                _ -> located(Dir, modules, witness_log_recording_file:first(), {contents, ~"the modules that were loaded are none"})
+                _ -> error_at(Dir, modules, witness_log_recording_file:first_offset(),
+                              {contents, ~"the modules that were loaded are none"})
             end;
         {ok, #{}} -> {ok, []};
         {error, _} = Error -> Error
@@ -308,11 +312,12 @@ The processes that waited for a message or in a call when the recording ended as
 -spec waiting(recording()) -> {ok, #{pos_integer() => []}} | none | {error, error()}.
 waiting(#{info := #{stopped := none}}) -> none;
 waiting(#{dir := Dir} = R) ->
-    case ending(R) of
+    case read_modules(R) of
         {ok, #{waiting := Ids}} when is_binary(Ids) ->
             case witness_log_recording_number:read_ascending(Ids) of
                 {ok, Waiting} -> {ok, maps:from_keys(Waiting, [])};
-                malformed -> located(Dir, modules, witness_log_recording_file:first(), {contents, ~"the processes that waited are damaged"})
+                malformed -> error_at(Dir, modules, witness_log_recording_file:first_offset(),
+                                      {contents, ~"the processes that waited are damaged"})
             end;
         {ok, #{}} -> {ok, #{}};
         {error, _} = Error -> Error
@@ -330,27 +335,27 @@ proper(_) -> [].
 atoms(#{dir := Dir}) ->
     Read = with_file(Dir, modules, fun(File) ->
         maybe
-            {ok, _, Next} ?= witness_log_recording_file:read(witness_log_recording_file:first(), File),
+            {ok, _, Next} ?= witness_log_recording_file:read(witness_log_recording_file:first_offset(), File),
             {_, {Names, _}, _} ?= witness_log_recording_file:fold(fun(At, Bytes, Acc) -> names(At, Bytes, Acc, File) end, {[], 0}, Next, File),
             {ok, lists:reverse(Names)}
         end
     end),
     case Read of
         {ok, Names} -> {ok, Names};
-        {error, #{what := What} = Error} when What =/= {posix, enoent} -> {error, Error};
+        {error, {_, #{what := What}}} = Error when What =/= {posix, enoent} -> Error;
         _ -> {ok, []}
     end.
 
 names(_, <<>>, Names, _) -> {ok, Names};
-names(At, _, {_, Total}, File) when Total > ?MAX_NAMES ->
+names(At, _, {_, Total}, File) when Total > ?MAX_NAMES_BYTES ->
     witness_log_recording_file:damage(At, {contents, ~"the names of its atoms take more than 256 MiB"}, File);
 names(At, Bytes, {Names, Total}, File) ->
     maybe
         {Size, Rest} ?= witness_log_recording_number:read(Bytes),
-        true ?= Size =< ?MAX_NAME,
+        true ?= Size =< ?MAX_NAME_BYTES,
         <<Name:Size/binary, Rest1/binary>> ?= Rest,
         true ?= is_name(Name),
-        names(At, Rest1, {[binary:copy(Name) | Names], Total + Size + ?NAME_COST}, File)
+        names(At, Rest1, {[binary:copy(Name) | Names], Total + Size + ?NAME_COST_BYTES}, File)
     else
         _ -> witness_log_recording_file:damage(At, {contents, ~"a name is damaged"}, File)
     end.
@@ -420,13 +425,13 @@ birth(Place, Id, #{dir := Dir, atoms := Atoms}) ->
 fold_items(Fun, Acc, #{dir := Dir, atoms := Atoms}) ->
     Folded = with_file(Dir, processes, fun(File) ->
         Size = witness_log_recording_file:size(File),
-        Room = {?RECORDS + ?RECORDS_A_BYTE * Size, ?WORDS + ?WORDS_A_BYTE * Size},
+        Room = {?FREE_RECORDS + ?RECORDS_PER_BYTE * Size, ?FREE_WORDS + ?WORDS_PER_BYTE * Size},
         witness_log_recording_file:fold(fun(At, Bytes, {A, Left}) ->
             maybe
                 {ok, A1, Less} ?= items(fun(Item, B) -> Fun(At, Item, B) end, A, At, Bytes, Atoms, Left, File),
                 {ok, {A1, Less}}
             end
-        end, {Acc, Room}, witness_log_recording_file:first(), File)
+        end, {Acc, Room}, witness_log_recording_file:first_offset(), File)
     end),
     case Folded of
         {error, _} = Error -> Error;
@@ -449,13 +454,13 @@ The number of entries of a process. If the file `data` was cut, fewer may be rea
 with missing data.
 """.
 -spec entries(pos_integer(), recording()) -> {ok, non_neg_integer()} | {error, error()}.
-entries(Id, R) -> known(Id, fun(#{entries := Entries}) -> Entries end, 0, R).
+entries(Id, R) -> lookup(Id, fun(#{entries := Entries}) -> Entries end, 0, R).
 
 -doc "The processes of which a process took messages, and how many of each.".
 -spec demand(pos_integer(), recording()) -> {ok, #{pos_integer() => pos_integer()}} | {error, error()}.
-demand(Id, R) -> known(Id, fun(#{demand := Demand}) -> Demand end, #{}, R).
+demand(Id, R) -> lookup(Id, fun(#{demand := Demand}) -> Demand end, #{}, R).
 
-known(Id, Field, Default, #{index := Index} = R) ->
+lookup(Id, Field, Default, #{index := Index} = R) ->
     case witness_log_recording_index:lookup(Id, Index, none) of
         {ok, Process} -> {ok, Field(Process)};
         none -> {ok, Default};
@@ -463,7 +468,7 @@ known(Id, Field, Default, #{index := Index} = R) ->
     end.
 
 damaged_index(#{dir := Dir}) ->
-    located(Dir, index, witness_log_recording_file:first(), {contents, ~"a process is damaged"}).
+    error_at(Dir, index, witness_log_recording_file:first_offset(), {contents, ~"a process is damaged"}).
 
 %% --- entries ---------------------------------------------------------------------
 
@@ -471,13 +476,13 @@ damaged_index(#{dir := Dir}) ->
 -spec fold(fun((entry(), Acc) -> Acc), Acc, pos_integer(), recording()) -> {ok, Acc} | {error, error()}.
 fold(Fun, Acc, Id, R) ->
     fold_runs(fun
-        ({from, From, N}, A) -> times(N, {from, From}, Fun, A);
-        ({timeout, N}, A) -> times(N, timeout, Fun, A);
+        ({from, From, N}, A) -> repeat(N, {from, From}, Fun, A);
+        ({timeout, N}, A) -> repeat(N, timeout, Fun, A);
         (Entry, A) -> Fun(Entry, A)
     end, Acc, Id, R).
 
-times(0, _, _, Acc) -> Acc;
-times(N, Entry, Fun, Acc) -> times(N - 1, Entry, Fun, Fun(Entry, Acc)).
+repeat(0, _, _, Acc) -> Acc;
+repeat(N, Entry, Fun, Acc) -> repeat(N - 1, Entry, Fun, Fun(Entry, Acc)).
 
 -doc "The same; consecutive equal entries are passed once, with their number.".
 -spec fold_runs(fun((run(), Acc) -> Acc), Acc, pos_integer(), recording()) -> {ok, Acc} | {error, error()}.
@@ -485,14 +490,14 @@ fold_runs(Fun, Acc, Id, R) ->
     with_files(fun(Files) ->
         maybe
             {ok, Cursor} ?= cursor(Id, none, Files, R),
-            folded(Fun, Acc, Cursor)
+            fold_cursor(Fun, Acc, Cursor)
         end
     end, R).
 
-folded(_, Acc, none) -> {ok, Acc};
-folded(Fun, Acc, Cursor) ->
+fold_cursor(_, Acc, none) -> {ok, Acc};
+fold_cursor(Fun, Acc, Cursor) ->
     case witness_log_recording_cursor:next(Cursor) of
-        {ok, Entry, Cursor1} -> folded(Fun, Fun(Entry, Acc), Cursor1);
+        {ok, Entry, Cursor1} -> fold_cursor(Fun, Fun(Entry, Acc), Cursor1);
         done -> {ok, Acc};
         {error, _} = Error -> Error
     end.
@@ -534,21 +539,21 @@ cursor(_, _, none, _) ->
 
 %% --- errors ----------------------------------------------------------------------
 
--doc "An error for people.".
--spec format_error(error()) -> unicode:chardata().
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
 format_error(#{file := File, what := {posix, Reason}}) -> [name(File), ~": ", file:format_error(Reason)];
 format_error(#{file := File, offset := Offset, what := What}) ->
-    [name(File), ~": at byte ", integer_to_binary(Offset), ~": ", what(What)].
+    [name(File), ~": at byte ", integer_to_binary(Offset), ~": ", describe(What)].
 
 name(File) when is_binary(File) -> File;
 name(File) -> unicode:characters_to_binary(File).
 
-what(magic) -> ~"this is no file of a recording";
-what({version, Version}) -> [~"version ", integer_to_binary(Version), ~" of the format, of which only version 1 is known"];
-what(kind) -> ~"this is another file of a recording";
-what(head) -> ~"the head of the file is damaged";
-what(cut) -> ~"the file ends too early";
-what(block_head) -> ~"the head of a block is damaged";
-what(block) -> ~"a block is damaged";
-what({block, too_large}) -> ~"a block is too large";
-what({contents, What}) -> What.
+describe(magic) -> ~"this is no file of a recording";
+describe({version, Version}) -> [~"version ", integer_to_binary(Version), ~" of the format, of which only version 1 is known"];
+describe(kind) -> ~"this is another file of a recording";
+describe(head) -> ~"the head of the file is damaged";
+describe(cut) -> ~"the file ends too early";
+describe(block_head) -> ~"the head of a block is damaged";
+describe(block) -> ~"a block is damaged";
+describe({block, too_large}) -> ~"a block is too large";
+describe({contents, What}) -> What.

@@ -7,7 +7,7 @@ The cache has a limit in bytes, whatever the size of the blocks; the block that 
 the process that made it.
 """.
 
--export([new/0, delete/1, read/3, kept/3]).
+-export([new/0, delete/1, read/3, cached/3]).
 
 -export_type([cache/0]).
 
@@ -15,7 +15,7 @@ the process that made it.
 -type cache() :: {cache, ets:table()}.
 
 %% Limit in bytes, without the last block, which is always kept.
--define(LIMIT, 8_388_608).
+-define(MAX_CACHED_BYTES, 8_388_608).
 
 %% The table has: blocks by their keys, with additional data; keys by the numbers of blocks; and the state under this key.
 -define(STATE, state).
@@ -36,12 +36,12 @@ delete({cache, Table}) ->
 -doc "The block at an offset of a file, as `witness_log_recording_file:read/2` returns it.".
 -spec read(non_neg_integer(), witness_log_recording_file:file(), none | cache()) ->
     {ok, binary(), Next :: non_neg_integer()} | eof | cut | {error, witness_log_recording_file:error()}.
-read(At, File, Cache) -> kept({File, At}, fun() -> witness_log_recording_file:read(At, File) end, Cache).
+read(At, File, Cache) -> cached({File, At}, fun() -> witness_log_recording_file:read(At, File) end, Cache).
 
 -doc "The cached value of a key, or a new value, which is cached. The values are blocks, and pieces of the index.".
--spec kept(term(), fun(() -> {ok, binary(), Also :: term()} | Other), none | cache()) -> {ok, binary(), Also :: term()} | Other.
-kept(_, Make, none) -> Make();
-kept(Key, Make, {cache, Table}) ->
+-spec cached(term(), fun(() -> {ok, binary(), Also :: term()} | Other), none | cache()) -> {ok, binary(), Also :: term()} | Other.
+cached(_, Make, none) -> Make();
+cached(Key, Make, {cache, Table}) ->
     case ets:lookup(Table, {block, Key}) of
         [{_, Block, Also}] -> {ok, Block, Also};
         [] ->
@@ -49,15 +49,15 @@ kept(Key, Make, {cache, Table}) ->
                 {ok, Block, Also} = Made ->
                     [{_, First, Last, Bytes}] = ets:lookup(Table, ?STATE),
                     ets:insert(Table, [{{block, Key}, Block, Also}, {Last, {block, Key}}]),
-                    made_room(First, Last + 1, Bytes + byte_size(Block), Table),
+                    make_room(First, Last + 1, Bytes + byte_size(Block), Table),
                     Made;
                 Other -> Other
             end
     end.
 
-made_room(First, Last, Bytes, Table) when Bytes > ?LIMIT, First < Last - 1 ->
+make_room(First, Last, Bytes, Table) when Bytes > ?MAX_CACHED_BYTES, First < Last - 1 ->
     [{_, Key}] = ets:take(Table, First),
     [{_, Block, _}] = ets:take(Table, Key),
-    made_room(First + 1, Last, Bytes - byte_size(Block), Table);
-made_room(First, Last, Bytes, Table) ->
+    make_room(First + 1, Last, Bytes - byte_size(Block), Table);
+make_room(First, Last, Bytes, Table) ->
     true = ets:insert(Table, {?STATE, First, Last, Bytes}).

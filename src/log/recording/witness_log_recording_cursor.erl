@@ -23,7 +23,7 @@ cursor shares with others, or `none`.
                     data := {witness_log_recording_file:file(), witness_log_recording_index:positions()}}.
 
 %% Limit of the bytes of a term, whatever the number of its pieces.
--define(LARGEST, 536_870_912).
+-define(MAX_TERM_BYTES, 536_870_912).
 
 %% The sub-traces of the process in a file: bytes that were not read yet, their origin, the number of the next
 %% sub-trace, the positions of later ones, the bytes in them, and the current block.
@@ -68,13 +68,13 @@ next(#cursor{order = #stream{bytes = Bytes} = Order, reader = Reader} = Cursor) 
     case witness_log_recording_entry:next(Bytes, Reader) of
         {Entry, Rest, Reader1} -> entry(Entry, Cursor#cursor{order = Order#stream{bytes = Rest}, reader = Reader1});
         more ->
-            case more(Order) of
+            case append_subtrace(Order) of
                 {ok, Order1} -> next(Cursor#cursor{order = Order1});
                 none when Bytes =:= <<>> -> done;
-                none -> missing(~"the last entry of a process is not all there", Cursor);
+                none -> end_or_damage(~"the last entry of a process is not all there", Cursor);
                 {error, _} = Error -> Error
             end;
-        {malformed, What} -> damaged(Order, What)
+        {malformed, What} -> damage(Order, What)
     end.
 
 entry({content, N}, Cursor) -> next(Cursor#cursor{contents = N});
@@ -94,7 +94,7 @@ entry(Entry, Cursor) -> {ok, Entry, Cursor}.
 with_call(Call, Then, #cursor{calls = Calls, order = Order}) ->
     case Calls of
         #{Call := MFA} -> Then(MFA);
-        #{} -> damaged(Order, [~"no call has the number ", integer_to_binary(Call)])
+        #{} -> damage(Order, [~"no call has the number ", integer_to_binary(Call)])
     end.
 
 %% --- data ------------------------------------------------------------------------
@@ -103,32 +103,32 @@ with_call(Call, Then, #cursor{calls = Calls, order = Order}) ->
 %% not keep the block in memory.
 with_item(Make, #cursor{data = Data} = Cursor) ->
     case item(Data) of
-        {ok, Bytes, Data1} -> made(Make, binary:copy(Bytes), Cursor#cursor{data = Data1});
-        none -> missing(~"the data of an entry is not there", Cursor);
-        {malformed, What} -> damaged(Data, What);
+        {ok, Bytes, Data1} -> make_entry(Make, binary:copy(Bytes), Cursor#cursor{data = Data1});
+        none -> end_or_damage(~"the data of an entry is not there", Cursor);
+        {malformed, What} -> damage(Data, What);
         {error, _} = Error -> Error
     end.
 
-made(Make, Bytes, #cursor{data = Data, atoms = Atoms} = Cursor) ->
+make_entry(Make, Bytes, #cursor{data = Data, atoms = Atoms} = Cursor) ->
     case witness_log_recording_term:decode(Bytes, Atoms) of
         {ok, Term} ->
             case Make(Term) of
-                malformed -> damaged(Data, ~"the data of an entry is no pair");
+                malformed -> damage(Data, ~"the data of an entry is no pair");
                 Entry -> {ok, Entry, Cursor}
             end;
-        {refused, What} -> damaged(Data, What)
+        {refused, What} -> damage(Data, What)
     end.
 
 item(#stream{bytes = Bytes, left = Left} = Data) ->
     case witness_log_recording_number:read(Bytes) of
-        {Size, Rest} when Size > ?LARGEST, Size =< byte_size(Rest) + Left -> {malformed, ~"a term of more than 512 MiB"};
+        {Size, Rest} when Size > ?MAX_TERM_BYTES, Size =< byte_size(Rest) + Left -> {malformed, ~"a term of more than 512 MiB"};
         {Size, Rest} when Size =< byte_size(Rest) ->
             <<Item:Size/binary, Rest1/binary>> = Rest,
             {ok, Item, Data#stream{bytes = Rest1}};
-        {Size, Rest} when Size =< byte_size(Rest) + Left -> gathered(Size - byte_size(Rest), [Rest], Data);
+        {Size, Rest} when Size =< byte_size(Rest) + Left -> gather(Size - byte_size(Rest), [Rest], Data);
         {_, _} -> none;
         more ->
-            case more(Data) of
+            case append_subtrace(Data) of
                 {ok, Data1} -> item(Data1);
                 Other -> Other
             end;
@@ -136,10 +136,10 @@ item(#stream{bytes = Bytes, left = Left} = Data) ->
     end.
 
 %% An item in several sub-traces. They are joined once.
-gathered(Missing, Parts, Data) ->
-    case more(Data#stream{bytes = <<>>}) of
+gather(Missing, Parts, Data) ->
+    case append_subtrace(Data#stream{bytes = <<>>}) of
         {ok, #stream{bytes = Bytes} = Data1} when byte_size(Bytes) < Missing ->
-            gathered(Missing - byte_size(Bytes), [Bytes | Parts], Data1);
+            gather(Missing - byte_size(Bytes), [Bytes | Parts], Data1);
         {ok, #stream{bytes = Bytes} = Data1} ->
             <<Last:Missing/binary, Rest/binary>> = Bytes,
             {ok, iolist_to_binary(lists:reverse(Parts, [Last])), Data1#stream{bytes = Rest}};
@@ -149,15 +149,15 @@ gathered(Missing, Parts, Data) ->
 %% --- sub-traces ------------------------------------------------------------------
 
 %% Appends the bytes of the next sub-trace to the current ones.
-more(#stream{positions = Positions, at = At} = Stream) ->
+append_subtrace(#stream{positions = Positions, at = At} = Stream) ->
     case witness_log_recording_index:position(Positions, At) of
-        {Block, Inside, Rest} -> subtrace(Inside, loaded(Block, Stream), Stream#stream{positions = Rest});
+        {Block, Inside, Rest} -> subtrace(Inside, load_block(Block, Stream), Stream#stream{positions = Rest});
         none -> none;
-        malformed -> damaged(Stream, ~"the index is damaged")
+        malformed -> damage(Stream, ~"the index is damaged")
     end.
 
-loaded(At, #stream{at = At, block = Block}) when Block =/= none -> {ok, At, Block};
-loaded(At, #stream{file = File, blocks = Blocks}) ->
+load_block(At, #stream{at = At, block = Block}) when Block =/= none -> {ok, At, Block};
+load_block(At, #stream{file = File, blocks = Blocks}) ->
     case witness_log_recording_blocks:read(At, File, Blocks) of
         {ok, Block, _} -> {ok, At, Block};
         {error, _} = Error -> Error;
@@ -173,18 +173,18 @@ subtrace(Inside, {ok, At, Block}, #stream{id = Id, blocks = Blocks, number = Num
         {{Id, Number, Bytes}, _} when byte_size(Bytes) =< Total ->
             Stream1 = Stream#stream{number = Number + 1, left = Total - byte_size(Bytes), at = At},
             {ok, case Blocks of
-                none -> Stream1#stream{bytes = joined(Left, Bytes), block = Block};
-                _ -> Stream1#stream{bytes = binary:copy(joined(Left, Bytes))}
+                none -> Stream1#stream{bytes = join(Left, Bytes), block = Block};
+                _ -> Stream1#stream{bytes = binary:copy(join(Left, Bytes))}
             end};
-        _ -> damaged(Stream#stream{at = At}, ~"the index names a part of another process")
+        _ -> damage(Stream#stream{at = At}, ~"the index names a part of another process")
     end;
 subtrace(_, {error, _} = Error, _) -> Error.
 
-joined(<<>>, Bytes) -> Bytes;
-joined(Left, Bytes) -> <<Left/binary, Bytes/binary>>.
+join(<<>>, Bytes) -> Bytes;
+join(Left, Bytes) -> <<Left/binary, Bytes/binary>>.
 
-damaged(#stream{file = File, at = At}, What) -> witness_log_recording_file:damage(At, {contents, What}, File).
+damage(#stream{file = File, at = At}, What) -> witness_log_recording_file:damage(At, {contents, What}, File).
 
 %% A recording that was cut ends here. A complete one is damaged.
-missing(_, #cursor{complete = false}) -> done;
-missing(What, #cursor{complete = true, order = Order}) -> damaged(Order, What).
+end_or_damage(_, #cursor{complete = false}) -> done;
+end_or_damage(What, #cursor{complete = true, order = Order}) -> damage(Order, What).

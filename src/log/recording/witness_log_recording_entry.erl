@@ -57,40 +57,40 @@ encode(Entry) -> encode(Entry, false).
 
 -doc "An entry as bytes. `again`: more messages of the sender that was named last. `Full`: ids take eight bytes.".
 -spec encode(entry() | {again, pos_integer()}, Full :: boolean()) -> binary().
-encode({from, Id, 1}, Full) -> id(?FROM, Id, Full);
-encode({from, Id, N}, Full) -> <<(id(?FROM, Id, Full))/binary, (value(?AGAIN, N - 1))/binary>>;
-encode({again, N}, _) -> value(?AGAIN, N);
-encode({content, N}, _) -> value(?CONTENT, N);
-encode({timeout, N}, _) -> value(?TIMEOUT, N);
-encode({spawn, Id}, Full) -> id(?SPAWN, Id, Full);
-encode({result, Call, Term}, _) -> <<(value(?RESULT, Call))/binary, (result(Term))/binary>>;
-encode({raise, Call}, _) -> value(?RAISE, Call);
-encode(exit, _) -> value(?MARK, 0);
-encode({named, Id}, false) -> <<(value(?MARK, 1))/binary, (leb(Id))/binary>>;
-encode({named, Id}, true) -> <<(value(?MARK, 1))/binary, Id:64/little>>;
-encode({hash, <<Hash:8/binary>>}, _) -> <<(value(?MARK, 2))/binary, Hash/binary>>;
-encode(sent, _) -> value(?MARK, 3);
-encode(contents, _) -> value(?MARK, 4);
-encode(waited, _) -> value(?MARK, 5).
+encode({from, Id, 1}, Full) -> encode_id(?FROM, Id, Full);
+encode({from, Id, N}, Full) -> <<(encode_id(?FROM, Id, Full))/binary, (encode_value(?AGAIN, N - 1))/binary>>;
+encode({again, N}, _) -> encode_value(?AGAIN, N);
+encode({content, N}, _) -> encode_value(?CONTENT, N);
+encode({timeout, N}, _) -> encode_value(?TIMEOUT, N);
+encode({spawn, Id}, Full) -> encode_id(?SPAWN, Id, Full);
+encode({result, Call, Term}, _) -> <<(encode_value(?RESULT, Call))/binary, (encode_result(Term))/binary>>;
+encode({raise, Call}, _) -> encode_value(?RAISE, Call);
+encode(exit, _) -> encode_value(?MARK, 0);
+encode({named, Id}, false) -> <<(encode_value(?MARK, 1))/binary, (leb(Id))/binary>>;
+encode({named, Id}, true) -> <<(encode_value(?MARK, 1))/binary, Id:64/little>>;
+encode({hash, <<Hash:8/binary>>}, _) -> <<(encode_value(?MARK, 2))/binary, Hash/binary>>;
+encode(sent, _) -> encode_value(?MARK, 3);
+encode(contents, _) -> encode_value(?MARK, 4);
+encode(waited, _) -> encode_value(?MARK, 5).
 
-id(Kind, Id, false) -> value(Kind, Id);
-id(Kind, Id, true) -> <<Kind:3, 0:5, Id:64/little>>.
+encode_id(Kind, Id, false) -> encode_value(Kind, Id);
+encode_id(Kind, Id, true) -> <<Kind:3, 0:5, Id:64/little>>.
 
-value(Kind, Value) when Value < 31 -> <<Kind:3, Value:5>>;
-value(Kind, Value) -> <<Kind:3, 31:5, (leb(Value - 31))/binary>>.
+encode_value(Kind, Value) when Value < 31 -> <<Kind:3, Value:5>>;
+encode_value(Kind, Value) -> <<Kind:3, 31:5, (leb(Value - 31))/binary>>.
 
 leb(N) -> witness_log_recording_number:leb(N).
 
-result(data) -> <<0>>;
-result({value, I}) when is_integer(I) -> <<1, (leb(witness_log_recording_number:zigzag(I)))/binary>>;
-result({value, true}) -> <<2>>;
-result({value, false}) -> <<3>>;
-result({value, undefined}) -> <<4>>;
-result({value, ok}) -> <<5>>;
-result({value, []}) -> <<6>>;
-result({value, error}) -> <<7>>;
-result({value, infinity}) -> <<8>>;
-result({value, none}) -> <<9>>.
+encode_result(data) -> <<0>>;
+encode_result({value, I}) when is_integer(I) -> <<1, (leb(witness_log_recording_number:zigzag(I)))/binary>>;
+encode_result({value, true}) -> <<2>>;
+encode_result({value, false}) -> <<3>>;
+encode_result({value, undefined}) -> <<4>>;
+encode_result({value, ok}) -> <<5>>;
+encode_result({value, []}) -> <<6>>;
+encode_result({value, error}) -> <<7>>;
+encode_result({value, infinity}) -> <<8>>;
+encode_result({value, none}) -> <<9>>.
 
 %% --- reading ---------------------------------------------------------------------
 
@@ -111,15 +111,15 @@ next(<<>>, _) -> more.
 
 entry(Kind, 0, Rest, {true, _} = Reader) when Kind =:= ?FROM; Kind =:= ?SPAWN ->
     case Rest of
-        <<Id:64/little, Rest1/binary>> -> identified(Kind, Id, Rest1, Reader);
+        <<Id:64/little, Rest1/binary>> -> decode_id(Kind, Id, Rest1, Reader);
         _ -> more
     end;
-entry(Kind, Id, Rest, {false, _} = Reader) when Kind =:= ?FROM; Kind =:= ?SPAWN -> identified(Kind, Id, Rest, Reader);
+entry(Kind, Id, Rest, {false, _} = Reader) when Kind =:= ?FROM; Kind =:= ?SPAWN -> decode_id(Kind, Id, Rest, Reader);
 entry(?AGAIN, _, _, {_, none}) -> malformed(~"one more message of a sender that was never named");
 entry(?AGAIN, N, Rest, {_, Last} = Reader) when N > 0 -> {{from, Last, N}, Rest, Reader};
 entry(?CONTENT, N, Rest, Reader) when N > 0 -> {{content, N}, Rest, Reader};
 entry(?TIMEOUT, N, Rest, Reader) when N > 0 -> {{timeout, N}, Rest, Reader};
-entry(?RESULT, Call, Rest, Reader) -> returned(Call, Rest, Reader);
+entry(?RESULT, Call, Rest, Reader) -> decode_result(Call, Rest, Reader);
 entry(?RAISE, Call, Rest, Reader) -> {{raise, Call}, Rest, Reader};
 entry(?MARK, 0, Rest, Reader) -> {exit, Rest, Reader};
 entry(?MARK, 1, <<Id:64/little, Rest/binary>>, {true, _} = Reader) -> {{named, Id}, Rest, Reader};
@@ -138,27 +138,27 @@ entry(?MARK, 5, Rest, Reader) -> {waited, Rest, Reader};
 entry(Kind, Value, _, _) ->
     malformed([~"no entry has the kind ", integer_to_binary(Kind), ~" with ", integer_to_binary(Value)]).
 
-identified(_, 0, _, _) -> malformed(~"no process has the id 0");
-identified(?FROM, Id, Rest, {Full, _}) -> {{from, Id, 1}, Rest, {Full, Id}};
-identified(?SPAWN, Id, Rest, Reader) -> {{spawn, Id}, Rest, Reader}.
+decode_id(_, 0, _, _) -> malformed(~"no process has the id 0");
+decode_id(?FROM, Id, Rest, {Full, _}) -> {{from, Id, 1}, Rest, {Full, Id}};
+decode_id(?SPAWN, Id, Rest, Reader) -> {{spawn, Id}, Rest, Reader}.
 
-returned(Call, <<0, Rest/binary>>, Reader) -> {{result, Call, data}, Rest, Reader};
-returned(Call, <<1, Rest/binary>>, Reader) ->
+decode_result(Call, <<0, Rest/binary>>, Reader) -> {{result, Call, data}, Rest, Reader};
+decode_result(Call, <<1, Rest/binary>>, Reader) ->
     case witness_log_recording_number:read(Rest) of
         {N, Rest1} -> {{result, Call, {value, witness_log_recording_number:unzigzag(N)}}, Rest1, Reader};
         more -> more;
         too_large -> malformed(~"a number of more than 64 bits")
     end;
-returned(Call, <<2, Rest/binary>>, Reader) -> {{result, Call, {value, true}}, Rest, Reader};
-returned(Call, <<3, Rest/binary>>, Reader) -> {{result, Call, {value, false}}, Rest, Reader};
-returned(Call, <<4, Rest/binary>>, Reader) -> {{result, Call, {value, undefined}}, Rest, Reader};
-returned(Call, <<5, Rest/binary>>, Reader) -> {{result, Call, {value, ok}}, Rest, Reader};
-returned(Call, <<6, Rest/binary>>, Reader) -> {{result, Call, {value, []}}, Rest, Reader};
-returned(Call, <<7, Rest/binary>>, Reader) -> {{result, Call, {value, error}}, Rest, Reader};
-returned(Call, <<8, Rest/binary>>, Reader) -> {{result, Call, {value, infinity}}, Rest, Reader};
-returned(Call, <<9, Rest/binary>>, Reader) -> {{result, Call, {value, none}}, Rest, Reader};
-returned(_, <<>>, _) -> more;
-returned(_, <<Form, _/binary>>, _) -> malformed([~"no result has the form ", integer_to_binary(Form)]).
+decode_result(Call, <<2, Rest/binary>>, Reader) -> {{result, Call, {value, true}}, Rest, Reader};
+decode_result(Call, <<3, Rest/binary>>, Reader) -> {{result, Call, {value, false}}, Rest, Reader};
+decode_result(Call, <<4, Rest/binary>>, Reader) -> {{result, Call, {value, undefined}}, Rest, Reader};
+decode_result(Call, <<5, Rest/binary>>, Reader) -> {{result, Call, {value, ok}}, Rest, Reader};
+decode_result(Call, <<6, Rest/binary>>, Reader) -> {{result, Call, {value, []}}, Rest, Reader};
+decode_result(Call, <<7, Rest/binary>>, Reader) -> {{result, Call, {value, error}}, Rest, Reader};
+decode_result(Call, <<8, Rest/binary>>, Reader) -> {{result, Call, {value, infinity}}, Rest, Reader};
+decode_result(Call, <<9, Rest/binary>>, Reader) -> {{result, Call, {value, none}}, Rest, Reader};
+decode_result(_, <<>>, _) -> more;
+decode_result(_, <<Form, _/binary>>, _) -> malformed([~"no result has the form ", integer_to_binary(Form)]).
 
 malformed(What) -> {malformed, What}.
 

@@ -66,7 +66,7 @@ not taken yet.
                 acc :: term()}).
 
 %% Entries of a process that are handled in one turn.
--define(TURN, 500).
+-define(TURN_ENTRIES, 500).
 
 -doc """
 Folds over the events, with the place of each. An error is text for people; the result of the events before it remains.
@@ -74,20 +74,20 @@ Folds over the events, with the place of each. An error is text for people; the 
 -spec fold(fun((witness_event:item(), place(), Acc) -> Acc), Acc, witness_log_recording:recording()) ->
     {ok, Acc} | {error, unicode:chardata(), Acc}.
 fold(Fun, Acc, R) ->
-    case prepared(Fun, Acc, R) of
+    case prepare(Fun, Acc, R) of
         {ok, M, Roots} ->
-            Folded = witness_log_recording:with_cursors(fun(Open) -> started(Roots, M#merge{open = Open}) end, R),
+            Folded = witness_log_recording:with_cursors(fun(Open) -> start_roots(Roots, M#merge{open = Open}) end, R),
             case Folded of
-                {error, Error} -> {error, witness_log_recording:format_error(Error), Acc};
+                {error, {Module, Reason}} -> {error, Module:format_error(Reason), Acc};
                 _ -> Folded
             end;
-        {error, Error} when is_map(Error) -> {error, witness_log_recording:format_error(Error), Acc};
+        {error, {Module, Reason}} -> {error, Module:format_error(Reason), Acc};
         {error, Text} -> {error, Text, Acc}
     end.
 
-prepared(Fun, Acc, R) ->
+prepare(Fun, Acc, R) ->
     maybe
-        ok ?= contents(witness_log_recording:header(R)),
+        ok ?= check_contents(witness_log_recording:header(R)),
         {ok, Processes} ?= witness_log_recording:processes(R),
         {ok, Unwoven} ?= witness_log_recording:unwoven(R),
         M = #merge{births = #{Id => Process || #{id := Id} = Process <- Processes},
@@ -102,10 +102,10 @@ prepared(Fun, Acc, R) ->
 
 -doc "Whether a recording can give events: an error for people says what is missing.".
 -spec check(witness_log_recording:recording()) -> ok | {error, unicode:chardata()}.
-check(R) -> contents(witness_log_recording:header(R)).
+check(R) -> check_contents(witness_log_recording:header(R)).
 
-contents(#{options := #{contents := true}}) -> ok;
-contents(_) -> {error, no_contents()}.
+check_contents(#{options := #{contents := true}}) -> ok;
+check_contents(_) -> {error, no_contents()}.
 
 no_contents() ->
     [~"the recording does not have the contents of messages, and only a replay, which runs the code of the program, finds them again: ",
@@ -118,21 +118,21 @@ is_whole(R) ->
 %% --- births ----------------------------------------------------------------------
 
 %% Processes without a recorded parent.
-started([Id | Ids], M) ->
+start_roots([Id | Ids], M) ->
     Birth = map_get(Id, M#merge.births),
-    case born(Birth, undefined, {Id, 0}, M) of
-        {ok, M1} -> started(Ids, M1);
+    case report_birth(Birth, undefined, {Id, 0}, M) of
+        {ok, M1} -> start_roots(Ids, M1);
         Error -> Error
     end;
-started([], M) -> turn(M).
+start_roots([], M) -> next_turn(M).
 
-born(#{id := Id, pid := Pid} = Birth, Parent, Place, #merge{open = Open} = M0) ->
+report_birth(#{id := Id, pid := Pid} = Birth, Parent, Place, #merge{open = Open} = M0) ->
     case is_pid(Pid) andalso Open(Id) of
-        false -> failed([~"process ", integer_to_binary(Id), ~" has no pid"], M0);
-        {error, Error} -> failed(witness_log_recording:format_error(Error), M0);
+        false -> fail([~"process ", integer_to_binary(Id), ~" has no pid"], M0);
+        {error, {Module, Reason}} -> fail(Module:format_error(Reason), M0);
         {ok, Cursor} ->
             Unwoven = [{gap, Pid, Why, unknown, undefined} || Why <- M0#merge.begins],
-            M = tell(birth(Birth, Parent) ++ Unwoven, Place, M0),
+            M = report(birth(Birth, Parent) ++ Unwoven, Place, M0),
             {ok, M#merge{unborn = gb_sets:delete_any(Id, M#merge.unborn),
                          ready = queue:in(#process{id = Id, pid = Pid, cursor = Cursor}, M#merge.ready)}}
     end.
@@ -165,150 +165,150 @@ signature(_) -> {undefined, undefined, 0}.
 function({Module, Function, Args}) when is_list(Args) -> {Module, Function, length(Args)};
 function(Function) -> Function.
 
-tell([], _, M) -> M;
-tell([Item | Items], Place, #merge{told = Told, acc = Acc} = M) ->
-    tell(Items, Place, M#merge{acc = Told(Item, Place, Acc)}).
+report([], _, M) -> M;
+report([Item | Items], Place, #merge{told = Told, acc = Acc} = M) ->
+    report(Items, Place, M#merge{acc = Told(Item, Place, Acc)}).
 
-failed(Text, #merge{acc = Acc}) -> {error, Text, Acc}.
+fail(Text, #merge{acc = Acc}) -> {error, Text, Acc}.
 
 %% --- turns -----------------------------------------------------------------------
 
-turn(#merge{ready = Ready} = M) ->
+next_turn(#merge{ready = Ready} = M) ->
     case queue:out(Ready) of
-        {{value, Process}, Rest} -> step(Process, ?TURN, M#merge{ready = Rest});
-        {empty, _} -> stuck(M)
+        {{value, Process}, Rest} -> step(Process, ?TURN_ENTRIES, M#merge{ready = Rest});
+        {empty, _} -> force(M)
     end.
 
 %% First, processes with a spawn that was cut away: only their own birth is recorded. Then one of the processes that wait for a
 %% message that was sent in an unrecorded way.
-stuck(#merge{unborn = Unborn, waiting = Waiting, births = Births, done = Done} = M) ->
+force(#merge{unborn = Unborn, waiting = Waiting, births = Births, done = Done} = M) ->
     Orphans = [Id || not gb_sets:is_empty(Unborn), Id <- gb_sets:to_list(Unborn), is_orphan(map_get(Id, Births), Done, Births)],
     case {Orphans, lists:sort(maps:keys(Waiting))} of
         {[Id | _], _} -> orphan(map_get(Id, Births), M);
         {[], [Sender | _]} ->
             {First, M1} = first_waiting(Sender, M),
-            step(First, ?TURN, true, M1);
+            step(First, ?TURN_ENTRIES, true, M1);
         {[], []} ->
             case gb_sets:is_empty(Unborn) of
                 true -> {ok, M#merge.acc};
-                false -> failed([~"process ", integer_to_binary(gb_sets:smallest(Unborn)), ~" is its own ancestor"], M)
+                false -> fail([~"process ", integer_to_binary(gb_sets:smallest(Unborn)), ~" is its own ancestor"], M)
             end
     end.
 
 first_waiting(Sender, #merge{waiting = Waiting} = M) ->
     #{Sender := Waiters} = Waiting,
     [{Id, First} | _] = lists:sort(maps:to_list(Waiters)),
-    {First, M#merge{waiting = without(Id, Sender, Waiters, Waiting)}}.
+    {First, M#merge{waiting = remove_waiter(Id, Sender, Waiters, Waiting)}}.
 
 is_orphan(#{parent := Parent}, Done, Births) -> is_map_key(Parent, Done) orelse not is_map_key(Parent, Births).
 
 orphan(#{id := Id, parent := Parent} = Birth, #merge{births = Births, late = Late} = M0) ->
     Born = case Births of
-        _ when Late -> born(Birth#{early => true}, undefined, {Id, 0}, M0);
-        #{Parent := #{pid := Pid}} -> born(Birth, Pid, {Id, 0}, tell([{gap, Pid, cut, unknown, undefined}], {Id, 0}, M0));
-        #{} -> born(Birth, undefined, {Id, 0}, M0)
+        _ when Late -> report_birth(Birth#{early => true}, undefined, {Id, 0}, M0);
+        #{Parent := #{pid := Pid}} -> report_birth(Birth, Pid, {Id, 0}, report([{gap, Pid, cut, unknown, undefined}], {Id, 0}, M0));
+        #{} -> report_birth(Birth, undefined, {Id, 0}, M0)
     end,
     case Born of
-        {ok, M} -> turn(M);
+        {ok, M} -> next_turn(M);
         Error -> Error
     end.
 
 step(Process, Turns, M) -> step(Process, Turns, false, M).
 
 %% Forced: a message is taken although its sending is not recorded.
-step(Process, 0, _, #merge{ready = Ready} = M) -> turn(M#merge{ready = queue:in(Process, Ready)});
+step(Process, 0, _, #merge{ready = Ready} = M) -> next_turn(M#merge{ready = queue:in(Process, Ready)});
 step(#process{id = Id, pid = Pid} = P0, Turns, Forced, M) ->
     case next(P0) of
-        {ok, {from, From, 1}, P} -> took(From, P, P0, Turns, Forced, M);
-        {ok, {from, _, N}, P} -> step(P, Turns - 1, tell_one({gap, Pid, contents, N, undefined}, P, M));
-        {ok, {content, Msg}, P} -> step(P, Turns - 1, tell_one({recv, Pid, undefined, Msg, undefined}, P, M));
+        {ok, {from, From, 1}, P} -> apply_receive(From, P, P0, Turns, Forced, M);
+        {ok, {from, _, N}, P} -> step(P, Turns - 1, report_one({gap, Pid, contents, N, undefined}, P, M));
+        {ok, {content, Msg}, P} -> step(P, Turns - 1, report_one({recv, Pid, undefined, Msg, undefined}, P, M));
         {ok, {named, To}, P} -> step(P#process{named = To}, Turns - 1, M);
         {ok, {sent, To, Msg}, P} ->
             case is_destination(To) of
-                true -> sent(To, Msg, P, Turns, tell_one({send, Pid, To, Msg, undefined}, P, M));
-                false -> failed([~"process ", integer_to_binary(Id), ~" has sent to a term that is no destination"], M)
+                true -> apply_send(To, Msg, P, Turns, report_one({send, Pid, To, Msg, undefined}, P, M));
+                false -> fail([~"process ", integer_to_binary(Id), ~" has sent to a term that is no destination"], M)
             end;
-        {ok, {spawn, Child}, P} -> spawned(Child, P, Turns, M);
+        {ok, {spawn, Child}, P} -> apply_spawn(Child, P, Turns, M);
         {ok, {exit, Reason}, P} ->
-            step(P#process{exited = true}, Turns - 1, tell_one({exit, Pid, Reason, undefined}, P, M));
+            step(P#process{exited = true}, Turns - 1, report_one({exit, Pid, Reason, undefined}, P, M));
         {ok, _, P} -> step(P, Turns - 1, M);
-        {done, P} -> finished(P, M);
-        {error, Error} -> failed(witness_log_recording:format_error(Error), M)
+        {done, P} -> finish(P, M);
+        {error, {Module, Reason}} -> fail(Module:format_error(Reason), M)
     end.
 
 next(#process{cursor = none} = P) -> {done, P};
 next(#process{held = none, cursor = Cursor, index = Index} = P) ->
     case witness_log_recording_cursor:next(Cursor) of
-        {ok, Entry, Cursor1} -> {ok, Entry, P#process{cursor = Cursor1, index = Index + times(Entry)}};
+        {ok, Entry, Cursor1} -> {ok, Entry, P#process{cursor = Cursor1, index = Index + repetitions(Entry)}};
         done -> {done, P};
         {error, _} = Error -> Error
     end;
 next(#process{held = Entry} = P) -> {ok, Entry, P#process{held = none}}.
 
-times({from, _, N}) -> N;
-times({timeout, N}) -> N;
-times(_) -> 1.
+repetitions({from, _, N}) -> N;
+repetitions({timeout, N}) -> N;
+repetitions(_) -> 1.
 
-tell_one(Item, #process{id = Id, index = Index}, M) -> tell([Item], {Id, Index}, M).
+report_one(Item, #process{id = Id, index = Index}, M) -> report([Item], {Id, Index}, M).
 
 is_destination({Name, Node}) -> is_atom(Name) andalso is_atom(Node);
 is_destination(To) -> is_pid(To) orelse is_atom(To) orelse is_port(To) orelse is_reference(To).
 
-spawned(Child, #process{id = Id, pid = Pid, index = Index} = P, Turns, #merge{births = Births, unborn = Unborn} = M) ->
+apply_spawn(Child, #process{id = Id, pid = Pid, index = Index} = P, Turns, #merge{births = Births, unborn = Unborn} = M) ->
     case {Births, gb_sets:is_element(Child, Unborn)} of
         {#{Child := #{parent := Id} = Birth}, true} ->
-            case born(Birth, Pid, {Id, Index}, M) of
+            case report_birth(Birth, Pid, {Id, Index}, M) of
                 {ok, M1} -> step(P, Turns - 1, M1);
                 Error -> Error
             end;
         {#{Child := #{early := true}}, _} -> step(P, Turns - 1, M);
         {#{Child := _}, _} ->
-            failed([~"process ", integer_to_binary(Child), ~" was spawned by ", integer_to_binary(Id), ~" and by another one"], M);
+            fail([~"process ", integer_to_binary(Child), ~" was spawned by ", integer_to_binary(Id), ~" and by another one"], M);
         %% The birth of the child was cut away.
-        _ -> step(P, Turns - 1, tell_one({gap, Pid, cut, 1, undefined}, P, M))
+        _ -> step(P, Turns - 1, report_one({gap, Pid, cut, 1, undefined}, P, M))
     end.
 
-finished(#process{id = Id, pid = Pid, exited = Exited} = P, #merge{done = Done, ends = Ends, sent = Sent} = M0) ->
+finish(#process{id = Id, pid = Pid, exited = Exited} = P, #merge{done = Done, ends = Ends, sent = Sent} = M0) ->
     M = case Exited of
         true -> M0;
-        false -> lists:foldl(fun(Why, A) -> tell_one({gap, Pid, Why, unknown, undefined}, P, A) end, M0, Ends)
+        false -> lists:foldl(fun(Why, A) -> report_one({gap, Pid, Why, unknown, undefined}, P, A) end, M0, Ends)
     end,
-    turn(woken(Id, any, M#merge{done = Done#{Id => []}, sent = maps:remove(Id, Sent)})).
+    next_turn(wake(Id, any, M#merge{done = Done#{Id => []}, sent = maps:remove(Id, Sent)})).
 
 %% --- messages --------------------------------------------------------------------
 
 %% The contents are the following entry. P0 precedes both.
-took(From, #process{pid = Pid} = P, P0, Turns, Forced, M) ->
+apply_receive(From, #process{pid = Pid} = P, P0, Turns, Forced, M) ->
     case next(P) of
         {ok, {contents, Msg}, P1} ->
-            case Forced orelse arrived(From, P#process.id, Msg, M) of
-                false -> turn(wait(From, P0, M));
+            case Forced orelse find_sent(From, P#process.id, Msg, M) of
+                false -> next_turn(wait(From, P0, M));
                 Taken ->
                     M1 = case Taken of true -> M; _ -> M#merge{sent = Taken} end,
                     Sender = case M#merge.births of #{From := #{pid := Known}} -> Known; #{} -> undefined end,
-                    step(P1, Turns - 1, tell_one({recv, Pid, Sender, Msg, undefined}, P, M1))
+                    step(P1, Turns - 1, report_one({recv, Pid, Sender, Msg, undefined}, P, M1))
             end;
         {ok, Other, P1} ->
-            step(P1#process{held = Other}, Turns - 1, tell_one({gap, Pid, contents, 1, undefined}, P, M));
-        {done, P1} -> finished(P1, M);
-        {error, Error} -> failed(witness_log_recording:format_error(Error), M)
+            step(P1#process{held = Other}, Turns - 1, report_one({gap, Pid, contents, 1, undefined}, P, M));
+        {done, P1} -> finish(P1, M);
+        {error, {Module, Reason}} -> fail(Module:format_error(Reason), M)
     end.
 
 %% The untaken messages without this one. If it is not among them: whether its sender is done, so that waiting is useless.
-arrived(From, Id, Msg, #merge{sent = Sent, done = Done}) ->
+find_sent(From, Id, Msg, #merge{sent = Sent, done = Done}) ->
     Hash = erlang:phash2(Msg),
     case Sent of
-        #{Id := #{From := #{Hash := N}}} -> less(Id, From, Hash, N, Sent);
-        #{any := #{From := #{Hash := N}}} -> less(any, From, Hash, N, Sent);
+        #{Id := #{From := #{Hash := N}}} -> remove_sent(Id, From, Hash, N, Sent);
+        #{any := #{From := #{Hash := N}}} -> remove_sent(any, From, Hash, N, Sent);
         #{} -> is_map_key(From, Done)
     end.
 
-less(To, From, Hash, N, Sent) ->
+remove_sent(To, From, Hash, N, Sent) ->
     #{To := #{From := Hashes} = Senders} = Sent,
     Left = case N of 1 -> maps:remove(Hash, Hashes); _ -> Hashes#{Hash := N - 1} end,
     Sent#{To := Senders#{From := Left}}.
 
-sent(To, Msg, #process{id = Id, named = Named} = P0, Turns, #merge{sent = Sent, ids = Ids, done = Done} = M) ->
+apply_send(To, Msg, #process{id = Id, named = Named} = P0, Turns, #merge{sent = Sent, ids = Ids, done = Done} = M) ->
     P = P0#process{named = none},
     Receiver = case To of
         _ when is_pid(To) -> maps:get(To, Ids, 0);
@@ -322,23 +322,23 @@ sent(To, Msg, #process{id = Id, named = Named} = P0, Turns, #merge{sent = Sent, 
             Senders = maps:get(Receiver, Sent, #{}),
             Hashes = maps:get(Id, Senders, #{}),
             More = maps:update_with(erlang:phash2(Msg), fun(N) -> N + 1 end, 1, Hashes),
-            step(P, Turns - 1, woken(Id, Receiver, M#merge{sent = Sent#{Receiver => Senders#{Id => More}}}))
+            step(P, Turns - 1, wake(Id, Receiver, M#merge{sent = Sent#{Receiver => Senders#{Id => More}}}))
     end.
 
 wait(From, #process{id = Id} = P, #merge{waiting = Waiting} = M) ->
     M#merge{waiting = Waiting#{From => (maps:get(From, Waiting, #{}))#{Id => P}}}.
 
 %% Wakes the processes that wait for this sender: the receiver, or all of them if the receiver is `any'.
-woken(Sender, Receiver, #merge{waiting = Waiting, ready = Ready} = M) ->
+wake(Sender, Receiver, #merge{waiting = Waiting, ready = Ready} = M) ->
     case Waiting of
         #{Sender := Waiters} when Receiver =:= any ->
             M#merge{waiting = maps:remove(Sender, Waiting),
                     ready = lists:foldl(fun({_, P}, Queue) -> queue:in(P, Queue) end, Ready,
                                         lists:sort(maps:to_list(Waiters)))};
         #{Sender := #{Receiver := P} = Waiters} ->
-            M#merge{waiting = without(Receiver, Sender, Waiters, Waiting), ready = queue:in(P, Ready)};
+            M#merge{waiting = remove_waiter(Receiver, Sender, Waiters, Waiting), ready = queue:in(P, Ready)};
         #{} -> M
     end.
 
-without(Id, Sender, Waiters, Waiting) when map_size(Waiters) =:= 1, is_map_key(Id, Waiters) -> maps:remove(Sender, Waiting);
-without(Id, Sender, Waiters, Waiting) -> Waiting#{Sender := maps:remove(Id, Waiters)}.
+remove_waiter(Id, Sender, Waiters, Waiting) when map_size(Waiters) =:= 1, is_map_key(Id, Waiters) -> maps:remove(Sender, Waiting);
+remove_waiter(Id, Sender, Waiters, Waiting) -> Waiting#{Sender := maps:remove(Id, Waiters)}.

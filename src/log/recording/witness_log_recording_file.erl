@@ -11,10 +11,10 @@ to no more than its head says, and no block has more than 256 MiB.
 
 -include_lib("kernel/include/file.hrl").
 
--export([name/2, head/2, head_size/0, compressor/0, compressed/2, block/2]).
--export([open/2, close/1, read/2, size/1, first/0, recording/1, fold/4, ends/1, damage/3]).
+-export([name/2, head/2, compressor/0, compress/2, block/2]).
+-export([open/2, close/1, read/2, size/1, first_offset/0, recording/1, fold/4, check_end/1, damage/3, error_at/3]).
 
--export_type([kind/0, file/0, id/0, what/0, error/0]).
+-export_type([kind/0, file/0, id/0, what/0, reason/0, error/0]).
 
 -doc "The files of a recording, by name.".
 -type kind() :: header | order | data | processes | modules | index.
@@ -30,15 +30,18 @@ to no more than its head says, and no block has more than 256 MiB.
               | {posix, file:posix() | badarg | terminated} | {contents, unicode:chardata()}.
 
 -doc "Where it is wrong.".
--type error() :: #{file := file:filename_all(), offset := non_neg_integer(), what := what()}.
+-type reason() :: #{file := file:filename_all(), offset := non_neg_integer(), what := what()}.
+
+-doc "`m:witness_log_recording` makes text of the reason.".
+-type error() :: {witness_log_recording, reason()}.
 
 -define(MAGIC, 16#89, "WITREC\n").
 -define(VERSION, 1).
--define(HEAD, 22).
--define(BLOCK_HEAD, 17).
--define(MAX_BLOCK, 16#10000000).
+-define(HEAD_BYTES, 22).
+-define(BLOCK_HEAD_BYTES, 17).
+-define(MAX_BLOCK_BYTES, 16#10000000).
 %% Fewer bytes are not worth compressing.
--define(SMALL, 64).
+-define(MIN_COMPRESSED_BYTES, 64).
 
 -doc "The name of a file in its folder.".
 -spec name(file:filename_all(), kind()) -> file:filename_all().
@@ -59,10 +62,6 @@ letter(processes) -> $p;
 letter(modules) -> $m;
 letter(index) -> $i.
 
--doc "The size of `head/2`.".
--spec head_size() -> pos_integer().
-head_size() -> ?HEAD.
-
 -doc "A compressor of blocks, for the process that made it.".
 -spec compressor() -> zlib:zstream().
 compressor() ->
@@ -71,8 +70,8 @@ compressor() ->
     Z.
 
 -doc "These bytes, compressed, for `zlib:uncompress/1`.".
--spec compressed(iodata(), zlib:zstream()) -> binary().
-compressed(Bytes, Z) ->
+-spec compress(iodata(), zlib:zstream()) -> binary().
+compress(Bytes, Z) ->
     Compressed = iolist_to_binary(zlib:deflate(Z, Bytes, finish)),
     ok = zlib:deflateReset(Z),
     Compressed.
@@ -81,14 +80,14 @@ compressed(Bytes, Z) ->
 -spec block(iodata(), zlib:zstream() | none) -> iolist().
 block(Bytes, Compressor) ->
     Length = iolist_size(Bytes),
-    Length =< ?MAX_BLOCK orelse error(too_large, [Length]),
-    {Compression, Stored} = stored(Bytes, Length, Compressor),
+    Length =< ?MAX_BLOCK_BYTES orelse error(too_large, [Length]),
+    {Compression, Stored} = compress_block(Bytes, Length, Compressor),
     Head = <<Length:32/little, (iolist_size(Stored)):32/little, Compression, (erlang:crc32(Stored)):32/little>>,
     [Head, <<(erlang:crc32(Head)):32/little>> | Stored].
 
-stored(Bytes, Length, Compressor) when Compressor =:= none; Length < ?SMALL -> {0, Bytes};
-stored(Bytes, Length, Z) ->
-    Stored = compressed(Bytes, Z),
+compress_block(Bytes, Length, Compressor) when Compressor =:= none; Length < ?MIN_COMPRESSED_BYTES -> {0, Bytes};
+compress_block(Bytes, Length, Z) ->
+    Stored = compress(Bytes, Z),
     case byte_size(Stored) < Length of
         true -> {1, Stored};
         false -> {0, Bytes}
@@ -104,31 +103,31 @@ open(Dir, Kind) ->
         {ok, #file_info{type = Type, size = Size}} ?= file:read_file_info(Name, [raw]),
         ok ?= case Type of regular -> ok; _ -> {error, eftype} end,
         {ok, Fd} ?= file:open(Name, [read, raw, binary]),
-        Head = file:pread(Fd, 0, ?HEAD),
-        case checked(Head, letter(Kind)) of
+        Head = file:pread(Fd, 0, ?HEAD_BYTES),
+        case check_head(Head, letter(Kind)) of
             {ok, Id} -> {ok, {Kind, Name, Fd, Size, Id}};
             What ->
                 _ = file:close(Fd),
-                {error, #{file => Name, offset => 0, what => What}}
+                error_at(Name, 0, What)
         end
     else
-        {error, Reason} -> {error, #{file => Name, offset => 0, what => {posix, Reason}}}
+        {error, Reason} -> error_at(Name, 0, {posix, Reason})
     end.
 
-checked({ok, <<?MAGIC, Version, Kind, Id:8/binary, Crc:32/little>>}, Letter) ->
+check_head({ok, <<?MAGIC, Version, Kind, Id:8/binary, Crc:32/little>>}, Letter) ->
     case erlang:crc32(<<?MAGIC, Version, Kind, Id/binary>>) of
         Crc when Version =/= ?VERSION -> {version, Version};
         Crc when Kind =/= Letter -> kind;
         Crc -> {ok, Id};
         _ -> head
     end;
-checked({ok, Bytes}, _) ->
+check_head({ok, Bytes}, _) ->
     case binary:longest_common_prefix([Bytes, <<?MAGIC>>]) of
-        Common when Common =:= byte_size(Bytes); Common =:= 8, byte_size(Bytes) < ?HEAD -> cut;
+        Common when Common =:= byte_size(Bytes); Common =:= 8, byte_size(Bytes) < ?HEAD_BYTES -> cut;
         _ -> magic
     end;
-checked(eof, _) -> cut;
-checked({error, Reason}, _) -> {posix, Reason}.
+check_head(eof, _) -> cut;
+check_head({error, Reason}, _) -> {posix, Reason}.
 
 -doc "Closes a file.".
 -spec close(file()) -> ok.
@@ -145,48 +144,48 @@ size({_, _, _, Size, _}) -> Size.
 recording({_, _, _, _, Id}) -> Id.
 
 -doc "The offset of the first block.".
--spec first() -> non_neg_integer().
-first() -> ?HEAD.
+-spec first_offset() -> non_neg_integer().
+first_offset() -> ?HEAD_BYTES.
 
 -doc """
 The block at an offset, and the offset of the next one. `eof`: there is none; `cut`: it is incomplete.
 """.
 -spec read(non_neg_integer(), file()) -> {ok, binary(), Next :: non_neg_integer()} | eof | cut | {error, error()}.
 read(At, {_, _, _, Size, _}) when At =:= Size -> eof;
-read(At, {_, _, _, Size, _}) when At + ?BLOCK_HEAD > Size -> cut;
+read(At, {_, _, _, Size, _}) when At + ?BLOCK_HEAD_BYTES > Size -> cut;
 read(At, {_, _, Fd, Size, _} = File) ->
-    case block_head(file:pread(Fd, At, ?BLOCK_HEAD)) of
-        {ok, {_, Stored, _, _}} when At + ?BLOCK_HEAD + Stored > Size -> cut;
-        {ok, {Length, Stored, Compression, Crc}} -> contents(At, Length, Stored, Compression, Crc, File);
+    case check_block_head(file:pread(Fd, At, ?BLOCK_HEAD_BYTES)) of
+        {ok, {_, Stored, _, _}} when At + ?BLOCK_HEAD_BYTES + Stored > Size -> cut;
+        {ok, {Length, Stored, Compression, Crc}} -> read_contents(At, Length, Stored, Compression, Crc, File);
         cut -> cut;
         What -> damage(At, What, File)
     end.
 
-block_head({ok, <<Head:13/binary, Crc:32/little>>}) ->
+check_block_head({ok, <<Head:13/binary, Crc:32/little>>}) ->
     <<Length:32/little, Stored:32/little, Compression, StoredCrc:32/little>> = Head,
     case erlang:crc32(Head) of
-        Crc when Length > ?MAX_BLOCK -> {block, too_large};
+        Crc when Length > ?MAX_BLOCK_BYTES -> {block, too_large};
         Crc when Compression =:= 0, Stored =:= Length; Compression =:= 1, Stored < Length ->
             {ok, {Length, Stored, Compression, StoredCrc}};
         _ -> block_head
     end;
-block_head({error, Reason}) -> {posix, Reason};
-block_head(_) -> cut.
+check_block_head({error, Reason}) -> {posix, Reason};
+check_block_head(_) -> cut.
 
-contents(At, Length, Stored, Compression, Crc, {_, _, Fd, _, _} = File) ->
-    case file:pread(Fd, At + ?BLOCK_HEAD, Stored) of
+read_contents(At, Length, Stored, Compression, Crc, {_, _, Fd, _, _} = File) ->
+    case file:pread(Fd, At + ?BLOCK_HEAD_BYTES, Stored) of
         {ok, Bytes} when byte_size(Bytes) =:= Stored ->
-            case erlang:crc32(Bytes) =:= Crc andalso expanded(Compression, Bytes, Length) of
+            case erlang:crc32(Bytes) =:= Crc andalso expand(Compression, Bytes, Length) of
                 false -> damage(At, block, File);
-                Contents -> {ok, Contents, At + ?BLOCK_HEAD + Stored}
+                Contents -> {ok, Contents, At + ?BLOCK_HEAD_BYTES + Stored}
             end;
-        eof when Stored =:= 0 -> {ok, <<>>, At + ?BLOCK_HEAD};
+        eof when Stored =:= 0 -> {ok, <<>>, At + ?BLOCK_HEAD_BYTES};
         {error, Reason} -> damage(At, {posix, Reason}, File);
         _ -> cut
     end.
 
-expanded(0, Bytes, _) -> Bytes;
-expanded(1, Bytes, Length) ->
+expand(0, Bytes, _) -> Bytes;
+expand(1, Bytes, Length) ->
     Z = zlib:open(),
     try
         ok = zlib:inflateInit(Z),
@@ -210,17 +209,21 @@ inflate(Z, {More, Part}, Left, Parts) ->
 
 -doc "An error in a file.".
 -spec damage(non_neg_integer(), what(), file()) -> {error, error()}.
-damage(At, What, {_, Name, _, _, _}) -> {error, #{file => Name, offset => At, what => What}}.
+damage(At, What, {_, Name, _, _, _}) -> error_at(Name, At, What).
+
+-doc "The same, by the name of the file.".
+-spec error_at(file:filename_all(), non_neg_integer(), what()) -> {error, error()}.
+error_at(Name, At, What) -> {error, {witness_log_recording, #{file => Name, offset => At, what => What}}}.
 
 -doc "Whether a file ends with a whole block: only the heads of its blocks are read.".
--spec ends(file()) -> ok | cut | {error, error()}.
-ends(File) -> ends(?HEAD, File).
+-spec check_end(file()) -> ok | cut | {error, error()}.
+check_end(File) -> check_end(?HEAD_BYTES, File).
 
-ends(At, {_, _, _, Size, _}) when At =:= Size -> ok;
-ends(At, {_, _, _, Size, _}) when At + ?BLOCK_HEAD > Size -> cut;
-ends(At, {_, _, Fd, _, _} = File) ->
-    case block_head(file:pread(Fd, At, ?BLOCK_HEAD)) of
-        {ok, {_, Stored, _, _}} -> ends(At + ?BLOCK_HEAD + Stored, File);
+check_end(At, {_, _, _, Size, _}) when At =:= Size -> ok;
+check_end(At, {_, _, _, Size, _}) when At + ?BLOCK_HEAD_BYTES > Size -> cut;
+check_end(At, {_, _, Fd, _, _} = File) ->
+    case check_block_head(file:pread(Fd, At, ?BLOCK_HEAD_BYTES)) of
+        {ok, {_, Stored, _, _}} -> check_end(At + ?BLOCK_HEAD_BYTES + Stored, File);
         cut -> cut;
         What -> damage(At, What, File)
     end.

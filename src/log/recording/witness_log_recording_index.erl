@@ -38,10 +38,10 @@ which process.
 -type file() :: witness_log_recording_file:file().
 
 %% Approximate bytes of a block.
--define(BLOCK, 65_536).
+-define(BLOCK_BYTES, 65_536).
 
 %% Approximate bytes of a piece in memory, before it is compressed. Each lookup searches one piece.
--define(PIECE, 2_048).
+-define(PIECE_BYTES, 2_048).
 
 %% The sub-traces of a process in a file, so far: the number of the next one, later ones that wait for it, the positions
 %% of the others, the offset of the last one's block, and their bytes.
@@ -54,11 +54,11 @@ which process.
 %% Limits for a forged file: repeated bytes compress to almost nothing, so it could take memory without bound. For each byte of the
 %% file, in addition to what any file may have: sub-traces, and pairs of a process and a sender of its messages. Then: bytes of
 %% sub-traces that wait for an earlier one, and senders of one process.
--define(SUBTRACES_A_BYTE, 4).
--define(SUBTRACES, 100_000).
--define(PAIRS_A_BYTE, 8).
--define(PAIRS, 4_000_000).
--define(MAX_WAITING, 268_435_456).
+-define(SUBTRACES_PER_BYTE, 4).
+-define(FREE_SUBTRACES, 100_000).
+-define(PAIRS_PER_BYTE, 8).
+-define(FREE_PAIRS, 4_000_000).
+-define(MAX_WAITING_BYTES, 268_435_456).
 -define(MAX_SENDERS, 16_777_216).
 
 %% The entries of a process, so far.
@@ -82,14 +82,14 @@ build(Order, Data, Full) ->
     try
         Fresh = #entries{reader = witness_log_recording_entry:reader(Full)},
         maybe
-            Pairs = ?PAIRS + ?PAIRS_A_BYTE * witness_log_recording_file:size(Order),
-            {OrderEnd, _, _} ?= scan(Order, Orders, fun(Id, Bytes, none) -> entries(Id, Bytes, Fresh, Demand, Pairs);
-                                                       (Id, Bytes, Entries) -> entries(Id, Bytes, Entries, Demand, Pairs) end),
+            Pairs = ?FREE_PAIRS + ?PAIRS_PER_BYTE * witness_log_recording_file:size(Order),
+            {OrderEnd, _, _} ?= scan(Order, Orders, fun(Id, Bytes, none) -> read_entries(Id, Bytes, Fresh, Demand, Pairs);
+                                                       (Id, Bytes, Entries) -> read_entries(Id, Bytes, Entries, Demand, Pairs) end),
             {DataEnd, _, _} ?= scan(Data, Datas, fun(_, _, _) -> none end),
             Ids = lists:umerge(ids_in(Orders), ids_in(Datas)),
-            Pieces = made(Ids, fun(Id) -> record(Id, known(Id, Orders), known(Id, Datas), Demand) end, none, Z),
+            Pieces = make_pieces(Ids, fun(Id) -> record(Id, trace_of(Id, Orders), trace_of(Id, Datas), Demand) end, none, Z),
             Cut = [order || OrderEnd =:= cut] ++ [data || DataEnd =:= cut],
-            {ok, packed(length(Ids), Pieces), Cut}
+            {ok, pack(length(Ids), Pieces), Cut}
         end
     after
         zlib:close(Z),
@@ -97,15 +97,15 @@ build(Order, Data, Full) ->
     end.
 
 %% `Piece': the first id of the current piece, and its bytes.
-made([Id | Ids], Record, none, Z) -> made(Ids, Record, {Id, Record(Id)}, Z);
-made([Id | Ids], Record, {First, Bytes}, Z) when byte_size(Bytes) < ?PIECE ->
-    made(Ids, Record, {First, <<Bytes/binary, (Record(Id))/binary>>}, Z);
-made([], _, none, _) -> [];
-made(Ids, Record, Piece, Z) -> [compressed(Piece, Z) | made(Ids, Record, none, Z)].
+make_pieces([Id | Ids], Record, none, Z) -> make_pieces(Ids, Record, {Id, Record(Id)}, Z);
+make_pieces([Id | Ids], Record, {First, Bytes}, Z) when byte_size(Bytes) < ?PIECE_BYTES ->
+    make_pieces(Ids, Record, {First, <<Bytes/binary, (Record(Id))/binary>>}, Z);
+make_pieces([], _, none, _) -> [];
+make_pieces(Ids, Record, Piece, Z) -> [compress(Piece, Z) | make_pieces(Ids, Record, none, Z)].
 
-compressed({First, Bytes}, Z) -> {First, witness_log_recording_file:compressed(Bytes, Z)}.
+compress({First, Bytes}, Z) -> {First, witness_log_recording_file:compress(Bytes, Z)}.
 
-packed(Processes, Pieces) ->
+pack(Processes, Pieces) ->
     {Places, _} = lists:mapfoldl(fun({First, Bytes}, At) -> {<<First:64, At:64>>, At + byte_size(Bytes)} end, 0, Pieces),
     {Processes, iolist_to_binary([Bytes || {_, Bytes} <- Pieces]), iolist_to_binary(Places)}.
 
@@ -124,7 +124,7 @@ piece(N, {_, Pieces, Places}) ->
 
 ids_in(Traces) -> lists:sort(ets:select(Traces, [{{'$1', '_', '_'}, [], ['$1']}])).
 
-known(Id, Traces) ->
+trace_of(Id, Traces) ->
     case ets:lookup(Traces, Id) of
         [{_, Trace, State}] -> {Trace, State};
         [] -> {#trace{}, none}
@@ -132,18 +132,18 @@ known(Id, Traces) ->
 
 scan(File, Traces, Step) ->
     %% Limits: sub-traces, and bytes that wait.
-    Room = {?SUBTRACES + ?SUBTRACES_A_BYTE * witness_log_recording_file:size(File), ?MAX_WAITING},
-    witness_log_recording_file:fold(fun(At, Block, Left) -> scanned(Block, 0, At, Traces, Step, File, Left) end, Room,
-                                    witness_log_recording_file:first(), File).
+    Room = {?FREE_SUBTRACES + ?SUBTRACES_PER_BYTE * witness_log_recording_file:size(File), ?MAX_WAITING_BYTES},
+    witness_log_recording_file:fold(fun(At, Block, Left) -> scan_block(Block, 0, At, Traces, Step, File, Left) end, Room,
+                                    witness_log_recording_file:first_offset(), File).
 
-scanned(<<>>, _, _, _, _, _, Room) -> {ok, Room};
-scanned(_, _, At, _, _, File, {Left, Waiting}) when Left =:= 0; Waiting < 0 ->
+scan_block(<<>>, _, _, _, _, _, Room) -> {ok, Room};
+scan_block(_, _, At, _, _, File, {Left, Waiting}) when Left =:= 0; Waiting < 0 ->
     witness_log_recording_file:damage(At, {contents, ~"more parts of processes than a file of this size can hold"}, File);
-scanned(Bytes, Inside, At, Traces, Step, File, {Left, Waiting}) ->
+scan_block(Bytes, Inside, At, Traces, Step, File, {Left, Waiting}) ->
     case subtrace(Bytes) of
         {{Id, Number, Contents}, Rest} ->
-            {Trace, State} = known(Id, Traces),
-            case added(Id, Number, {At, Inside, Contents}, Trace, State, Step) of
+            {Trace, State} = trace_of(Id, Traces),
+            case add_subtrace(Id, Number, {At, Inside, Contents}, Trace, State, Step) of
                 {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File);
                 {Trace1, State1} ->
                     true = ets:insert(Traces, {Id, Trace1, State1}),
@@ -152,41 +152,41 @@ scanned(Bytes, Inside, At, Traces, Step, File, {Left, Waiting}) ->
                         0 -> Waiting - byte_size(Contents);
                         Added -> Waiting + Added - byte_size(Contents)
                     end,
-                    scanned(Rest, Inside + byte_size(Bytes) - byte_size(Rest), At, Traces, Step, File, {Left - 1, Waiting1})
+                    scan_block(Rest, Inside + byte_size(Bytes) - byte_size(Rest), At, Traces, Step, File, {Left - 1, Waiting1})
             end;
         {malformed, What} -> witness_log_recording_file:damage(At, {contents, What}, File)
     end.
 
-added(Id, Number, {At, Inside, Contents}, #trace{next = Number, waiting = Waiting} = Trace, State, Step) ->
+add_subtrace(Id, Number, {At, Inside, Contents}, #trace{next = Number, waiting = Waiting} = Trace, State, Step) ->
     case Step(Id, Contents, State) of
         {malformed, _} = Malformed -> Malformed;
         State1 ->
             Moved = witness_log_recording_number:leb(witness_log_recording_number:zigzag(At - Trace#trace.block)),
             Position = <<Moved/binary, (witness_log_recording_number:leb(Inside))/binary>>,
-            Trace1 = Trace#trace{next = Number + 1, positions = together(Position, Trace#trace.positions), block = At,
+            Trace1 = Trace#trace{next = Number + 1, positions = join(Position, Trace#trace.positions), block = At,
                                  bytes = Trace#trace.bytes + byte_size(Contents)},
             case maps:take(Number + 1, Waiting) of
-                {Next, Waiting1} -> added(Id, Number + 1, Next, Trace1#trace{waiting = Waiting1}, State1, Step);
+                {Next, Waiting1} -> add_subtrace(Id, Number + 1, Next, Trace1#trace{waiting = Waiting1}, State1, Step);
                 error -> {Trace1, State1}
             end
     end;
-added(_, Number, Position, #trace{next = Next, waiting = Waiting} = Trace, State, _)
+add_subtrace(_, Number, Position, #trace{next = Next, waiting = Waiting} = Trace, State, _)
   when Number > Next, not is_map_key(Number, Waiting) ->
-    {Trace#trace{waiting = Waiting#{Number => copied(Position)}}, State};
-added(_, _, _, _, _, _) ->
+    {Trace#trace{waiting = Waiting#{Number => copy(Position)}}, State};
+add_subtrace(_, _, _, _, _, _) ->
     {malformed, ~"two parts of a process have the same number"}.
 
 %% Each binary in the list is larger than the one before it, so there are few, and each byte is copied a few times.
-together(Last, [Before | Pieces]) when byte_size(Before) =< byte_size(Last) ->
-    together(iolist_to_binary([Before, Last]), Pieces);
-together(Last, Pieces) ->
+join(Last, [Before | Pieces]) when byte_size(Before) =< byte_size(Last) ->
+    join(iolist_to_binary([Before, Last]), Pieces);
+join(Last, Pieces) ->
     [Last | Pieces].
 
 %% It may wait for long, and must not keep its block in memory.
-copied({At, Inside, Contents}) -> {At, Inside, binary:copy(Contents)}.
+copy({At, Inside, Contents}) -> {At, Inside, binary:copy(Contents)}.
 
 %% Message counts by sender are in a separate table: a process may have many senders.
-entries(Id, Bytes, #entries{left = Left} = Entries, Demand, Pairs) ->
+read_entries(Id, Bytes, #entries{left = Left} = Entries, Demand, Pairs) ->
     case read(case Left of <<>> -> Bytes; _ -> <<Left/binary, Bytes/binary>> end, Entries, #{}, Pairs) of
         {malformed, _} = Malformed -> Malformed;
         {Entries1, Taken} ->
@@ -251,7 +251,7 @@ encode({Processes, _, _} = Index, #{order := Order, data := Data, processes := B
     [<<Order:64/little, Data:64/little, Births:64/little, Processes:64/little>>
      | blocks(pieces(Index), <<>>)].
 
-blocks([Piece | Pieces], Block) when Block =:= <<>>; byte_size(Block) + byte_size(Piece) =< ?BLOCK ->
+blocks([Piece | Pieces], Block) when Block =:= <<>>; byte_size(Block) + byte_size(Piece) =< ?BLOCK_BYTES ->
     blocks(Pieces, <<Block/binary, Piece/binary>>);
 blocks([], <<>>) -> [];
 blocks(Pieces, Block) -> [Block | blocks(Pieces, <<>>)].
@@ -262,13 +262,13 @@ load(File) ->
     Z = witness_log_recording_file:compressor(),
     Loaded = try
         witness_log_recording_file:fold(fun(At, Block, Before) -> block(At, Block, Before, Z, File) end, none,
-                                        witness_log_recording_file:first(), File)
+                                        witness_log_recording_file:first_offset(), File)
     after
         zlib:close(Z)
     end,
     case Loaded of
         {ok, {Sizes, Processes, Processes, _, Pieces}, _} ->
-            {ok, packed(Processes, lists:reverse(Pieces)), Sizes};
+            {ok, pack(Processes, lists:reverse(Pieces)), Sizes};
         {ok, {_, Processes, Count, _, _}, End} when Count > Processes ->
             witness_log_recording_file:damage(End, {contents, ~"the index has too many processes"}, File);
         {error, _} = Error -> Error;
@@ -280,23 +280,23 @@ block(_, <<Order:64/little, Data:64/little, Births:64/little, Processes:64/littl
 block(At, _, none, _, File) ->
     witness_log_recording_file:damage(At, {contents, ~"an index begins with sizes"}, File);
 block(At, Block, {Sizes, Processes, Count, Last, Pieces}, Z, File) ->
-    case checked(Block, Block, none, Count, Last, []) of
-        {New, Count1, Last1} -> {ok, {Sizes, Processes, Count1, Last1, [compressed(Piece, Z) || Piece <- New] ++ Pieces}};
+    case check_pieces(Block, Block, none, Count, Last, []) of
+        {New, Count1, Last1} -> {ok, {Sizes, Processes, Count1, Last1, [compress(Piece, Z) || Piece <- New] ++ Pieces}};
         malformed -> witness_log_recording_file:damage(At, {contents, ~"the index is damaged"}, File)
     end.
 
 %% Records are ordered by id. A piece, which begins with the record of `First', is put before the others.
-checked(<<>>, Piece, First, Count, Last, Pieces) when First =/= none -> {[{First, Piece} | Pieces], Count, Last};
-checked(Block, Piece, First, Count, Last, Pieces) when First =/= none, byte_size(Piece) - byte_size(Block) >= ?PIECE ->
+check_pieces(<<>>, Piece, First, Count, Last, Pieces) when First =/= none -> {[{First, Piece} | Pieces], Count, Last};
+check_pieces(Block, Piece, First, Count, Last, Pieces) when First =/= none, byte_size(Piece) - byte_size(Block) >= ?PIECE_BYTES ->
     Whole = binary:part(Piece, 0, byte_size(Piece) - byte_size(Block)),
-    checked(Block, Block, none, Count, Last, [{First, Whole} | Pieces]);
-checked(Block, Piece, First, Count, Last, Pieces) ->
+    check_pieces(Block, Block, none, Count, Last, [{First, Whole} | Pieces]);
+check_pieces(Block, Piece, First, Count, Last, Pieces) ->
     maybe
         {Size, Rest} ?= witness_log_recording_number:read(Block),
         <<Record:Size/binary, Rest1/binary>> ?= Rest,
         {Id, _} ?= witness_log_recording_number:read(Record),
         true ?= Id > Last,
-        checked(Rest1, Piece, case First of none -> Id; _ -> First end, Count + 1, Id, Pieces)
+        check_pieces(Rest1, Piece, case First of none -> Id; _ -> First end, Count + 1, Id, Pieces)
     else
         _ -> malformed
     end.
@@ -320,8 +320,8 @@ lookup(Id, {_, _, Places} = Index, Cache) ->
     case bisect(Id, Places, -1, count(Index) - 1) of
         -1 -> none;
         N ->
-            {ok, Bytes, _} = witness_log_recording_blocks:kept({piece, N}, fun() -> {ok, piece(N, Index), none} end, Cache),
-            found(Id, Bytes)
+            {ok, Bytes, _} = witness_log_recording_blocks:cached({piece, N}, fun() -> {ok, piece(N, Index), none} end, Cache),
+            find_record(Id, Bytes)
     end.
 
 %% The last piece with a first id that is not above; it is one of those in (Low, High], or none (-1).
@@ -334,13 +334,13 @@ bisect(Id, Places, Low, High) ->
         false -> bisect(Id, Places, Low, Middle - 1)
     end.
 
-found(_, <<>>) -> none;
-found(Id, Piece) ->
+find_record(_, <<>>) -> none;
+find_record(Id, Piece) ->
     {Size, Rest} = witness_log_recording_number:read(Piece),
     <<Record:Size/binary, Rest1/binary>> = Rest,
     case witness_log_recording_number:read(Record) of
         {Id, Fields} -> process(Fields);
-        {Other, _} when Other < Id -> found(Id, Rest1);
+        {Other, _} when Other < Id -> find_record(Id, Rest1);
         _ -> none
     end.
 

@@ -24,9 +24,9 @@ A record of the file. `signature`: the name of a process that was spawned with a
 -type room() :: {Records :: non_neg_integer() | infinity, Words :: integer() | infinity}.
 
 %% Words of a kept record, without its terms.
--define(RECORD, 8).
+-define(RECORD_WORDS, 8).
 %% Words of a kept birth, without its arguments.
--define(BIRTH, 40).
+-define(BIRTH_WORDS, 40).
 %% No function has more arguments.
 -define(MAX_ARITY, 255).
 
@@ -60,28 +60,29 @@ fold(_, _, _, _, {Left, Words}, _) when Left =:= 0; Words < 0 -> {malformed, ~"m
 fold(Fun, Acc, Bytes, Atoms, {Left, Words}, Before) ->
     case record(Bytes, Atoms) of
         {ok, {birth, #{signature := {Module, Function, Args}} = Birth}, Rest} when length(Args) =< ?MAX_ARITY ->
-            {Shared, Own} = shared(Args, Before, 0),
+            {Shared, Own} = share(Args, Before, 0),
             Item = {birth, Birth#{signature := {Module, Function, Shared}}},
-            fold(Fun, Fun(Item, Acc), Rest, Atoms, {less(1, Left), less(?BIRTH + Own, Words)}, Shared);
+            fold(Fun, Fun(Item, Acc), Rest, Atoms, {subtract(1, Left), subtract(?BIRTH_WORDS + Own, Words)}, Shared);
         {ok, Item, Rest} ->
-            fold(Fun, Fun(Item, Acc), Rest, Atoms, {less(1, Left), less(?RECORD + erts_debug:flat_size(Item), Words)}, Before);
+            fold(Fun, Fun(Item, Acc), Rest, Atoms, {subtract(1, Left), subtract(?RECORD_WORDS + erts_debug:flat_size(Item), Words)},
+                 Before);
         {malformed, _} = Malformed -> Malformed
     end.
 
 %% Replaces arguments by equal ones of another process. Also returns the words of the others.
-shared([], _, Words) -> {[], Words};
-shared([Arg | Args], [Arg1 | Before], Words) when Arg =:= Arg1 ->
-    {Shared, Own} = shared(Args, Before, Words + 2),
+share([], _, Words) -> {[], Words};
+share([Arg | Args], [Arg1 | Before], Words) when Arg =:= Arg1 ->
+    {Shared, Own} = share(Args, Before, Words + 2),
     {[Arg1 | Shared], Own};
-shared([Arg | Args], Before, Words) ->
-    {Shared, Own} = shared(Args, rest(Before), Words + 2 + erts_debug:flat_size(Arg)),
+share([Arg | Args], Before, Words) ->
+    {Shared, Own} = share(Args, tail(Before), Words + 2 + erts_debug:flat_size(Arg)),
     {[Arg | Shared], Own}.
 
-rest([_ | Rest]) -> Rest;
-rest(_) -> [].
+tail([_ | Rest]) -> Rest;
+tail(_) -> [].
 
-less(_, infinity) -> infinity;
-less(N, Left) -> Left - N.
+subtract(_, infinity) -> infinity;
+subtract(N, Left) -> Left - N.
 
 record(<<1, Rest/binary>>, Atoms) ->
     maybe

@@ -47,11 +47,11 @@ has_code(_) -> false.
 unwoven(#{tracing_only := true}, _) -> [];
 unwoven(Header, End) ->
     Whys = case End of #{unwoven := Said} when length(Said) >= 0 -> maps:from_list([Pair || {_, _} = Pair <- Said]); #{} -> #{} end,
-    [{Module, known(maps:get(Module, Whys, unknown))} || Module <- lists:usort([Ran || Ran <- ran(Header, End), not is_own(Ran)] ++ maps:keys(Whys)),
-                                                        is_atom(Module)].
+    [{Module, valid_reason(maps:get(Module, Whys, unknown))} ||
+     Module <- lists:usort([Ran || Ran <- ran_unwoven(Header, End), not is_own(Ran)] ++ maps:keys(Whys)), is_atom(Module)].
 
 %% If the recording was not ended, the loaded modules are not known: the result is those that could not be woven.
-ran(Header, End) ->
+ran_unwoven(Header, End) ->
     case End of
         #{modules := Modules} when length(Modules) > 0 ->
             Called = case Header of #{calls := Calls} when is_map(Calls) -> [Module || {Module, _, _} <- maps:keys(Calls)]; #{} -> [] end,
@@ -63,13 +63,13 @@ ran(Header, End) ->
 is_own(Module) -> is_atom(Module) andalso (Module =:= witness orelse lists:prefix("witness_", atom_to_list(Module))).
 
 %% The contents of a file are untrusted.
-known({otp, App}) when is_atom(App) -> {otp, App};
-known({What, Name} = Why) when What =:= not_woven; What =:= folder -> known(Name, Why);
-known({no_debug_info, Name, Named} = Why) when is_boolean(Named) -> known(Name, Why);
-known(memory) -> memory;
-known(_) -> unknown.
+valid_reason({otp, App}) when is_atom(App) -> {otp, App};
+valid_reason({What, Name} = Why) when What =:= not_woven; What =:= folder -> valid_reason(Name, Why);
+valid_reason({no_debug_info, Name, Named} = Why) when is_boolean(Named) -> valid_reason(Name, Why);
+valid_reason(memory) -> memory;
+valid_reason(_) -> unknown.
 
-known(Name, Why) ->
+valid_reason(Name, Why) ->
     case io_lib:printable_unicode_list(Name) of
         true -> Why;
         false -> unknown
@@ -123,20 +123,21 @@ with_folders(Modules) ->
 
 debug_info([]) -> none;
 debug_info(Modules) ->
-    [~"modules without debug information cannot be woven (", lists:join(~", ", shortened([[clean(Module), ~", ", clean(File)] || {Module, {_, File, _}} <- Modules])),
+    [~"modules without debug information cannot be woven (",
+     lists:join(~", ", shorten([[clean(Module), ~", ", clean(File)] || {Module, {_, File, _}} <- Modules])),
      ~"): compile them with +debug_info (for rebar3 {overrides, [{add, [{erl_opts, [debug_info]}]}]} does it for dependencies, ",
      ~"for mix ERL_COMPILER_OPTIONS=debug_info), and record it again", with_folders(Modules)].
 
 plain(_, []) -> none;
 plain(Text, Modules) -> [Text, names(Modules)].
 
-names(Modules) -> lists:join(~", ", shortened([clean(Module) || Module <- Modules])).
+names(Modules) -> lists:join(~", ", shorten([clean(Module) || Module <- Modules])).
 
 %% Names in the text; the recording has the whole list.
--define(NAMES, 8).
+-define(MAX_NAMES, 8).
 
-shortened(Names) when length(Names) =< ?NAMES -> Names;
-shortened(Names) -> lists:sublist(Names, ?NAMES) ++ [[integer_to_binary(length(Names) - ?NAMES), ~" more"]].
+shorten(Names) when length(Names) =< ?MAX_NAMES -> Names;
+shorten(Names) -> lists:sublist(Names, ?MAX_NAMES) ++ [[integer_to_binary(length(Names) - ?MAX_NAMES), ~" more"]].
 
 %% Names come from outside.
 clean(Atom) when is_atom(Atom) -> clean(atom_to_list(Atom));

@@ -18,7 +18,7 @@ refuses terms above 512 MiB.
 -export_type([refusal/0]).
 
 %% Limit in words of a term: an empty list in a list takes 16 times its single byte, which compresses to almost nothing.
--define(ROOM, 67_108_864).
+-define(MAX_WORDS, 67_108_864).
 
 -doc "Why the bytes are not a term, for people.".
 -type refusal() :: {refused, unicode:chardata()}.
@@ -26,7 +26,7 @@ refuses terms above 512 MiB.
 -doc "The term of these bytes, all of them.".
 -spec decode(binary(), witness_log_atoms:atoms()) -> {ok, term()} | refusal().
 decode(<<131, External/binary>> = Bytes, Atoms) ->
-    case walk(External, 1, ?ROOM, Atoms) of
+    case walk(External, 1, ?MAX_WORDS, Atoms) of
         ok ->
             try
                 %% Not `safe': that refuses functions of modules that are not loaded, although the walk has counted them.
@@ -59,12 +59,12 @@ walk(<<110, Size, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Re
 walk(<<111, Size:32, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
 walk(<<116, Pairs:32, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1 + 2 * Pairs, Room - 5 - 3 * Pairs, Atoms);
 %% In processes, ports and references the node comes first, then numbers.
-walk(<<88, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 12, Left, Room, Atoms);
-walk(<<89, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 8, Left, Room, Atoms);
-walk(<<120, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 12, Left, Room, Atoms);
-walk(<<90, Numbers:16, Rest/binary>>, Left, Room, Atoms) -> named(Rest, 4 + 4 * Numbers, Left, Room, Atoms);
-walk(<<112, Size:32, Rest/binary>>, Left, Room, Atoms) when Size >= 4 -> local(Rest, Size - 4, Left, Room, Atoms);
-walk(<<113, Rest/binary>>, Left, Room, Atoms) -> external(Rest, Left, Room, Atoms);
+walk(<<88, Rest/binary>>, Left, Room, Atoms) -> walk_named(Rest, 12, Left, Room, Atoms);
+walk(<<89, Rest/binary>>, Left, Room, Atoms) -> walk_named(Rest, 8, Left, Room, Atoms);
+walk(<<120, Rest/binary>>, Left, Room, Atoms) -> walk_named(Rest, 12, Left, Room, Atoms);
+walk(<<90, Numbers:16, Rest/binary>>, Left, Room, Atoms) -> walk_named(Rest, 4 + 4 * Numbers, Left, Room, Atoms);
+walk(<<112, Size:32, Rest/binary>>, Left, Room, Atoms) when Size >= 4 -> walk_local_fun(Rest, Size - 4, Left, Room, Atoms);
+walk(<<113, Rest/binary>>, Left, Room, Atoms) -> walk_external(Rest, Left, Room, Atoms);
 walk(Bytes, Left, Room, Atoms) ->
     case atom(Bytes, Atoms) of
         {ok, _, Rest} -> walk(Rest, Left - 1, Room, Atoms);
@@ -74,16 +74,16 @@ walk(Bytes, Left, Room, Atoms) ->
 %% Words of a binary or a large integer of so many bytes.
 words(Size) -> 8 + Size div 8.
 
-atom(<<119, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
-atom(<<118, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> interned(Name, Rest, Atoms);
-atom(<<100, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> interned(latin1(Name), Rest, Atoms);
-atom(<<115, Size, Name:Size/binary, Rest/binary>>, Atoms) -> interned(latin1(Name), Rest, Atoms);
+atom(<<119, Size, Name:Size/binary, Rest/binary>>, Atoms) -> intern(Name, Rest, Atoms);
+atom(<<118, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> intern(Name, Rest, Atoms);
+atom(<<100, Size:16, Name:Size/binary, Rest/binary>>, Atoms) -> intern(latin1(Name), Rest, Atoms);
+atom(<<115, Size, Name:Size/binary, Rest/binary>>, Atoms) -> intern(latin1(Name), Rest, Atoms);
 atom(_, _) -> malformed().
 
 latin1(Name) -> unicode:characters_to_binary(Name, latin1).
 
 %% Bytes that are not UTF-8 are not a name, and must not count.
-interned(Name, Rest, Atoms) ->
+intern(Name, Rest, Atoms) ->
     case unicode:characters_to_binary(Name) of
         Name ->
             case witness_log_atoms:intern(Name, Atoms) of
@@ -93,14 +93,14 @@ interned(Name, Rest, Atoms) ->
         _ -> malformed()
     end.
 
-named(Bytes, Behind, Left, Room, Atoms) ->
+walk_named(Bytes, Behind, Left, Room, Atoms) ->
     case atom(Bytes, Atoms) of
         {ok, _, <<_:Behind/binary, Rest/binary>>} -> walk(Rest, Left - 1, Room - words(Behind), Atoms);
         {ok, _, _} -> malformed();
         {refused, _} = Refused -> Refused
     end.
 
-external(Bytes, Left, Room, Atoms) ->
+walk_external(Bytes, Left, Room, Atoms) ->
     maybe
         {ok, Module, Rest} ?= atom(Bytes, Atoms),
         {ok, Function, <<97, Arity, Rest1/binary>>} ?= atom(Rest, Atoms),
@@ -114,7 +114,7 @@ external(Bytes, Left, Room, Atoms) ->
 
 %% A local function: the VM keeps its entry in the table of its module forever, so it counts as a name, too. After
 %% it come the module, two integers, the process that made it, and its variables.
-local(Bytes, Size, Left, Room, Atoms) when byte_size(Bytes) >= Size ->
+walk_local_fun(Bytes, Size, Left, Room, Atoms) when byte_size(Bytes) >= Size ->
     maybe
         <<_Arity, Place:20/binary, Variables:32, Rest/binary>> ?= Bytes,
         {ok, Module, _} ?= atom(Rest, Atoms),
@@ -126,7 +126,7 @@ local(Bytes, Size, Left, Room, Atoms) when byte_size(Bytes) >= Size ->
         false -> refused_function();
         _ -> malformed()
     end;
-local(_, _, _, _, _) ->
+walk_local_fun(_, _, _, _, _) ->
     malformed().
 
 refused_function() -> {refused, ~"more functions and atoms that are not known than allowed"}.

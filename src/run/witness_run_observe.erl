@@ -1,0 +1,102 @@
+-module(witness_run_observe).
+-moduledoc "Starts the instrument that the options of a run ask for: it observes a system, or reads a log.".
+
+-export([start_link/4]).
+
+-doc """
+Starts the instrument of a run, which is the calling process (`m:witness_instrument`). An error of a log is text for people; the
+others are those of `witness_run_inline:start_link/4`.
+""".
+-spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], witness_run_maps:maps(),
+                 witness_run_maps:gathered()) ->
+    {ok, witness_instrument:started()} | {error, unicode:chardata() | witness_run_inline:error()}.
+start_link(Options, Specs, VersionedMaps, Gathered) ->
+    Maps = [Map || {_, Map} <- VersionedMaps],
+    case Options of
+        #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
+        #{instrument := inline} -> start_inline(Options, Specs, Maps);
+        #{source := Source} -> {ok, start_link_source(Source, Options, Gathered, #{run => self(), maps => Maps})}
+    end.
+
+start_link_source(native, Options, #{filter := Filter, names := Names} = Gathered, Common) ->
+    Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
+    Config = maps:merge(maps:with([explain, max_slices, slice_idle, memory, partition_memory, drain], Options),
+                        maps:merge(Common, central_config(Options, Gathered))),
+    {ok, Pid} = witness_outline_dispatcher:start_link(
+                  Config#{source_options => Given#{names => Names, filter => Filter,
+                                                   shards => shard_count(Options)}}),
+    Session = witness_outline_dispatcher:session(Pid),
+    {witness_outline_dispatcher, Pid, fun() -> witness_outline_dispatcher:counts(Session) end};
+start_link_source(evm, Options = #{timestamps := Timestamps},
+                  #{filter := Filter, ordered := Ordered, groups := Groups} = Gathered, Common) ->
+    Counters = counters:new(2, [write_concurrency]),
+    Held = atomics:new(1, []),
+    %% Only a group has to put events in order.
+    Stamps = case Timestamps orelse Ordered of
+        true -> always;
+        false -> handover
+    end,
+    Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices, slice_idle, drain], Options),
+                        maps:merge(Common, central_config(Options, Gathered))),
+    {ok, Pid} = witness_outline_pool:start_link(
+                  Config#{source => witness_trace_evm, groups => Groups, source_options => #{stamps => Stamps, filter => Filter},
+                          counters => Counters, held => Held}),
+    {witness_outline_pool, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
+                                      held => atomics:get(Held, 1)} end}.
+
+start_inline(Options = #{monitors := Monitors}, Specs, Maps) ->
+    Run = self(),
+    witness_run_inline:start_link(Options, Specs,
+                               #{run => Run, maps => Maps, monitors => witness_run_maps:all_monitors(Specs, Monitors),
+                                 names => [{M, F, A} || {M, F, A, _, _} <- witness_run_maps:names(Specs, Monitors)]},
+                               fun() -> start_tree_watch(Run, Options) end).
+
+%% The process that watches the life of the system has no monitors, and reads no messages. A whole node never ends: then the
+%% process is there to count the processes of the node.
+start_tree_watch(Run, #{source := native, scope := tree} = Options) ->
+    {ok, Pid} = witness_inline_tree_watch:start_link(Run, #{names => [], memory => maps:get(memory, Options)}),
+    {witness_inline_tree_watch, Pid, witness_inline_tree_watch:counts(Pid)};
+start_tree_watch(Run, #{source := Source} = Options) ->
+    Nothing = #{filter => witness_trace_filter:union([]), names => [], ordered => false, groups => 0, all => [], kinds => [],
+                native => Source =:= native},
+    start_link_source(Source, Options#{timestamps := false}, Nothing, #{run => Run, maps => []}).
+
+%% Shards of the native source: one for each scheduler; central instrumentation has none.
+shard_count(#{instrument := central}) -> 0;
+shard_count(_) -> erlang:system_info(schedulers_online).
+
+central_config(#{instrument := central}, #{all := All, kinds := Kinds, names := Names}) ->
+    #{central => All, kinds => Kinds, grouped => lists:any(fun({_, _, _, Group, _}) -> Group end, Names)};
+central_config(_, _) -> #{}.
+
+start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
+    Spread = erlang:system_info(schedulers_online),
+    Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed], Options),
+    Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
+               feed => Feed#{input => log_input(Input), parsers => Spread},
+               log => #{maps => Maps, properties => witness_run_maps:entries(Specs, Monitors),
+                        all => witness_run_maps:over_all(Specs), mode => Mode, spread => Spread, roots => Roots},
+               identity => identity(Options, Specs)},
+    Given = maps:with([explain, max_slices, slice_idle, memory, save, from], Options),
+    case witness_offline:start_link(maps:merge(Given, Config)) of
+        {ok, Pid, Counter} ->
+            {ok, {witness_offline, Pid, fun() -> witness_offline:counts(Counter) end}};
+        {error, _} = Error -> Error
+    end.
+
+%% A recording is data; a run replays it only if the user asks for a replay.
+log_input({replay, #{dir := Dir} = Replay}) -> {events, Dir, witness_run_replay:events(Replay)};
+log_input(Input) -> Input.
+
+%% What a saved position depends on: the compiled code of specifications, with the records that they include, the code of
+%% other monitors, and their limits. It is computed only if needed.
+identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options); is_map_key(from, Options) ->
+    Compile = maps:with([include, max_obligations], Options),
+    Code = [begin
+                {ok, Text} = witness_spec:to_erlang(File, Compile),
+                unicode:characters_to_binary(Text)
+            end || #{file := File} <- Specs],
+    Handwritten = [{Pattern, Monitor, Module:module_info(md5)} || {Pattern, {Module, _} = Monitor} <- Monitors],
+    Bounds = maps:with([instrument, explain, max_slices, slice_idle, roots, format, skip_malformed], Options),
+    erlang:md5(term_to_binary({Code, Handwritten, Bounds}, [deterministic]));
+identity(_, _) -> <<>>.

@@ -1,0 +1,130 @@
+-module(witness_run_start).
+-moduledoc """
+The beginning of a run, in its process: compiles the specifications, starts the parts of the run, and has the processes observed
+that run already.
+
+*Invariant:* if a part cannot start, no specification that was compiled here stays loaded, and an earlier log is not replaced.
+""".
+
+-export([start/1, compile/2, unload/2, format_error/1]).
+
+-export_type([parts/0, error/0]).
+
+-doc """
+The parts of a run. `history`: its process; `warnings`: those of the options and of the specifications; `adopts`: whether the
+processes to observe run already, so the run starts none.
+""".
+-type parts() :: #{instrument := witness_instrument:t(), counts := fun(() -> witness_instrument:counts()),
+                   log := witness_run_log:logging(), history := none | pid(), notifier := pid(),
+                   maps := witness_run_maps:maps(), gathered := witness_run_maps:gathered(),
+                   specs := [witness_spec:instrumentation_map()], properties := [witness_run_maps:property()],
+                   warnings := [witness:warning()], started_at_ms := integer(), adopts := boolean()}.
+
+-doc """
+Why a run cannot start:
+
+- `{witness_spec, Diagnostics}`: the first file with errors;
+- `{witness_run_start, {log, Text}}`: the log cannot be read, or cannot be written;
+- `{witness_run_attach, Text}`: a process is not there, or is Witness's own;
+- `{witness_run_inline, Reason}`: the system cannot be instrumented inline.
+""".
+-type error() :: witness_spec:error() | {?MODULE, {log, binary()}} | witness_run_attach:error()
+               | witness_run_inline:error().
+
+-doc "Starts the parts of the run that calls.".
+-spec start(witness_options:options()) -> {ok, parts()} | {error, error()}.
+start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
+    case compile(Files, Options) of
+        {ok, Specs, Warnings} ->
+            maybe
+                {ok, Chosen} ?= choose(Options),
+                {ok, Log} ?= witness_run_log:open(Options),
+                Maps = witness_run_maps:maps(Options, Specs, Log),
+                Gathered = witness_run_maps:gathered(Options, Specs, Log),
+                {ok, {_, _, Counts} = Started} ?= witness_run_observe:start_link(Options, Specs, Maps, Gathered),
+                Instrument = witness_instrument:new(Started),
+                ok ?= witness_run_log:start(Log),
+                ok = witness_run_limits:start(Options),
+                History = start_history(Options),
+                Parts = #{instrument => Instrument, counts => Counts, log => Log, history => History,
+                          maps => Maps, gathered => Gathered, specs => Specs,
+                          properties => witness_run_maps:properties(Specs, Monitors), warnings => Given ++ Warnings,
+                          notifier => witness_run_notifier:start_link(Options),
+                          started_at_ms => erlang:monotonic_time(millisecond)},
+                {ok, Parts#{adopts => adopt_running(Chosen, Options, Instrument, History)}}
+            else
+                {error, Why} ->
+                    ok = unload(Specs, Files),
+                    {error, case Why of Text when is_list(Text); is_binary(Text) -> {?MODULE, {log, text(Text)}}; _ -> Why end}
+            end;
+        {error, _} = Error -> Error
+    end.
+
+start_history(#{history := true} = Options) ->
+    {ok, History} = witness_run_history:start_link(self(), Options),
+    History;
+start_history(_) -> none.
+
+%% The predicate for processes that run already; `none` if the run starts the system.
+choose(Options = #{system := node}) ->
+    Own = witness_run_attach:own_predicate(Options),
+    {ok, fun(P) -> not Own(P) end};
+choose(Options = #{system := {attach, Targets}}) ->
+    witness_run_attach:chosen_predicate(Targets, witness_run_attach:own_predicate(Options));
+choose(_) -> {ok, none}.
+
+%% When the caller has the run, all processes that run already are observed.
+adopt_running(none, #{system := {children, Parents}}, Instrument, History) ->
+    ok = witness_run_history:adopt_children(History, Parents),
+    ok = witness_instrument:parents(Instrument, lists:usort(Parents)),
+    true;
+adopt_running(none, _, _, _) -> false;
+adopt_running(Chosen, #{system := System} = Options, Instrument, History) ->
+    ok = witness_run_history:adopt(History, Chosen),
+    Own = witness_run_attach:own_predicate(Options),
+    {ok, Others} = witness_instrument:attach(Instrument, #{chosen => Chosen, own => Own}, System =/= node),
+    Known = maps:from_keys(Others, []),
+    ok = witness_run_history:adopt(History, fun(P) -> is_map_key(P, Known) end),
+    true.
+
+-doc "Compiles specifications, those that are compiled already excepted. If one has errors, none of them stays loaded.".
+-spec compile([file:name_all() | witness_spec:instrumentation_map()], witness_options:options()) ->
+    {ok, [witness_spec:instrumentation_map()], [witness:warning()]}
+  | {error, witness_spec:error()}.
+compile(Files, Options) ->
+    case compile(Files, compile_options(Options), [], []) of
+        {ok, _, _} = Compiled -> Compiled;
+        {error, Error, Specs} ->
+            ok = unload(Specs, Files),
+            {error, Error}
+    end.
+
+compile_options(Options = #{system := System, instrument := Instrument}) ->
+    Given = (maps:with([include, max_obligations], Options))#{central => Instrument =:= central},
+    case System of
+        %% The modules of a log's system need not be on this node.
+        {log, _} -> Given;
+        _ -> Given#{exports => fun witness_remote_exports:of_module/1, attach => witness_run_attach:is_attached(System)}
+    end.
+
+compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
+compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->
+    compile(Files, Options, [Map | Specs], Warnings);
+compile([File | Files], Options, Specs, Warnings) ->
+    case witness_spec:compile_file(File, Options) of
+        {ok, Map, Diagnostics} ->
+            New = [#{code => specification, text => text(witness_spec:format_diagnostic(D))} || D <- Diagnostics],
+            compile(Files, Options, [Map | Specs], Warnings ++ New);
+        {error, Error} ->
+            {error, Error, Specs}
+    end.
+
+-doc "Unloads those of the specifications that the run has compiled. `Given`: what the user gave for them.".
+-spec unload([witness_spec:instrumentation_map()], Given :: [file:name_all() | witness_spec:instrumentation_map()]) -> ok.
+unload(Specs, Given) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given).
+
+-doc "A reason as text.".
+-spec format_error({log, binary()}) -> unicode:chardata().
+format_error({log, Text}) -> Text.
+
+text(Chars) -> unicode:characters_to_binary(Chars).
