@@ -1,4 +1,4 @@
-// The pictures of the README; called by `pictures`.
+// The pictures of the README and the guides; called by `pictures`.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { calculator, close, crowd, launch, open, root, run, witness, work } from "./testing.mjs";

@@ -341,7 +341,7 @@ export function schedulerLoad([one]: readonly [Measured, ...Measured[]]): Drawin
   const schedulers = [...new Set(cells.map(({ scheduler }) => scheduler))];
   // One alone has the utilisation of all.
   if (schedulers.length < 2) return null;
-  const shards = [...new Set(cells.map(({ lane }) => lane))];
+  const lanes = [...new Set(cells.map(({ lane }) => lane))];
   return {
     title: "Load of each scheduler",
     says: "Each row is a scheduler, the darker the more it works. What is spread has the same shade in all rows; one row that stays dark while the others are light is a process that all others wait for. One repetition at the largest step of each load.",
@@ -349,7 +349,7 @@ export function schedulerLoad([one]: readonly [Measured, ...Measured[]]): Drawin
     rows: cells.map(({ load, series, scheduler, from, to, percent }) => [load, series, scheduler, from, to, percent]),
     series: [],
     draw: () => ({
-      height: 50 + shards.length * (26 + Math.min(120, 14 * schedulers.length)),
+      height: 50 + lanes.length * (26 + Math.min(120, 14 * schedulers.length)),
       marginTop: 24,
       x: { label: "time (s)", ticks: 5 },
       y: {
@@ -358,10 +358,10 @@ export function schedulerLoad([one]: readonly [Measured, ...Measured[]]): Drawin
         tickFormat: (scheduler: number) => (schedulers.length > 8 && scheduler % 4 !== 1 ? "" : String(scheduler)),
         padding: 0.1,
       },
-      fy: { axis: null, domain: shards, padding: 0.3 },
+      fy: { axis: null, domain: lanes, padding: 0.3 },
       opacity: { domain: [0, 100], range: [0.04, 1] },
       marks: [
-        Plot.text(shards, { fy: (lane: string) => lane, text: (lane: string) => lane, frameAnchor: "top-left", dy: -13 }),
+        Plot.text(lanes, { fy: (lane: string) => lane, text: (lane: string) => lane, frameAnchor: "top-left", dy: -13 }),
         Plot.barX(cells, {
           fy: "lane",
           y: "scheduler",

@@ -7,7 +7,7 @@ export interface Lane {
   module: string | null;
 }
 
-/** An event: in whose lane it stands, and, of a message, between which shards it goes. */
+/** An event: in whose lane it stands, and, of a message, between which lanes it goes. */
 export interface Step {
   index: number;
   own: number;
@@ -24,7 +24,7 @@ export interface Explanation {
   skipped: number;
   /** Decided by the end of the trace, not by an event. */
   ended: boolean;
-  shards: Lane[];
+  lanes: Lane[];
   steps: Step[];
   bindings: Binding[];
   says: string | null;

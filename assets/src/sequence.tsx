@@ -1,9 +1,9 @@
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { count, type Binding, type Explanation, type Lane, type Step } from "./data";
 
-// Pixels from lane to lane: fewer where there are many shards, or the screen is narrow.
-const pitchOf = (shards: number) =>
-  matchMedia("(max-width: 40rem)").matches ? 84 : Math.min(124, Math.max(84, Math.round(520 / shards)));
+// Pixels from lane to lane: fewer where there are many lanes, or the screen is narrow.
+const pitchOf = (lanes: number) =>
+  matchMedia("(max-width: 40rem)").matches ? 84 : Math.min(124, Math.max(84, Math.round(520 / lanes)));
 const MIDDLE = 16; // of a row, where the event stands
 const ZOOMS = [0.5, 0.67, 0.8, 1, 1.25, 1.5, 2, 3];
 const WHOLE = ZOOMS.indexOf(1);
@@ -11,22 +11,22 @@ const WHOLE = ZOOMS.indexOf(1);
 const parties = ({ own, from, to }: Step) => [own, from, to].filter((party) => party !== null);
 
 /** What the arrow shows, in words. */
-const who = ({ own, from, to }: Step, shards: Lane[]) =>
-  to === null ? shards[own]?.name : `${from === null ? "unknown" : shards[from]?.name} to ${shards[to]?.name}`;
+const who = ({ own, from, to }: Step, lanes: Lane[]) =>
+  to === null ? lanes[own]?.name : `${from === null ? "unknown" : lanes[from]?.name} to ${lanes[to]?.name}`;
 
 /**
  * The events that led to a verdict as a sequence diagram. One of them is selected, and what the monitor knew after it
  * stands beside it. A list box to assistive technology: the arrow keys go from event to event.
  */
 export function Sequence({ explanation, decided }: { explanation: Explanation; decided: number | null }) {
-  const { shards, steps, skipped } = explanation;
+  const { lanes, steps, skipped } = explanation;
   const [hidden, setHidden] = useState<ReadonlySet<number>>(new Set());
   const [selected, setSelected] = useState(steps.at(-1)?.index);
   const [zoom, setZoom] = useState(WHOLE);
   const id = useId();
   const list = useRef<HTMLUListElement>(null);
   const rows = useMemo(() => steps.filter((step) => !parties(step).some((party) => hidden.has(party))), [steps, hidden]);
-  const drawn = shards.map((_, lane) => lane).filter((lane) => !hidden.has(lane));
+  const drawn = lanes.map((_, lane) => lane).filter((lane) => !hidden.has(lane));
   const pitch = pitchOf(drawn.length);
   const place = (lane: number) => pitch * (drawn.indexOf(lane) + 0.5);
   const current = rows.find(({ index }) => index === selected) ?? rows.at(-1);
@@ -55,11 +55,11 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
 
   if (steps.length === 0) return <Decision explanation={explanation} />;
   return (
-    <div class="sequence" style={{ "--shards": `${width}px` }}>
-      {shards.length > 2 && (
+    <div class="sequence" style={{ "--lanes": `${width}px` }}>
+      {lanes.length > 2 && (
         <fieldset class="tools">
           <legend>Processes</legend>
-          {shards.map((lane, index) => (
+          {lanes.map((lane, index) => (
             <label key={index}>
               <input
                 type="checkbox"
@@ -96,11 +96,11 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
         <div class="scroll chart" tabIndex={-1}>
           <div class="row heading" aria-hidden="true">
             <span class="index" />
-            <span class="shards">
+            <span class="lanes">
               {drawn.map((lane) => (
                 <span class="lane" style={{ width: `${pitch}px` }} key={lane}>
-                  <b>{shards[lane]?.name}</b>
-                  {shards[lane]?.module}
+                  <b>{lanes[lane]?.name}</b>
+                  {lanes[lane]?.module}
                 </span>
               ))}
             </span>
@@ -132,12 +132,12 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
                   {step.index === decided && <b>⇒ </b>}
                   {step.index}
                 </span>
-                <span class="shards">
+                <span class="lanes">
                   <Arrow step={step} places={drawn.map(place)} place={place} width={width} />
                 </span>
                 <span class="unseen">
                   {step.index === decided && "decided here, "}
-                  {who(step, shards)}:
+                  {who(step, lanes)}:
                 </span>
                 <span class="text">{step.text}</span>
               </li>

@@ -40,10 +40,10 @@ test("a violation is explained, and its events are stepped through", async () =>
       assert.match(await page.textContent(".known"), /Sum-1/);
       // Every arrow is drawn, within its picture.
       assert.equal(await page.locator(".chart path.head").count(), 6);
-      const shards = await page.locator(".chart svg").first().boundingBox();
+      const lanes = await page.locator(".chart svg").first().boundingBox();
       for (const arrow of await page.locator(".chart line.arrow").all()) {
         const { x, width } = await arrow.boundingBox();
-        assert.ok(x >= shards.x && x + width <= shards.x + shards.width);
+        assert.ok(x >= lanes.x && x + width <= lanes.x + lanes.width);
       }
       await accessible(page);
       await picture(page, `violated-${name}`);
@@ -337,7 +337,7 @@ test("thousands of violations, of which some are looked for", async () => {
 });
 
 test("processes are left out of the diagram, and come back", async () => {
-  const log = join(work, "shards.log");
+  const log = join(work, "lanes.log");
   const events = [
     "init(<0.1.0>,_,{demo,main,[]})",
     "fork(<0.1.0>,<0.2.0>,{calc_server,loop,[x]})",
@@ -350,7 +350,7 @@ test("processes are left out of the diagram, and come back", async () => {
   ])
     events.push(`recv(<0.2.0>,<0.${client}.0>,{<0.${client}.0>,{add,1,1}})`, `send(<0.2.0>,<0.${client}.0>,{ok,${sum}})`);
   writeFileSync(log, events.join("\n") + "\n");
-  const file = run(1, "shards", "check", "--spec", "examples/calculator/sum.hml", log);
+  const file = run(1, "lanes", "check", "--spec", "examples/calculator/sum.hml", log);
   for (const [name, look] of Object.entries(looks)) {
     await open(file, look, async (page) => {
       const rows = page.locator("[role=option]");
@@ -359,7 +359,7 @@ test("processes are left out of the diagram, and come back", async () => {
       assert.equal(await rows.count(), 5);
       assert.equal(await page.locator(".heading .lane").count(), 3);
       assert.match(await page.textContent("fieldset"), /5 of 7 events shown/);
-      await picture(page, `shards-${name}`);
+      await picture(page, `lanes-${name}`);
       await accessible(page);
       await page.getByRole("checkbox", { name: "<0.3.0>" }).check();
       assert.equal(await rows.count(), 7);
