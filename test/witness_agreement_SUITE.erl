@@ -3,7 +3,7 @@
 Verdicts agree: the systems of `m:witness_sys` get the verdicts that are expected of them, run after run, in this VM and
 in one with a single scheduler. Adding specifications and monitors changes nothing.
 
-Each system is a group. Several are run at the same time, in shards, so runs of Witness also stand beside each other;
+Each system is a group. Several are run at the same time, in lanes, so runs of Witness also stand beside each other;
 the VM with one scheduler works at the same time. The environment variable `WITNESS_AGREEMENT_RUNS` says how often each
 system is run, in both; `make agreement` runs each 100 times. One run in four is over the VM's tracing, the others over the
 native source, where there is one.
@@ -17,7 +17,7 @@ native source, where there is one.
 -export([prepare/0, runs/3]).
 
 -define(LANES, 4).
--define(RUNS, 8).
+-define(RUNS, 4).
 -define(RUNS_WITH_MORE, 3).
 -define(RUN_TIMEOUT, 120_000).
 

@@ -449,7 +449,7 @@ ended(Run) ->
 ends(Source, {start, How}) ->
     ok = load(How),
     Run = start_run(Source),
-    {error, {not_started, witness_application_test, _}} = witness:await_started(Run, ?WAIT_MS),
+    {error, {witness_run_application, {not_started, witness_application_test, _}}} = witness:await_started(Run, ?WAIT_MS),
     ended(Run);
 ends(Source, How) ->
     ok = load(serve),

@@ -9,8 +9,8 @@ rows_have_what_was_measured_test() ->
     M = witness_bench_response:new(#{}),
     {ok, C} = collector(M, File),
     Before = erlang:memory(total),
-    ok = witness_bench_collector:begun(C),
-    lists:foreach(fun(_) -> ok = witness_bench_response:born(M) end, lists:seq(1, 3)),
+    ok = witness_bench_collector:start_windows(C),
+    lists:foreach(fun(_) -> ok = witness_bench_response:count_created(M) end, lists:seq(1, 3)),
     ok = witness_bench_response:messages(M, 40),
     Self = self(),
     {Holder, Held} = spawn_monitor(fun() -> Large = binary:copy(<<1>>, 50_000_000), Self ! holds, receive {go, _} -> Large end end),
@@ -21,10 +21,10 @@ rows_have_what_was_measured_test() ->
     %% A sample has seen it; in the last one it is gone.
     Holder ! {go, now},
     receive {'DOWN', Held, process, Holder, normal} -> ok after ?EVENT -> error(held) end,
-    ok = witness_bench_response:died(M),
+    ok = witness_bench_response:count_ended(M),
     ok = witness_bench_collector:mark(system, C),
-    ok = witness_bench_response:died(M),
-    ok = witness_bench_collector:told(#{events => 23, gaps => 3}, C),
+    ok = witness_bench_response:count_ended(M),
+    ok = witness_bench_collector:set_final(#{events => 23, gaps => 3}, C),
     ok = witness_bench_collector:mark(monitors, C),
     {ok, #{system := System, monitors := Monitors}} = witness_bench_collector:stop(C),
     ?assertMatch(#{members_peak := 3, tracers_peak := 5}, System),
@@ -59,7 +59,7 @@ samples_are_half_an_interval_apart_test() ->
     File = file(),
     M = witness_bench_response:new(#{}),
     {ok, C} = witness_bench_collector:start_link(#{measures => M, interval => 4, file => File}),
-    ok = witness_bench_collector:begun(C),
+    ok = witness_bench_collector:start_windows(C),
     Self = self(),
     ok = witness_bench_collector:probe(fun() -> Self ! asked, #{events => 0, tracers => 0, gaps => 0} end, C),
     %% Held up for a part of an interval or for more than one; what comes after a late sample is not.
@@ -83,7 +83,7 @@ utilisation_is_that_of_the_schedulers_test_() ->
     {timeout, 60, fun() ->
         M = witness_bench_response:new(#{}),
         {ok, C} = collector(M, none),
-        ok = witness_bench_collector:begun(C),
+        ok = witness_bench_collector:start_windows(C),
         ok = computing(millisecond, erlang:monotonic_time(millisecond) + 300),
         ok = witness_bench_collector:mark(system, C),
         {ok, #{system := #{utilisation := All, utilisations := Each}}} = witness_bench_collector:stop(C),
@@ -104,7 +104,7 @@ who_does_not_answer_holds_up_nobody_test() ->
     M = witness_bench_response:new(#{}),
     {ok, C} = collector(M, none),
     Self = self(),
-    ok = witness_bench_collector:begun(C),
+    ok = witness_bench_collector:start_windows(C),
     ok = witness_bench_collector:probe(fun() -> Self ! {asked, self()}, receive never -> ok end end, C),
     Asker = receive {asked, Pid} -> Pid after ?EVENT -> error(not_asked) end,
     Ref = monitor(process, Asker),
@@ -120,7 +120,7 @@ a_probe_that_fails_is_asked_again_test() ->
     M = witness_bench_response:new(#{}),
     {ok, C} = collector(M, none),
     Self = self(),
-    ok = witness_bench_collector:begun(C),
+    ok = witness_bench_collector:start_windows(C),
     ok = witness_bench_collector:probe(fun() -> Self ! asked, error(ended) end, C),
     [receive asked -> ok after ?EVENT -> error(not_asked) end || _ <- [1, 2]],
     {ok, #{}} = witness_bench_collector:stop(C).
@@ -134,7 +134,7 @@ what_was_not_written_is_told_test() ->
     case filelib:is_regular("/dev/full") orelse filelib:is_file("/dev/full") of
         true ->
             {ok, C} = collector(witness_bench_response:new(#{}), "/dev/full"),
-            ok = witness_bench_collector:begun(C),
+            ok = witness_bench_collector:start_windows(C),
             ok = witness_bench_collector:mark(system, C),
             ?assertEqual({error, {samples, enospc}}, witness_bench_collector:stop(C));
         false -> ok

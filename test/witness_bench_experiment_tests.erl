@@ -89,7 +89,7 @@ a_file_makes_no_atoms_test() ->
     ?assertError(badarg, binary_to_existing_atom(Name)).
 
 files_of_arrivals_are_found_beside_the_experiment_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         ok = file:write_file(filename:join(Folder, "arrivals.csv"), "5\n5\n"),
         File = filename:join(Folder, "e.json"),
         ok = file:write_file(File, ~B"""
@@ -221,14 +221,8 @@ open(Folder, Text) ->
         {ok, witness_bench_store:release(Claimed)}
     end.
 
-in_folder(Test) ->
-    Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
-                           "witness-bench-" ++ os:getpid() ++ "-" ++ integer_to_list(erlang:unique_integer([positive]))),
-    ok = filelib:ensure_path(Folder),
-    try Test(Folder) after ok = file:del_dir_r(Folder) end.
-
 every_benchmark_has_its_row_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Experiment = parsed(?MINIMAL),
         {ok, Store} = open(Folder),
         Self = self(),
@@ -250,7 +244,7 @@ every_benchmark_has_its_row_test() ->
 
 %% An interrupt comes while the fourth runs, which is killed and has no row.
 an_interrupted_experiment_goes_on_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Experiment = parsed(?MINIMAL),
         {ok, Store} = open(Folder),
         Self = self(),
@@ -276,7 +270,7 @@ an_interrupted_experiment_goes_on_test() ->
 
 %% Whenever it is killed, each file is whole: what is written beside its place does not count.
 what_a_killed_tool_leaves_is_no_harm_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         {ok, Store} = open(Folder),
         {done, _} = conduct(parsed(?MINIMAL), Store, fun(Config, _) -> result(Config) end),
         [ok = file:write_file(filename:join(Folder, Name), "torn") || Name <- ["results.csv.part", "samples/x.csv.part"]],
@@ -287,7 +281,7 @@ what_a_killed_tool_leaves_is_no_harm_test() ->
 
 folders_that_do_not_fit_are_refused_test() ->
     Refused = fun({error, Problem}) -> unicode:characters_to_binary(Problem) end,
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         {ok, _} = open(Folder),
         Other = binary:replace(?MINIMAL, ~"[20, 10]", ~"[20]"),
         ?assertMatch({match, _}, re:run(Refused(open(Folder, Other)), "of another experiment, or this one has changed")),
@@ -298,7 +292,7 @@ folders_that_do_not_fit_are_refused_test() ->
         ok = file:write_file(filename:join(Folder, "results.csv"), "id,n\nx,y\n"),
         ?assertMatch({match, _}, re:run(Refused(open(Folder)), "results.csv: line 1: "))
     end),
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         ok = file:write_file(filename:join(Folder, "precious"), ""),
         ?assertMatch({match, _}, re:run(Refused(open(Folder)), "holds something that is no experiment")),
         File = filename:join(Folder, "precious"),
@@ -307,7 +301,7 @@ folders_that_do_not_fit_are_refused_test() ->
 
 %% What runs there is not disturbed.
 a_folder_is_used_by_one_at_a_time_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         {ok, Store} = open(Folder),
         {ok, Claimed} = witness_bench_store:claim(Store),
         Running = witness_bench_store:samples(Claimed, ~"x"),
@@ -326,10 +320,10 @@ a_folder_is_used_by_one_at_a_time_test() ->
     end).
 
 what_goes_wrong_is_a_row_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Experiment = parsed(?MINIMAL),
         {ok, Store} = open(Folder),
-        Run = fun(#{mode := inline}, _) -> {error, {unsound, ["a trace\nis wrong"]}};
+        Run = fun(#{mode := inline}, _) -> {error, {witness_bench_run, {unsound, ["a trace\nis wrong"]}}};
                  (#{mode := outline_native}, _) -> exit(crash);
                  (Config, _) -> result(Config)
               end,
@@ -347,7 +341,7 @@ what_goes_wrong_is_a_row_test() ->
     end).
 
 a_benchmark_has_its_limit_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Text = iolist_to_binary(json:encode(#{name => x, modes => [inline], shapes => [steady], steps => [10], limit_s => 1,
                                               repetitions => 1, warmup => 0})),
         {ok, Store} = open(Folder, Text),
@@ -356,7 +350,7 @@ a_benchmark_has_its_limit_test() ->
     end).
 
 batches_are_conducted_as_they_are_needed_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         {ok, Minimal} = witness_bench_json:decode(?MINIMAL),
         Text = iolist_to_binary(json:encode(Minimal#{~"repetitions" => #{}, ~"steps" => [10], ~"shapes" => [steady]})),
         Count = fun(Name, Run) ->
@@ -386,7 +380,7 @@ machine(Rate) ->
 
 the_loading_time_is_found_and_kept_test_() ->
     {timeout, 20, fun() ->
-        [in_folder(fun(Folder) ->
+        [witness_folder:with(fun(Folder) ->
             Text = iolist_to_binary(json:encode(#{name => x, modes => [inline], shapes => [steady, burst], steps => [1000, 10_000],
                                                   model => #{t => fit}, warmup => 0})),
             {ok, Store} = open(Folder, Text),
@@ -405,19 +399,19 @@ the_loading_time_is_found_and_kept_test_() ->
 throw_away(_) -> {ok, #{}}.
 
 a_machine_that_never_fits_is_told_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Text = iolist_to_binary(json:encode(#{name => x, modes => [inline], shapes => [steady], steps => [10_000], model => #{t => fit}})),
         {ok, Store} = open(Folder, Text),
         {error, Slow} = conduct(parsed(Text), Store, machine(0.001)),
         ?assertMatch({match, _}, re:run(Slow, "no loading time was found: in 20000 s")),
-        {error, Failed} = conduct(parsed(Text), Store, fun(_, _) -> {error, {timeout, 5}} end),
+        {error, Failed} = conduct(parsed(Text), Store, fun(_, _) -> {error, {witness_bench_run, {timeout, 5}}} end),
         ?assertMatch({match, _}, re:run(Failed, "could not be measured: it was not done after 5 ms"))
     end).
 
 %%% Tables
 
 tables_say_what_the_rows_say_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         {ok, Store} = open(Folder),
         Experiment = (parsed(?MINIMAL))#{papers := high, tables := witness_bench_experiment:tables()},
         {done, Done} = conduct(Experiment, Store, fun(Config, _) -> result(Config) end),
@@ -440,7 +434,7 @@ tables_say_what_the_rows_say_test() ->
 %% The heading promises no more than there is.
 tables_without_overheads_say_why_test() ->
     Text = fun(Changes, Run) ->
-        in_folder(fun(Folder) ->
+        witness_folder:with(fun(Folder) ->
             Experiment = changed(Changes#{~"shapes" => [~"steady"], ~"repetitions" => 1,
                                           ~"model" => #{~"t" => 1, ~"period_ms" => 500}}),
             {ok, Opened} = witness_bench_store:open(Folder, ~"{}", Experiment#{source := #{}}, #{}),
@@ -452,7 +446,7 @@ tables_without_overheads_say_why_test() ->
         end)
     end,
     Measured = fun(Config, _) -> result(Config) end,
-    Failed = fun(#{mode := untraced}, _) -> {error, {timeout, 5}}; (Config, _) -> result(Config) end,
+    Failed = fun(#{mode := untraced}, _) -> {error, {witness_bench_run, {timeout, 5}}}; (Config, _) -> result(Config) end,
     [?assertEqual({Line, Is}, {Line, binary:match(Text(Changes, Run), Line) =/= nomatch})
      || {Changes, Run, Expected} <- [{#{}, Measured, heading}, {#{~"modes" => [~"untraced"]}, Measured, none},
                                      {#{~"modes" => [~"inline"]}, Measured, reason}, {#{}, Failed, reason}],

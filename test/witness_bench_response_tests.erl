@@ -114,10 +114,10 @@ who_ends_at_the_same_time_is_not_lost_test() ->
 members_lag_and_messages_test() ->
     M = witness_bench_response:new(#{}),
     in_processes([fun() ->
-                      ok = witness_bench_response:born(M),
+                      ok = witness_bench_response:count_created(M),
                       ok = witness_bench_response:lag(M, Lag),
                       ok = witness_bench_response:messages(M, 3),
-                      Lag > 0 andalso witness_bench_response:died(M)
+                      Lag > 0 andalso witness_bench_response:count_ended(M)
                   end || Lag <- [-5, 100, 200, 300]]),
     ?assertEqual(1, witness_bench_response:live(M)),
     ?assertMatch(#{members := 4, messages := 12, lag := #{mean_ns := 150.0, max := 300}}, witness_bench_response:summary(M)).
@@ -128,10 +128,10 @@ nothing_is_sent_test() ->
     Session = trace:session_create(?MODULE, self(), []),
     in_processes([fun() ->
                       1 = trace:process(Session, self(), true, [send, 'receive', procs]),
-                      ok = witness_bench_response:born(M),
+                      ok = witness_bench_response:count_created(M),
                       ok = witness_bench_response:lag(M, 5),
                       ok = requests(300, M),
-                      ok = witness_bench_response:died(M)
+                      ok = witness_bench_response:count_ended(M)
                   end]),
     true = trace:session_destroy(Session),
     ?assertEqual([], [T || T <- traced(), element(3, T) =/= exit]).
@@ -145,7 +145,7 @@ measures_of_another_node_measure_nothing_test() ->
     {Stamp, L} = witness_bench_response:start(witness_bench_response:open(Elsewhere)),
     ?assertEqual(undefined, Stamp),
     ok = witness_bench_response:close(witness_bench_response:stop(Stamp, L)),
-    ok = witness_bench_response:born(Elsewhere),
+    ok = witness_bench_response:count_created(Elsewhere),
     ok = witness_bench_response:lag(Elsewhere, 7),
     ?assertMatch(#{members := 0, messages := 0, lag := #{max := 0}}, witness_bench_response:summary(M)).
 

@@ -72,7 +72,7 @@ samples(Mode, Config) -> filename:join(?config(priv_dir, Config), atom_to_list(M
 fresh(Config, Schedulers) ->
     case witness_bench_run:fresh(Config#{model => model()}, #{schedulers => Schedulers}) of
         {ok, Result} -> Result;
-        {error, Reason} -> ct:fail("~ts", [witness_bench_run:format_error(Reason)])
+        {error, Reason} -> ct:fail("~ts", [witness:format_error(Reason)])
     end.
 
 every_result_is_json(_) ->
@@ -123,8 +123,8 @@ a_rival_is_a_mode(_) ->
     ?assertEqual(Analysed - 1, Events).
 
 a_rival_that_loses_events_is_unsound(_) ->
-    {error, {unsound, _} = Reason} = here(rival(#{lose => 500})),
-    ?assertMatch({match, _}, re:run(witness_bench_run:format_error(Reason), "^the trace was not sound: [{]")).
+    {error, {_, {unsound, _}} = Reason} = here(rival(#{lose => 500})),
+    ?assertMatch({match, _}, re:run(witness:format_error(Reason), "^the trace was not sound: [{]")).
 
 %% It still gives a result: each verdict is about events that were not missing.
 a_rival_that_tells_of_gaps_is_not(_) ->
@@ -132,9 +132,9 @@ a_rival_that_tells_of_gaps_is_not(_) ->
     {ok, #{gaps := 7, sound := false}} = here(rival(#{gaps => 3, forget => 4})).
 
 a_rival_that_forgets_monitors_is_unsound(_) ->
-    {error, {unsound, [Text]}} = here(rival(#{forget => 4})),
+    {error, {_, {unsound, [Text]}}} = here(rival(#{forget => 4})),
     ?assertEqual("57 monitors for 61 processes, and no gap was told", lists:flatten(Text)),
-    {error, {unsound, [Single]}} = here(rival(#{forget => 60})),
+    {error, {_, {unsound, [Single]}}} = here(rival(#{forget => 60})),
     ?assertEqual("1 monitor for 61 processes, and no gap was told", lists:flatten(Single)).
 
 without_verdicts_soundness_is_not_known(_) ->
@@ -154,8 +154,8 @@ what_a_rival_returns_is_checked(_) ->
     Wrong = "witness_bench_rival:await/1 returned facts ",
     [begin
          {error, Reason} = here(rival(Options)),
-         ?assertEqual({Options, failed}, {Options, case Reason of {mode, _} -> failed; _ -> Reason end}),
-         Text = unicode:characters_to_list(witness_bench_run:format_error(Reason)),
+         ?assertEqual({Options, failed}, {Options, case Reason of {witness_bench_run, {mode, _}} -> failed; _ -> Reason end}),
+         Text = unicode:characters_to_list(witness:format_error(Reason)),
          ?assertEqual({Options, Said}, {Options, lists:sublist(Text, length(Said))})
      end || {Options, Said} <-
                 [{#{started => hello}, "witness_bench_rival:start/2 returned hello; expected {ok, State, First}, a process, or "},
@@ -177,11 +177,11 @@ what_a_rival_returns_is_checked(_) ->
 
 a_rival_that_fails_is_an_error_and_leaves_nothing(_) ->
     Before = processes(),
-    ?assertEqual({error, {mode, ~"the rival does not start"}}, here(rival(#{fault => start}))),
-    ?assertEqual({error, {mode, ~"the rival has lost its way"}}, here(rival(#{fault => await}))),
-    ?assertMatch({error, {failed, {rival, [_ | _]}}}, here(rival(#{fault => crash}))),
+    ?assertEqual({error, {witness_bench_run, {mode, ~"the rival does not start"}}}, here(rival(#{fault => start}))),
+    ?assertEqual({error, {witness_bench_run, {mode, ~"the rival has lost its way"}}}, here(rival(#{fault => await}))),
+    ?assertMatch({error, {witness_bench_run, {failed, {rival, [_ | _]}}}}, here(rival(#{fault => crash}))),
     %% No process goes on to sample, write or wait.
-    ok = until(fun() -> [P || P <- processes() -- Before, not is_tool(P)] =:= [] end).
+    ok = witness_await:until(fun() -> processes() -- Before =:= [] end).
 
 %% --- what goes wrong -------------------------------------------------------------
 
@@ -195,10 +195,10 @@ what_crashes_is_an_error(_) ->
                signatures => [#{signature => {?IDLER, server, 1}, role => member}], processes => unknown},
     {error, {unsound, [Text]}} = measured(Server, Idle),
     ?assertMatch({match, _}, re:run(Text, "a monitor has crashed: .*badarith")),
-    ?assertMatch({error, {samples, enoent}}, here(#{samples => "/nowhere/at/all.csv"})).
+    ?assertMatch({error, {witness_bench_run, {samples, enoent}}}, here(#{samples => "/nowhere/at/all.csv"})).
 
 the_limit_of_time_strikes_here(_) ->
-    ?assertEqual({error, {timeout, 300}}, here((rival(#{fault => hang}))#{timeout => 300})).
+    ?assertEqual({error, {witness_bench_run, {timeout, 300}}}, here((rival(#{fault => hang}))#{timeout => 300})).
 
 %% The processes that measure, sample, write and wait in place of the caller end with it.
 a_caller_that_dies_leaves_nothing(Config) ->
@@ -206,34 +206,27 @@ a_caller_that_dies_leaves_nothing(Config) ->
     Self = self(),
     Caller = spawn(fun() -> here((rival(#{fault => hang, tell => Self}))#{samples => samples(left, Config)}) end),
     receive hanging -> ok after ?EVENT -> ct:fail(not_begun) end,
-    Refs = [monitor(process, P) || P <- processes() -- Before, not is_tool(P)],
+    Refs = [monitor(process, P) || P <- processes() -- Before],
     exit(Caller, kill),
     [receive {'DOWN', Ref, process, _, _} -> ok after ?EVENT -> ct:fail(left) end || Ref <- Refs].
 
-%% The rival's own process does not count as left behind; it is killed here.
-is_tool(P) ->
-    case process_info(P, current_function) of
-        {_, {witness_bench_rival, tool, 4}} -> exit(P, kill), true;
-        _ -> false
-    end.
-
 a_vm_that_ends_is_an_error(Config) ->
     {Reason, Pid} = failed(#{fault => halt}, infinity, Config),
-    ?assertEqual({vm, {exit_status, 7}}, Reason),
-    ?assertEqual("its VM has ended with the exit status 7", lists:flatten(witness_bench_run:format_error(Reason))),
+    ?assertEqual({witness_bench_run, {vm, {exit_status, 7}}}, Reason),
+    ?assertEqual("its VM has ended with the exit status 7", lists:flatten(witness:format_error(Reason))),
     ?assertNot(is_alive(Pid)),
     {Killed, _} = failed(#{fault => kill}, infinity, Config),
-    ?assertEqual("its VM was ended by the signal 9", lists:flatten(witness_bench_run:format_error(Killed))).
+    ?assertEqual("its VM was ended by the signal 9", lists:flatten(witness:format_error(Killed))).
 
 a_vm_that_hangs_is_ended(Config) ->
     {Reason, Pid} = failed(#{fault => hang}, 2000, Config),
-    ?assertMatch({timeout, _}, Reason),
+    ?assertMatch({witness_bench_run, {timeout, _}}, Reason),
     ?assertNot(is_alive(Pid)).
 
 %% A stopped VM does not notice the end of its input.
 a_vm_that_stands_still_is_killed(Config) ->
     {Reason, Pid} = failed(#{fault => stop}, 2000, Config),
-    ?assertMatch({timeout, _}, Reason),
+    ?assertMatch({witness_bench_run, {timeout, _}}, Reason),
     ?assertNot(is_alive(Pid)).
 
 %% If a VM needs longer than the limit to reach its fault, it gets more time.
@@ -244,35 +237,28 @@ failed(Fault, Timeout, Config) ->
     {error, Reason} = witness_bench_run:fresh(Given, #{}),
     case {Reason, file:read_file(File)} of
         {_, {ok, Pid}} -> {Reason, binary_to_list(Pid)};
-        {{timeout, Timeout}, {error, enoent}} -> failed(Fault, 2 * Timeout, Config)
+        {{witness_bench_run, {timeout, Timeout}}, {error, enoent}} -> failed(Fault, 2 * Timeout, Config)
     end.
 
 a_vm_ends_with_its_caller(Config) ->
     File = filename:join(?config(priv_dir, Config), "waiting"),
     Caller = spawn(fun() -> witness_bench_fresh:call(?MODULE, tell_and_wait, [File], #{timeout => infinity}) end),
-    ok = until(fun() -> filelib:is_regular(File) end),
+    ok = witness_await:until(fun() -> filelib:is_regular(File) end),
     {ok, Pid} = file:read_file(File),
     ?assert(is_alive(binary_to_list(Pid))),
     exit(Caller, kill),
-    ok = until(fun() -> not is_alive(binary_to_list(Pid)) end).
+    ok = witness_await:until(fun() -> not is_alive(binary_to_list(Pid)) end).
 
 tell_and_wait(File) ->
     ok = file:write_file(File ++ ".new", os:getpid()),
     ok = file:rename(File ++ ".new", File),
     receive never -> ok end.
 
-%% Facts that only the operating system knows are polled.
-until(Is) ->
-    case Is() of
-        true -> ok;
-        false -> receive after 10 -> until(Is) end
-    end.
-
 is_alive(Pid) -> os:cmd("kill -0 " ++ Pid ++ " 2>&1") =:= "".
 
 a_vm_that_does_not_start_is_an_error(_) ->
-    {error, {vm, _} = Reason} = witness_bench_run:fresh(#{}, #{args => ["+no_such_flag"]}),
-    ?assertMatch({match, _}, re:run(witness_bench_run:format_error(Reason), "its VM has ended")).
+    {error, {witness_bench_run, {vm, _}} = Reason} = witness_bench_run:fresh(#{}, #{args => ["+no_such_flag"]}),
+    ?assertMatch({match, _}, re:run(witness:format_error(Reason), "its VM has ended")).
 
 what_is_wrong_is_told(_) ->
     [?assertEqual({Given, Text}, {Given, told(Given)})
@@ -295,10 +281,10 @@ what_is_wrong_is_told(_) ->
              {#{colour => red}, "there is no key colour of a benchmark"},
              {[], "config of a benchmark: expected a map"},
              {#{model => #{~"n" => 0}}, "the model's n: a whole number from 1 to 10000000 is expected, not 0"}]],
-    ?assertMatch({error, {mode, _}}, here(#{mode => outline_evm, options => #{memory => none}})),
+    ?assertMatch({error, {witness_bench_run, {mode, _}}}, here(#{mode => outline_evm, options => #{memory => none}})),
     %% The limit of time is that of the benchmark.
-    ?assertEqual({error, {config, timeout, "no such key"}}, witness_bench_run:fresh(#{}, #{timeout => 5})).
+    ?assertEqual({error, {witness_bench_run, {config, timeout, "no such key"}}}, witness_bench_run:fresh(#{}, #{timeout => 5})).
 
 told(Given) ->
     {error, Reason} = witness_bench_run:run(Given),
-    unicode:characters_to_list(witness_bench_run:format_error(Reason)).
+    unicode:characters_to_list(witness:format_error(Reason)).

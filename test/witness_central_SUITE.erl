@@ -150,7 +150,7 @@ together(Name) ->
 only_central_runs_take_them(Config) ->
     Given = (together(sessions))#{source => source(Config), log => false},
     {error, Reason} = witness:start(Given#{instrument => outline}),
-    ?assertMatch({specification, [#{code := needs_central, severity := error, line := 2, column := 1}]}, Reason),
+    ?assertMatch({witness_spec, [#{code := needs_central, severity := error, line := 2, column := 1}]}, Reason),
     ?assertMatch({match, _}, re:run(witness:format_error(Reason), "sessions.hml:2:1: error: a property without `with`")).
 
 a_written_log_says_the_same(Config) ->
@@ -158,7 +158,7 @@ a_written_log_says_the_same(Config) ->
          File = filename:join(proplists:get_value(priv_dir, Config), lists:concat([Name, source(Config), Suffix])),
          {_, Verdicts} = run((together(Name))#{log_file => File}, Config),
          Given = #{system => {log, {file, File}}, specs => maps:get(specs, together(Name)), log => false},
-         ?assertMatch({error, {specification, [#{code := needs_central}]}}, witness:start(Given)),
+         ?assertMatch({error, {witness_spec, [#{code := needs_central}]}}, witness:start(Given)),
          {ok, Run} = witness:start(Given#{instrument => central}),
          {ok, Summary} = witness:await(Run, ?RUN_TIMEOUT),
          Checked = witness:verdicts(Run),
@@ -445,7 +445,7 @@ names_of_modules_are_used_again(Config) ->
     Root = receive {boss, P} -> P end,
     First = sayer(Root),
     First ! {say, 1},
-    until(fun() -> length(witness:verdicts(Run)) =:= 1 end),
+    witness_await:until(fun() -> length(witness:verdicts(Run)) =:= 1 end),
     [Name] = loaded(),
     [begin
          _ = write(again, [Head, Text], Config),
@@ -499,8 +499,8 @@ what_is_over_all_processes_is_not(Config) ->
          {ok, Run} = witness:start(#{system => {?MODULE, boss, [self()]}, specs => [First], instrument => central,
                                      source => source(Config), log => false}),
          Root = receive {boss, P} -> P end,
-         ?assertEqual({error, {not_replaced, all}}, witness:replace(Run, [Second])),
-         ?assertMatch("properties over all processes" ++ _, witness:format_error({not_replaced, all})),
+         ?assertEqual({error, {witness_run, {not_replaced, all}}}, witness:replace(Run, [Second])),
+         ?assertMatch("properties over all processes" ++ _, witness:format_error({witness_run, {not_replaced, all}})),
          Root ! stop,
          {ok, _} = witness:await(Run, ?RUN_TIMEOUT),
          {ok, _} = witness:stop(Run)
@@ -511,22 +511,14 @@ what_is_over_all_processes_is_not(Config) ->
 nothing_is_left(Config) ->
     Before = left(),
     [{_, _} = run(together(Name), Config) || Name <- [transfers, sessions_hasty]],
-    until(fun() -> left() =:= Before end).
+    witness_await:until(fun() -> left() =:= Before end).
 
 %% Processes of Witness, what native code has allocated, modules of specifications.
 left() ->
     [erlang:garbage_collect(P) || P <- processes()],
-    Own = witness_run_maps:own(#{unobserved => []}),
+    Own = witness_run_attach:own_predicate(#{unobserved => []}),
     {length([P || P <- processes(), Own(P)]), witness_trace_native:resources(),
      length(loaded())}.
-
-until(Condition) -> until(Condition, 1000).
-
-until(Condition, N) ->
-    case Condition() of
-        true -> ok;
-        false when N > 0 -> receive after 5 -> until(Condition, N - 1) end
-    end.
 
 %% --- monitors --------------------------------------------------------------------
 

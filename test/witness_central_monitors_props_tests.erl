@@ -134,12 +134,12 @@ arrived({{I, E}, Clock}, Maps, Window, {M, Labels, Alive}) ->
         _ -> {map_get(P, Labels), M, Alive}
     end,
     Readers = witness_instrument_map:label(readers, Label),
-    M2 = witness_central_monitors:events(Readers, [{I, E}], M1),
-    M3 = lists:foldl(fun(C, A) -> witness_central_monitors:clock(C, Clock - Window, A) end, M2,
+    M2 = witness_central_monitors:add_events(Readers, [{I, E}], M1),
+    M3 = lists:foldl(fun(C, A) -> witness_central_monitors:add_clock(C, Clock - Window, A) end, M2,
                      witness_central_monitors:clocks(Readers, M2)),
     case E of
         {exit, P, _, _} ->
-            {Complete, Alive2} = witness_instrument_monitors:ended(Label, Alive1),
+            {Complete, Alive2} = witness_instrument_monitors:handle_end(Label, Alive1),
             {witness_central_monitors:complete(Complete, M3), Labels, Alive2};
         _ -> {M3, Labels#{P => Label}, Alive1}
     end.
@@ -173,7 +173,7 @@ alone(P, Trace, #{module := Module} = Spec) ->
     {init, P, _, Signature, _} = hd(Events),
     How = case lists:last(Events) of {exit, _, _, _} -> complete; _ -> stopped end,
     isolated(fun() ->
-        [{{~"s", Name, P}, Slices, Final#{covered => witness_monitor_machine:uncover()}}
+        [{{~"s", Name, P}, Slices, Final#{covered => witness_monitor_machine:take_marks()}}
          || I <- Module:match(Signature), #{name := Name} <- [lists:nth(I, entries(Spec))],
             {Slices, Final} <- [machine(Events, How, #{monitor => {Module, I}, process => P, signature => Signature})]]
     end).
@@ -181,14 +181,14 @@ alone(P, Trace, #{module := Module} = Spec) ->
 together(Trace, #{module := Module} = Spec) ->
     [#{name := Name}] = entries(Spec),
     {Slices, Final} = machine(Trace, stopped, #{monitor => {Module, 1}, process => all, signature => all}),
-    [{{~"s", Name, all}, Slices, Final#{covered => witness_monitor_machine:covered()}}].
+    [{{~"s", Name, all}, Slices, Final#{covered => witness_monitor_machine:read_marks()}}].
 
 machine(Events, How, Spec) ->
     {ok, Machine} = witness_monitor_machine:new(Spec#{explain => 3}),
     case witness_monitor_machine:run(Events, Machine) of
         {Slices, {decided, Final}} -> {Slices, Final};
         {Slices, {ok, Next}} ->
-            {Last, Final} = witness_monitor_machine:ended(How, Next),
+            {Last, Final} = witness_monitor_machine:finish(How, Next),
             {Slices ++ Last, Final}
     end.
 

@@ -106,14 +106,14 @@ monitors_that_never_return_end_with_the_timeout(Config) ->
     [begin
          Begin = erlang:monotonic_time(second),
          #{exit := 3, stdout := Text} =
-             witness(Config, [Command, "--monitor", "cli_system:server/0=cli_hungry(" ++ What ++ ")", "--timeout", "2" | Options]),
+             witness(Config, [Command, "--monitor", "cli_system:server/0=cli_hungry(" ++ What ++ ")", "--timeout", "1" | Options]),
          contains(Text, [~"--timeout", ~"NO RESULT", ~"1: 1 undecided"]),
          %% The usual patience alone would be 30 seconds.
          ?assert(erlang:monotonic_time(second) - Begin < 30)
      end || What <- ["loops", "takes"], [Command | Options] <- Run ++ Check],
     %% A planned end is none for a monitor that has not judged what had happened before.
     #{exit := 3, stdout := Planned} =
-        witness(Config, ["run", "--monitor", "cli_system:server/0=cli_hungry(loops)", "--for", "2", "--instrument", "inline" | program(Config)]),
+        witness(Config, ["run", "--monitor", "cli_system:server/0=cli_hungry(loops)", "--for", "1", "--instrument", "inline" | program(Config)]),
     contains(Planned, [~"1 undecided: the monitor crashed: overdue"]).
 
 monitor_that_takes_memory_is_killed(Config) ->

@@ -7,7 +7,7 @@ terms_are_those_of_the_vm_test_() ->
         _ = rand:seed(exsss, {1, 2, 3}),
         [begin
              Bytes = term_to_binary(Term, Options),
-             ?assertEqual(Term, witness_event_external:in_parts(Bytes)),
+             ?assertEqual(Term, witness_event_external:decode_in_parts(Bytes)),
              ?assertEqual(Term, witness_event_external:decode(Bytes))
          end || _ <- lists:seq(1, 2_000), Term <- [term(5)], Options <- [[], [compressed], [{minor_version, 1}]]]
     end}.
@@ -18,7 +18,7 @@ damaged_terms_are_refused_test_() ->
         _ = rand:seed(exsss, {4, 5, 6}),
         [begin
              Damaged = damaged(term_to_binary(term(4))),
-             case outcome(fun witness_event_external:in_parts/1, Damaged) of
+             case outcome(fun witness_event_external:decode_in_parts/1, Damaged) of
                  badarg -> ok;
                  Term -> ?assertEqual({Damaged, outcome(fun erlang:binary_to_term/1, Damaged)}, {Damaged, Term})
              end
@@ -32,7 +32,7 @@ terms_of_each_size_are_read_test_() ->
 a_fun_that_is_too_large_is_refused_test() ->
     Environment = lists:duplicate(300_000, []),
     Large = term_to_binary([fun() -> Environment end]),
-    ?assertError(badarg, witness_event_external:in_parts(Large)).
+    ?assertError(badarg, witness_event_external:decode_in_parts(Large)).
 
 outcome(Read, Bytes) ->
     try Read(Bytes) catch error:badarg -> badarg end.

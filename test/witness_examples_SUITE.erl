@@ -67,7 +67,7 @@ groups() ->
     ].
 
 init_per_suite(Config) ->
-    [{root, root(filename:dirname(proplists:get_value(data_dir, Config)))} | Config].
+    [{root, witness_checkout:root(proplists:get_value(data_dir, Config))} | Config].
 
 end_per_suite(_Config) ->
     ok.
@@ -255,14 +255,3 @@ compile_elixir(Compiler, Config) ->
     #{exit := 0, stdout := Lib} = execute(Config, Elixir, ["-e", "IO.puts(:code.lib_dir(:elixir))"]),
     Ebin = filename:join(unicode:characters_to_list(string:trim(Lib)), "ebin"),
     lists:keystore(paths, 1, Config, {paths, [Out, Ebin]}).
-
-%% The checkout is the first folder upwards that holds the examples.
-root(Folder) ->
-    case filelib:is_dir(filename:join(Folder, "examples")) of
-        true ->
-            Folder;
-        false ->
-            Parent = filename:dirname(Folder),
-            Parent =/= Folder orelse error(no_checkout),
-            root(Parent)
-    end.

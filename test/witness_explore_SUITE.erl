@@ -26,7 +26,7 @@ all() -> [a_sound_scenario_ends_with_0, a_violation_ends_with_1_and_is_drawn,
           mistakes_of_a_file_are_pointed_at].
 
 init_per_suite(Config) ->
-    Program = filename:join([root(proplists:get_value(data_dir, Config)), "bin", "witness"]),
+    Program = filename:join([witness_checkout:root(proplists:get_value(data_dir, Config)), "bin", "witness"]),
     %% The first call may have to build Witness, and says so.
     {0, _, _} = explore([{program, Program} | Config], ["--list"]),
     [{program, Program} | Config].
@@ -89,12 +89,6 @@ mistakes_of_a_file_are_pointed_at(Config) ->
     contains(Other, [~"senseless.scenario: there is no process q"]).
 
 %%% Tools
-
-root(Dir) ->
-    case filelib:is_regular(filename:join(Dir, "rebar.config")) of
-        true -> Dir;
-        false -> root(filename:dirname(Dir))
-    end.
 
 file(Config, Name, Text) ->
     File = filename:join(proplists:get_value(priv_dir, Config), Name),

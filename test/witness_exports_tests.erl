@@ -1,86 +1,76 @@
 -module(witness_exports_tests).
+-moduledoc """
+Each function that a module of Witness exports is used by another module: called, or named by an atom there, as a callback, in a
+table, or by woven code. Tests and benchmarks count. What a module exports only to start its own processes is listed.
+""".
 -include_lib("eunit/include/eunit.hrl").
 
-a_loaded_module_has_its_local_functions_too_test() ->
-    Functions = witness_remote_exports:of_module(?MODULE),
-    ?assert(lists:member({local, 1}, Functions)),
-    ?assert(lists:member({a_loaded_module_has_its_local_functions_too_test, 0}, Functions)),
-    ?assertNot(lists:member({local, 2}, Functions)),
-    ok = local(ok).
+%% What is named to the VM or to OTP.
+by_name() ->
+    %% A module calls this on another node.
+    [{witness_bench_nodes, distribute, 1}] ++
+    %% Processes that woven code spawns begin there.
+    [{witness_inline_spawn, run_wrapped, 2}, {witness_inline_spawn, run_wrapped, 3}] ++
+    %% Callbacks of `sys' and of the compiler, which have no behaviour, and optional ones of tracers.
+    [{witness_event_process, system_code_change, 4}, {witness_event_process, system_get_state, 1},
+     {witness_event_process, system_replace_state, 2}, {witness_event_process, system_terminate, 4},
+     {witness_trace_native, enabled_call, 3}, {witness_trace_native, enabled_receive, 3}, {witness_trace_native, enabled_send, 3},
+     {witness_weave_blocks, core_transform, 2}].
 
-local(X) -> X.
+exports_are_used_by_another_module_test_() ->
+    {timeout, 60, fun() ->
+        Beams = beams(),
+        Own = own(),
+        Atoms = maps:from_list([atoms(Beam) || Beam <- Beams]),
+        Called = maps:from_keys(calls(Beams), []),
+        Unused = [{M, F, A} || M <- Own, {F, A} <- M:module_info(exports), not is_known(F),
+                               not is_callback(M, F, A), not is_map_key({M, F, A}, Called),
+                               not lists:any(fun({Other, Names}) -> Other =/= M andalso is_map_key(F, Names) end,
+                                             maps:to_list(Atoms))],
+        ?assertEqual([], lists:sort(Unused) -- by_name()),
+        ?assertEqual([], by_name() -- Unused)
+    end}.
 
-a_module_that_is_not_loaded_stays_so_test() ->
-    in_folder([debug_info], fun(Module) ->
-        ?assertEqual([{here, 1}, {inside, 2}, {module_info, 0}, {module_info, 1}],
-                     lists:sort(witness_remote_exports:of_module(Module))),
-        ?assertNot(erlang:module_loaded(Module))
-    end).
+%% Tests and benchmarks are not checked by xref, and a benchmark that is seldom run would break unseen.
+calls_of_tests_and_benchmarks_exist_test_() ->
+    {timeout, 60, fun() ->
+        Beams = beams(),
+        Exports = maps:from_list([{M, maps:from_keys(E, [])} || Beam <- Beams,
+                                                                {ok, {M, [{exports, E}]}} <- [beam_lib:chunks(Beam, [exports])]]),
+        ?assertEqual([], [{Caller, {M, F, A}} || Beam <- Beams, {ok, {Caller, [{imports, Imports}]}} <- [beam_lib:chunks(Beam, [imports])],
+                                                 {M, F, A} <- Imports, #{M := Own} <- [Exports], Caller =/= M,
+                                                 not is_map_key({F, A}, Own)])
+    end}.
 
-a_module_that_does_not_tell_its_local_functions_tells_none_test() ->
-    in_folder([strip], fun(Module) -> ?assertEqual([], witness_remote_exports:of_module(Module)) end).
+%% Those of the compilers.
+is_known(F) -> lists:member(F, [module_info, behaviour_info, '__info__']).
 
-what_is_no_module_is_unknown_test_() ->
-    [?_assertEqual(unknown, witness_remote_exports:of_module(Module))
-     || Module <- [no_such_module, '', '../no', 'no/such', '\x{1F600}']].
+is_callback(M, F, A) ->
+    Behaviours = lists:append([Value || {Key, Value} <- M:module_info(attributes), Key =:= behaviour orelse Key =:= behavior]),
+    lists:any(fun(B) -> {module, B} =:= code:ensure_loaded(B) andalso lists:member({F, A}, B:behaviour_info(callbacks)) end, Behaviours).
 
-%% The last one has a name that is no text: so OTP 27 sees the names that a later release has written.
-%% A file is written for each of its bytes: a slow disk takes its time.
-a_damaged_module_is_unreadable_test_() -> {timeout, 120, fun a_damaged_module_is_unreadable/0}.
+own() ->
+    _ = application:load(witness),
+    {ok, Modules} = application:get_key(witness, modules),
+    [M || M <- Modules, Source <- [proplists:get_value(source, M:module_info(compile), "")],
+          lists:member("src", filename:split(Source)), not lists:prefix("Elixir.", atom_to_list(M))].
 
-a_damaged_module_is_unreadable() ->
-    in_folder([debug_info], fun(Module) ->
-        File = code:which(Module),
-        {ok, Object} = file:read_file(File),
-        {Names, _} = binary:match(Object, ~"AtU8"),
-        Damaged = [~"", ~"FOR1", ~"no object code", binary:part(Object, 0, Names + 20),
-                   put_bytes(Object, Names, ~"Name"), put_bytes(Object, Names + 14, <<255, 254, 253, 252, 251>>)],
-        [begin
-             ok = file:write_file(File, Bytes),
-             ?assertEqual({Bytes, unreadable}, {Bytes, witness_remote_exports:of_module(Module)})
-         end || Bytes <- Damaged],
-        %% Wherever it is, it is no crash.
-        [begin
-             ok = file:write_file(File, put_bytes(Object, At, <<255>>)),
-             Functions = witness_remote_exports:of_module(Module),
-             ?assert(is_list(Functions) orelse Functions =:= unreadable)
-         end || At <- lists:seq(0, byte_size(Object) - 1)]
-    end).
+%% All compiled modules of the checkout, those of the tests included.
+beams() ->
+    Folder = filename:dirname(filename:dirname(code:which(?MODULE))),
+    [filename:join(Folder, Beam) || Beam <- filelib:wildcard("**/*.beam", Folder)].
 
-put_bytes(Object, At, Bytes) ->
-    Size = byte_size(Bytes),
-    <<Before:At/binary, _:Size/binary, After/binary>> = Object,
-    <<Before/binary, Bytes/binary, After/binary>>.
+%% Funs of other modules are literals, in which names are no atoms of the file.
+calls(Beams) ->
+    [{M, F, A} || Beam <- Beams, {ok, {Module, [{debug_info, {debug_info_v1, Backend, Info}}]}} <- [beam_lib:chunks(Beam, [debug_info])],
+                  {ok, Forms} <- [Backend:debug_info(erlang_v1, Module, Info, [])],
+                  {M, F, A} <- funs(Forms), M =/= Module].
 
-%% The file holds another module than its name says.
-a_file_of_another_module_tells_nothing_test() ->
-    in_folder([debug_info], fun(Module) ->
-        Folder = filename:dirname(code:which(Module)),
-        {ok, _} = file:copy(code:which(Module), filename:join(Folder, "other_name.beam")),
-        ?assertEqual([], witness_remote_exports:of_module(other_name))
-    end).
+funs({'fun', _, {function, {atom, _, M}, {atom, _, F}, {integer, _, A}}}) -> [{M, F, A}];
+funs(Form) when is_tuple(Form) -> funs(tuple_to_list(Form));
+funs([Form | Forms]) -> funs(Form) ++ funs(Forms);
+funs(_) -> [].
 
-in_folder(Options, Check) ->
-    Module = witness_exports_sample,
-    Folder = filename:join(os:getenv("TMPDIR", "/tmp"), "witness_exports_" ++ os:getpid()),
-    ok = filelib:ensure_path(Folder),
-    {ok, Forms} = forms(["-module(witness_exports_sample).", "-export([here/1]).", "here(X) -> {fun inside/2, X}.",
-                         "inside(A, B) -> [A, B]."]),
-    {ok, Module, Object} = compile:forms(Forms, [debug_info]),
-    Written = case Options of
-        [strip] -> {ok, {Module, Stripped}} = beam_lib:strip(Object), Stripped;
-        _ -> Object
-    end,
-    ok = file:write_file(filename:join(Folder, "witness_exports_sample.beam"), Written),
-    true = code:add_patha(Folder),
-    try Check(Module) after
-        true = code:del_path(Folder),
-        ok = file:del_dir_r(Folder)
-    end.
-
-forms(Lines) ->
-    {ok, [begin
-              {ok, Tokens, _} = erl_scan:string(Line),
-              {ok, Form} = erl_parse:parse_form(Tokens),
-              Form
-          end || Line <- Lines]}.
+atoms(Beam) ->
+    {ok, {Module, [{atoms, Atoms}]}} = beam_lib:chunks(Beam, [atoms]),
+    {Module, maps:from_list([{Atom, []} || {_, Atom} <- Atoms])}.

@@ -8,6 +8,9 @@ would be a wrong one.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
+%% How long a loaded run may take to end.
+-define(CLEAN_MS, 240_000).
+
 -compile(export_all).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -118,15 +121,15 @@ the_notifier_dies(Config) -> the_run_is_lost(Config, {found, fun() -> [first(wit
 
 the_run_is_lost(Config, Victims) ->
     #{summary := Summary} = run(Config, Victims),
-    ?assertMatch({error, {run_died, _}}, Summary).
+    ?assertMatch({error, {witness_run, {run_died, _}}}, Summary).
 
 the_owner_dies(Config) ->
     #{summary := Summary} = run(Config, fun(_) -> [owner] end),
-    ?assertMatch({error, {run_died, _}}, Summary).
+    ?assertMatch({error, {witness_run, {run_died, _}}}, Summary).
 
 the_run_is_stopped(Config) ->
     #{summary := Summary} = run(Config, fun(Run) -> self() ! {stopped, witness:stop(Run)}, [] end),
-    ?assertMatch({error, {run_died, _}}, Summary),
+    ?assertMatch({error, {witness_run, {run_died, _}}}, Summary),
     Stopped = receive {stopped, {ok, S}} -> S end,
     ?assertMatch(#{verdicts := #{no := 0}, gaps := 0, outcome := ok}, Stopped).
 
@@ -209,7 +212,7 @@ the_whole_node_but_witness(Config) ->
     System ! go,
     ?assertMatch({ok, #{outcome := ok, monitored := 1, gaps := 0}}, witness:await(Run, infinity)),
     {ok, _} = witness:stop(Run),
-    eventually(fun() -> [P || P <- processes(), ours(P)] =:= [] end).
+    witness_await:until(fun() -> [P || P <- processes(), ours(P)] =:= [] end, ?CLEAN_MS).
 
 waits(Test) ->
     Test ! {waits, self()},
@@ -281,10 +284,10 @@ told() -> receive {verdict, V} -> [V | told()] after 0 -> [] end.
 %% No process of the run and no session, on any process, once those that were told to end
 %% have done so. What else the node has started meanwhile is not Witness's.
 clean(Before) ->
-    eventually(fun() -> own() =:= [] end),
-    eventually(fun() -> [P || P <- processes(), ours(P)] =:= [] end),
-    eventually(fun() -> [P || P <- processes() -- Before, {M, _, _} <- [proc_lib:translate_initial_call(P)],
-                              M =:= witness_load] =:= [] end).
+    witness_await:until(fun() -> own() =:= [] end, ?CLEAN_MS),
+    witness_await:until(fun() -> [P || P <- processes(), ours(P)] =:= [] end, ?CLEAN_MS),
+    witness_await:until(fun() -> [P || P <- processes() -- Before, {M, _, _} <- [proc_lib:translate_initial_call(P)],
+                              M =:= witness_load] =:= [] end, ?CLEAN_MS).
 
 ours(P) ->
     case trace:session_info(P) of
@@ -296,7 +299,7 @@ own() -> [P || P <- processes(), is_own(proc_lib:get_label(P))].
 
 is_own({witness_monitor, _, _}) -> true;
 is_own(Label) ->
-    lists:member(Label, [witness_run, witness_tracers, witness_tracer, witness_births, witness_lane, witness_timer, witness_run_notifier]).
+    lists:member(Label, [witness_run, witness_pool, witness_tracer, witness_dispatcher, witness_shard, witness_timer, witness_run_notifier]).
 
 %% Those that read the oldest processes first.
 runners() ->
@@ -321,7 +324,7 @@ first_tracer([P | Others], Before) ->
 coordinator(Config) -> labelled(coordinator_label(Config)).
 
 coordinator_label(Config) ->
-    case proplists:get_value(source, Config) of native -> witness_births; evm -> witness_tracers end.
+    case proplists:get_value(source, Config) of native -> witness_dispatcher; evm -> witness_pool end.
 
 labelled(Label) ->
     [P] = [P || P <- processes(), proc_lib:get_label(P) =:= Label],
@@ -336,5 +339,3 @@ some(Fun) ->
         Empty when Empty =:= []; Empty =:= #{} -> erlang:yield(), some(Fun);
         Some -> Some
     end.
-
-eventually(Holds) -> Holds() orelse begin erlang:yield(), eventually(Holds) end.

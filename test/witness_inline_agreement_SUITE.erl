@@ -20,7 +20,7 @@ groups() ->
 
 suite() -> [{timetrap, {minutes, 5 + how_often()}}].
 
-how_often() -> witness_setting:number("WITNESS_AGREEMENT_RUNS", 3).
+how_often() -> witness_setting:number("WITNESS_AGREEMENT_RUNS", 2).
 
 init_per_suite(Config) -> [{level, witness_agreement_SUITE:prepare()} | Config].
 

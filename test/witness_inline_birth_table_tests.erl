@@ -16,12 +16,12 @@ process(Does) ->
     receive {P, Result} -> {P, Result} end.
 
 killed(P) ->
-    Ref = monitor(process, P),
     exit(P, kill),
-    receive {'DOWN', Ref, process, P, _} -> ok end.
+    _ = witness_await:down(P),
+    ok.
 
-born(Notes) -> witness_inline_birth_table:born({m, f, [1]}, ?ENTRIES, ?LIFE, Notes).
-satisfied(Notes) -> witness_inline_birth_table:satisfied(1, false, 5, Notes).
+born(Notes) -> witness_inline_birth_table:insert({m, f, [1]}, ?ENTRIES, ?LIFE, Notes).
+satisfied(Notes) -> witness_inline_birth_table:put_verdict(1, false, 5, Notes).
 
 who_is_killed_has_left_what_is_known_test() ->
     Notes = witness_inline_birth_table:new(self()),
@@ -29,8 +29,8 @@ who_is_killed_has_left_what_is_known_test() ->
     {Complete, {true, true}} = process(fun() -> {born(Notes), satisfied(Notes)} end),
     ok = killed(Open),
     ok = killed(Complete),
-    ?assertEqual([Open], witness_inline_birth_table:open(Notes)),
-    ?assertEqual([{Complete, ?ENTRIES, {1, false, 5}}], witness_inline_birth_table:complete(Notes)),
+    ?assertEqual([Open], witness_inline_birth_table:open_processes(Notes)),
+    ?assertEqual([{Complete, ?ENTRIES, {1, false, 5}}], witness_inline_birth_table:complete_notes(Notes)),
     ?assertEqual(1, witness_inline_birth_table:count(Notes)),
     ?assertEqual({Open, {m, f, [1]}, ?ENTRIES, none, ?LIFE}, witness_inline_birth_table:take(Open, Notes)),
     ?assertEqual(none, witness_inline_birth_table:take(Open, Notes)),
@@ -63,5 +63,5 @@ the_run_gets_the_notes_of_a_host_that_dies_test() ->
     ok = killed(Host),
     receive {'ETS-TRANSFER', Notes, Host, notes} -> ok end,
     ?assertMatch([{monitor, {Host, {Self, 1}}, #{process := Self, signature := {m, f, [1]}, spec := ~"x"}}],
-                 witness_inline_coordinator:announced(Host, Notes)),
-    ok = witness_inline_birth_table:delete(Notes).
+                 witness_inline_coordinator:inherit(Host, Notes)),
+    ?assertEqual(undefined, ets:info(Notes, size)).

@@ -8,7 +8,7 @@ monitors see of it what those of outline monitoring see, but for what `docs/inli
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([every_row_has_arguments/1, monitored_as_unwoven/1]).
--export([rows/0, run/2, compared/5, different/2, unlike/2, events/2]).
+-export([rows/0, compared/0]).
 
 -define(A, witness_called_arguments).
 -define(WRITTEN, witness_called_written).
@@ -54,17 +54,14 @@ every_row_has_arguments(_) ->
 arity({_, _, Args}) -> length(Args);
 arity({_, _, Arity, _}) -> Arity.
 
-monitored_as_unwoven(Config) ->
-    Peer = proplists:get_value(peer, Config),
-    Modules = modules(peer:call(Peer, ?MODULE, rows, [])),
-    Run = fun(Options) -> peer:call(Peer, ?MODULE, run, [Options, Modules], ?WAIT_MS) end,
-    Unwoven = peer:call(Peer, ?CALLS, outcomes, [?WRITTEN, ?A, Modules], ?WAIT_MS),
-    {Monitored, Inline} = Run(#{instrument => inline, weave => ?WOVEN}),
-    {Traced, Outline} = Run(#{source => source()}),
-    ok = compared(Unwoven, Monitored, Inline, Traced, Outline).
+monitored_as_unwoven(Config) -> ok = peer:call(proplists:get_value(peer, Config), ?MODULE, compared, [], 2 * ?WAIT_MS).
 
 -doc false.
-compared(Unwoven, Monitored, Inline, Traced, Outline) ->
+compared() ->
+    Modules = modules(rows()),
+    Unwoven = ?CALLS:outcomes(?WRITTEN, ?A, Modules),
+    {Monitored, Inline} = run(#{instrument => inline, weave => ?WOVEN}, Modules),
+    {Traced, Outline} = run(#{source => source()}, Modules),
     %% What is said to succeed does.
     ?assertEqual([], [Odd || {_, Outcome} = Odd <- Unwoven, element(1, Outcome) =/= outcome]),
     Fails = modules_of(Unwoven) -- [MFA || {{MFA, _, direct}, {outcome, {value, _}, _}} <- Unwoven],
@@ -72,7 +69,8 @@ compared(Unwoven, Monitored, Inline, Traced, Outline) ->
     ?assertEqual([], different(Unwoven, Traced)),
     ?assertEqual([], different(Unwoven, Monitored)),
     ?assert(length(Inline) >= length(Unwoven)),
-    ?assertEqual([], unlike(events(Outline, Unwoven), events(Inline, Unwoven))).
+    ?assertEqual([], unlike(events(Outline, Unwoven), events(Inline, Unwoven))),
+    ok.
 
 modules_of(Outcomes) -> lists:usort([MFA || {{MFA, _, _}, _} <- Outcomes]).
 

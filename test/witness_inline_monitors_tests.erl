@@ -81,25 +81,26 @@ inline(Args, Explain, Events, Ending, Does, Each) ->
     Taken = fun(Prepared) -> Prepared#{does := Does} end,
     in_process([{?MODULE, Arg} || Arg <- Args], Taken, Explain, Events, Ending, Each).
 
-%% In a process of its own, with this one as the host.
+%% In a process of its own, with this one as the coordinator.
 in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
+    Traps = process_flag(trap_exit, true),
     Switch = atomics:new(3, []),
     ok = atomics:put(Switch, 2, Each),
     Notes = witness_inline_birth_table:new(self()),
     ok = atomics:put(Switch, 1, 1),
     Counter = counters:new(1, []),
     Kept = witness_inline_kept:new(),
-    Cell = witness_inline_kept:cell(),
-    Births = #{host => self(), switch => Switch, events => Counter, notes => Notes, kept => Kept, stamped => false,
-               prepared => #{Monitor => Taken(witness_inline_monitors:prepare(#{monitor => Monitor, explain => Explain}))
-                             || Monitor <- Monitors}},
+    Cell = witness_inline_kept:new_cell(),
+    Births = #{coordinator => self(), switch => Switch, events => Counter, birth_table => Notes, kept => Kept, stamped => false,
+               prepared => #{Monitor => Taken(witness_inline_monitors:prepare(#{monitor => Monitor, explain => Explain}, traits(Module)))
+                             || {Module, _} = Monitor <- Monitors}},
     Entries = [{N, #{monitor => Monitor, spec => ~"x", name => undefined, group => false}}
                || {N, Monitor} <- lists:enumerate(Monitors)],
     Self = self(),
     Dies = is_tuple(Ending) andalso element(1, Ending) =:= dead,
     {P, Ref} = spawn_monitor(fun() ->
         put(mine, untouched),
-        true = witness_inline_birth_table:born({m, f, []}, Entries, {Self, Cell}, Notes),
+        true = witness_inline_birth_table:insert({m, f, []}, Entries, {Self, Cell}, Notes),
         State = witness_inline_monitors:start({m, f, []}, Self, Entries, Cell, Births),
         Last = lists:foldl(fun given/2, State, [case E of _ when is_atom(E) -> E; _ -> fun() -> event(E) end end || E <- Events]),
         Marks = [{K, V} || {K, V} <- get(), lists:member(K, ['$witness_1', '$witness_2'])],
@@ -116,24 +117,35 @@ in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
     receive {'DOWN', Ref, process, P, Reason} -> normal = Reason end,
     Asked = receive
         {asked, P, Last, Marks} ->
-            {Stopped, More} = witness_inline_monitors:stopped(Marks, Last),
+            {Stopped, More} = witness_inline_monitors:stop(Marks, Last),
             ok = counters:add(Counter, 1, More),
             Stopped;
         {left, P} ->
             #{prepared := Prepared} = Births,
-            {Left, More} = witness_inline_monitors:died(
+            {Left, More} = witness_inline_monitors:finish_dead(
                 #{process => P, signature => {m, f, []}, life => {Self, Cell},
                   reason => case Ending of {dead, unknown} -> unknown; _ -> {ok, normal} end,
                   entries => [{Entry, map_get(Monitor, Prepared)} || {_, #{monitor := Monitor}} = Entry <- Entries]}, false, Kept),
             ok = counters:add(Counter, 1, More),
-            Decided = [N || {told, Of, Told} <- element(2, process_info(self(), messages)), Of =:= P, {verdict, N, _} <- Told],
+            Decided = [N || {'EXIT', _, {told, Of, Told}} <- element(2, process_info(self(), messages)), Of =:= P, {verdict, N, _} <- Told],
             [One || One <- Left, not lists:member(element(2, One), Decided)]
     after 0 -> []
     end,
     _ = [erase(K) || {K, _} <- get(), lists:member(K, ['$witness_1', '$witness_2', '$witness_marked'])],
     Noted = witness_inline_birth_table:all(Notes),
     ok = witness_inline_birth_table:delete(Notes),
-    {told(P) ++ Asked, Noted, counters:get(Counter, 1)}.
+    Reports = told(P) ++ Asked,
+    true = process_flag(trap_exit, Traps),
+    {Reports, Noted, counters:get(Counter, 1)}.
+
+%% They are read from the code once: the properties need them for each of thousands of monitors.
+traits(Module) ->
+    try persistent_term:get({?MODULE, Module})
+    catch error:badarg ->
+        Traits = witness_inline_traits:of_module(Module),
+        ok = persistent_term:put({?MODULE, Module}, Traits),
+        Traits
+    end.
 
 given(_, none) -> none;
 given(wait, State) ->
@@ -153,7 +165,7 @@ given(Make, State) ->
     end.
 
 told(P) ->
-    receive {told, P, Told} -> Told ++ told(P)
+    receive {'EXIT', P, {told, P, Told}} -> Told ++ told(P)
     after 0 -> []
     end.
 
@@ -282,8 +294,8 @@ machine(Arg, Explain, Events, Ending) ->
                 {ok, Left} ->
                     {Others, Final} = case Ending of
                         {gap, _} -> witness_monitor_machine:inconclusive(Ending, Left);
-                        asked -> witness_monitor_machine:ended(stopped, Left);
-                        _ -> witness_monitor_machine:ended(Ending, Left)
+                        asked -> witness_monitor_machine:finish(stopped, Left);
+                        _ -> witness_monitor_machine:finish(Ending, Left)
                     end,
                     [{slice, S} || S <- Others] ++ [{verdict, Final}]
             end

@@ -12,13 +12,13 @@ the_callback_of_an_application_is_reached_test() ->
     true = code:add_pathz(Dir),
     try
         Path = maps:with([witness_reach_lib, witness_reach_app, witness_reach_sup, witness_reach_not],
-                         witness_inline_reach:on_path(witness_inline_reach:known())),
+                         witness_inline_reach:on_path(witness_inline_reach:not_foreign())),
         ?assertEqual(4, map_size(Path)),
         ?assertEqual([witness_reach_app, witness_reach_lib, witness_reach_sup],
-                     lists:sort(maps:keys(witness_inline_reach:reached([witness_reach_lib], Path, #{})))),
+                     lists:sort(maps:keys(witness_inline_reach:reachable([witness_reach_lib], Path, #{})))),
         %% A file that is none names nothing.
         ok = file:write_file(filename:join(Dir, "witness_reach.app"), "{application, witness_reach, [{mod, "),
-        ?assertEqual([witness_reach_lib], maps:keys(witness_inline_reach:reached([witness_reach_lib], Path, #{})))
+        ?assertEqual([witness_reach_lib], maps:keys(witness_inline_reach:reachable([witness_reach_lib], Path, #{})))
     after
         true = code:del_path(Dir),
         ok = file:del_dir_r(filename:dirname(Dir))

@@ -24,8 +24,8 @@ says how often each system is run over each source, 3 times if it is not there; 
          what_writes_the_log_may_crash/1, processes_of_a_node/1, a_log_of_a_log_is_refused/1]).
 -export([waiting/1, started/1]).
 
--define(LANES, 2).
--define(RUNS, 3).
+-define(SHARDS, 2).
+-define(RUNS, 2).
 -define(RUN_TIMEOUT, 60_000).
 
 suite() -> [{timetrap, {minutes, 5 + how_often()}}].
@@ -38,12 +38,12 @@ all() ->
 
 groups() ->
     Names = [Name || #{name := Name} <- witness_sys:all()],
-    Lanes = [{lane(N), [], [{group, Name} || {I, Name} <- lists:enumerate(Names), I rem ?LANES =:= N rem ?LANES]}
-             || N <- lists:seq(1, ?LANES)],
-    [{shards, [parallel], [{group, Lane} || {Lane, _, _} <- Lanes]}] ++ Lanes
+    Shards = [{shard(N), [], [{group, Name} || {I, Name} <- lists:enumerate(Names), I rem ?SHARDS =:= N rem ?SHARDS]}
+             || N <- lists:seq(1, ?SHARDS)],
+    [{shards, [parallel], [{group, Shard} || {Shard, _, _} <- Shards]}] ++ Shards
         ++ [{Name, [], [offline_agrees]} || Name <- Names].
 
-lane(N) -> list_to_atom("lane_" ++ integer_to_list(N)).
+shard(N) -> list_to_atom("shard_" ++ integer_to_list(N)).
 
 init_per_suite(Config) -> [{level, witness_agreement_SUITE:prepare()} | Config].
 
@@ -172,7 +172,7 @@ a_log_that_cannot_be_written_starts_nothing(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
     Files = [Dir | [filename:join(Dir, Name) || Name <- ["nowhere/a.log", "a.log.gz"]]],
     [begin
-         {error, {log, Text} = Reason} = witness:start(#{system => {?MODULE, started, [self()]}, log_file => File}),
+         {error, {witness_run_start, {log, Text}} = Reason} = witness:start(#{system => {?MODULE, started, [self()]}, log_file => File}),
          ?assertNotEqual(nomatch, string:find(Text, filename:basename(File))),
          ?assertEqual(Text, witness:format_error(Reason))
      end || File <- Files],
@@ -185,7 +185,7 @@ an_earlier_log_stays_until_the_run_is_started(Config) ->
     Wrong = file("wrong.hml", Config),
     ok = file:write_file(Wrong, "wrong"),
     Options = #{system => {?MODULE, started, [self()]}, log => false, log_file => File},
-    {error, {specification, _}} = witness:start(Options#{specs => [Wrong]}),
+    {error, {witness_spec, _}} = witness:start(Options#{specs => [Wrong]}),
     ?assertEqual({ok, ~"earlier\n"}, file:read_file(File)),
     {ok, Run} = witness:start(Options),
     {ok, _} = witness:await(Run, ?RUN_TIMEOUT),
@@ -234,11 +234,10 @@ what_writes_the_log_may_crash(Config) ->
 
 %% Waits until the log has a text.
 logged(Text, File) ->
-    {ok, Log} = file:read_file(File),
-    case binary:match(Log, Text) of
-        nomatch -> erlang:yield(), logged(Text, File);
-        _ -> ok
-    end.
+    witness_await:until(fun() ->
+        {ok, Log} = file:read_file(File),
+        binary:match(Log, Text) =/= nomatch
+    end).
 
 %% Each process that was alive has a gap, so the monitored ones are undecided.
 incomplete(P, Reason, Word, File, {ok, Summary}) ->
@@ -283,7 +282,7 @@ processes_of_a_node(Config) ->
      end || Source <- sources()].
 
 a_log_of_a_log_is_refused(_) ->
-    ?assertEqual({error, {not_for_logs, log_file}},
+    ?assertEqual({error, {witness_options, {not_for_logs, log_file}}},
                  witness:start(#{system => {log, {file, "a.log"}}, log_file => "b.log"})).
 
 %% --- systems ---------------------------------------------------------------------

@@ -163,7 +163,7 @@ case_of(taken_up_in_vain, File) ->
 case_of(compressed, File) ->
     ok = file:write_file(File, zlib:gzip(~"1\n")),
     {error, Error, _} = witness_log_reader:read(open(File)),
-    ?assertMatch({match, _}, re:run(witness_log_reader:format_error(Error), "gzip, and cannot be followed")).
+    ?assertMatch({match, _}, re:run(witness:format_error(Error), "gzip, and cannot be followed")).
 
 %% --- steps -----------------------------------------------------------------------
 
@@ -216,7 +216,4 @@ shift(File, N) ->
     shift(File, N - 1).
 
 in_folder(Do) ->
-    Unique = [os:getpid(), "_", integer_to_list(erlang:unique_integer([positive]))],
-    Folder = lists:flatten(["/tmp/witness_log_follow_", Unique]),
-    ok = file:make_dir(Folder),
-    try Do(filename:join(Folder, "system.log")) after file:del_dir_r(Folder) end.
+    witness_folder:with(fun(Folder) -> Do(filename:join(Folder, "system.log")) end).

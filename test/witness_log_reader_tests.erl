@@ -67,9 +67,9 @@ what_is_cut_off_anywhere_is_truncated_test() ->
          Bytes = compress(Kind, Text),
          [begin
               Part = binary:part(Bytes, 0, Size),
-              {Read, _, {error, {_, {truncated, Kind}} = Error}} = read_all(Part, #{block => 64}),
+              {Read, _, {error, {_, {_, {truncated, Kind}}} = Error}} = read_all(Part, #{block => 64}),
               ?assertEqual(Read, binary:part(Text, 0, byte_size(Read))),
-              ?assert(is_list(unicode:characters_to_list(witness_log_reader:format_error(Error))))
+              ?assert(is_list(unicode:characters_to_list(witness:format_error(Error))))
           end || Size <- lists:seq(4, byte_size(Bytes) - 1)]
      end || Kind <- kinds()].
 
@@ -77,7 +77,7 @@ what_was_whole_is_read_before_the_error_test() ->
     Text = numbered(100_000),
     [begin
          Bytes = compress(Kind, Text),
-         {Read, Lines, {error, {_, {truncated, Kind}}}} = read_all(binary:part(Bytes, 0, byte_size(Bytes) div 2), #{}),
+         {Read, Lines, {error, {_, {_, {truncated, Kind}}}}} = read_all(binary:part(Bytes, 0, byte_size(Bytes) div 2), #{}),
          ?assert(Lines > 10_000),
          ?assertEqual(Read, binary:part(Text, 0, byte_size(Read)))
      end || Kind <- kinds()].
@@ -90,11 +90,11 @@ damage_is_told_test() ->
          At = 20 + rand:uniform(byte_size(Bytes) - 40),
          <<Before:At/binary, Byte, After/binary>> = Bytes,
          {_, _, Result} = read_all(<<Before/binary, (Byte bxor (1 bsl rand:uniform(7))), After/binary>>, #{}),
-         ?assertMatch({error, {_, {How, Kind}}} when How =:= damaged; How =:= truncated, Result)
+         ?assertMatch({error, {_, {_, {How, Kind}}}} when How =:= damaged; How =:= truncated, Result)
      end || Kind <- kinds(), _ <- lists:seq(1, 50)].
 
 garbage_behind_a_member_is_damage_test() ->
-    [?assertMatch({_, _, {error, {_, {damaged, Kind}}}}, read_all([compress(Kind, ~"a\n"), ~"garbage"], #{}))
+    [?assertMatch({_, _, {error, {_, {_, {damaged, Kind}}}}}, read_all([compress(Kind, ~"a\n"), ~"garbage"], #{}))
      || Kind <- kinds()].
 
 zeros_behind_gzip_are_padding_test() ->
@@ -102,14 +102,14 @@ zeros_behind_gzip_are_padding_test() ->
      || {Text, Lines} <- [{~"", 0}, {~"a\n", 1}, {numbered(300), 300}], Zeros <- [1, 7, 8, 9, 511, 10_240], Block <- [1, 7, 1000, 262_144]].
 
 other_bytes_behind_zeros_are_damage_test() ->
-    [?assertMatch({~"a\n", 1, {error, {_, {damaged, gzip}}}}, read_all([zlib:gzip(~"a\n"), binary:copy(<<0>>, Zeros), Behind], #{block => Block}))
+    [?assertMatch({~"a\n", 1, {error, {_, {_, {damaged, gzip}}}}}, read_all([zlib:gzip(~"a\n"), binary:copy(<<0>>, Zeros), Behind], #{block => Block}))
      || Behind <- [~"x", zlib:gzip(~"b\n")], Zeros <- [1, 512], Block <- [1, 7, 262_144]].
 
 zeros_in_the_place_of_an_end_are_damage_test() ->
     Bytes = zlib:gzip(numbered(300)),
     [begin
          {_, _, Result} = read_all([binary:part(Bytes, 0, Size), binary:copy(<<0>>, 512)], #{}),
-         ?assertMatch({error, {_, {How, gzip}}} when How =:= damaged; How =:= truncated, Result)
+         ?assertMatch({error, {_, {_, {How, gzip}}}} when How =:= damaged; How =:= truncated, Result)
      end || Size <- lists:seq(4, byte_size(Bytes) - 5)].
 
 members_of_each_form_are_read_in_each_cut_test_() ->
@@ -167,8 +167,8 @@ a_window_of_more_than_128_mib_is_refused_without_memory_test() ->
               Before = erlang:memory(total),
               {Text, _, {error, Error}} = read_all([Good, Frame(Log)], #{}),
               ?assert(erlang:memory(total) - Before < 30_000_000),
-              ?assertMatch({_, {window, zstd}}, Error),
-              ?assertMatch({match, _}, re:run(witness_log_reader:format_error(Error), "more than 128 MiB")),
+              ?assertMatch({_, {_, {window, zstd}}}, Error),
+              ?assertMatch({match, _}, re:run(witness:format_error(Error), "more than 128 MiB")),
               ?assert(lists:member(Text, [~"", ~"good\n"]))
           end || Log <- [28, 31, 41], Good <- [~"", compress(zstd, ~"good\n")]]
      end || zstd <- kinds()].
@@ -194,7 +194,7 @@ a_vm_without_zstd_says_so_test() ->
         {error, _} ->
             {~"", 0, {error, Error}} = read_all(<<16#28, 16#b5, 16#2f, 16#fd, 0>>, #{}),
             Told = ["OTP ", erlang:system_info(otp_release), " cannot"],
-            ?assertMatch({match, _}, re:run(witness_log_reader:format_error(Error), Told))
+            ?assertMatch({match, _}, re:run(witness:format_error(Error), Told))
     end.
 
 %% --- positions -------------------------------------------------------------------
@@ -214,7 +214,7 @@ a_position_of_another_text_is_refused_test() ->
     Positions = fun(File) -> [P || {block, _, P} <- events(open(File, #{block => 2000}))] end,
     [Position | _] = with_file(numbered(500), Positions),
     [with_file(compress(Kind, [~"x", numbered(500)]), fun(File) ->
-         ?assertMatch({error, {_, changed}}, witness_log_reader:open({file, File}, #{position => Position}))
+         ?assertMatch({error, {_, {_, changed}}}, witness_log_reader:open({file, File}, #{position => Position}))
      end) || Kind <- [plain | kinds()]].
 
 %% --- what cannot be read ---------------------------------------------------------
@@ -281,7 +281,7 @@ compress(zstd, Text) -> iolist_to_binary(apply(zstd, compress, [Text, #{checksum
 numbered(N) ->
     iolist_to_binary([[integer_to_list(I * 7919 rem 10_007), $:, integer_to_list(I), $\n] || I <- lists:seq(1, N)]).
 
-text(Error) -> unicode:characters_to_binary(witness_log_reader:format_error(Error)).
+text(Error) -> unicode:characters_to_binary(witness:format_error(Error)).
 
 with_file(Bytes, Do) ->
     Unique = [os:getpid(), "_", integer_to_list(erlang:unique_integer([positive]))],

@@ -20,10 +20,10 @@ flipped(Kind) ->
         [begin
              <<Front:At/binary, Byte, Back/binary>> = Bytes,
              ok = file:write_file(Name, [Front, Byte bxor Flip, Back]),
-             {error, #{file := File, offset := Offset} = Error} = read(Dir, {Kind, At, Flip}),
+             {error, {witness_log_recording, #{file := File, offset := Offset}} = Error} = read(Dir, {Kind, At, Flip}),
              ?assertEqual(Name, File),
              ?assert(Offset =< At),
-             ?assertNotEqual(nomatch, string:find(witness_log_recording:format_error(Error), Name))
+             ?assertNotEqual(nomatch, string:find(witness:format_error(Error), Name))
          end || At <- lists:seq(0, byte_size(Bytes) - 1), Flip <- [1, 16#80, 16#FF]],
         ?assertEqual(Before, erlang:system_info(atom_count))
     end).
@@ -73,10 +73,10 @@ without_a_header_there_is_no_recording_test() ->
         {Name, Bytes} = contents(Dir, header),
         [begin
              ok = file:write_file(Name, binary:part(Bytes, 0, Size)),
-             ?assertMatch({error, #{file := Name, what := cut}}, witness_log_recording:open(Dir))
+             ?assertMatch({error, {witness_log_recording, #{file := Name, what := cut}}}, witness_log_recording:open(Dir))
          end || Size <- lists:seq(0, byte_size(Bytes) - 1)],
         ok = file:delete(Name),
-        ?assertMatch({error, #{file := Name, what := {posix, enoent}}}, witness_log_recording:open(Dir))
+        ?assertMatch({error, {witness_log_recording, #{file := Name, what := {posix, enoent}}}}, witness_log_recording:open(Dir))
     end).
 
 what_stands_behind_the_end_is_an_error_test() ->
@@ -84,7 +84,7 @@ what_stands_behind_the_end_is_an_error_test() ->
         {Name, Bytes} = contents(Dir, order),
         ok = file:write_file(Name, [Bytes, witness_log_recording_file:block(~"x", none)]),
         Size = byte_size(Bytes),
-        ?assertMatch({error, #{file := Name, offset := Size}}, witness_log_recording:open(Dir))
+        ?assertMatch({error, {witness_log_recording, #{file := Name, offset := Size}}}, witness_log_recording:open(Dir))
     end).
 
 files_of_two_recordings_are_not_mixed_test() ->
@@ -93,7 +93,7 @@ files_of_two_recordings_are_not_mixed_test() ->
              {Name, Bytes} = contents(Dir, Kind),
              <<_:?HEAD/binary, Blocks/binary>> = Bytes,
              ok = file:write_file(Name, [witness_log_recording_file:head(Kind, ~"another0"), Blocks]),
-             ?assertMatch({error, #{file := Name, offset := 0}}, read(Dir, Kind)),
+             ?assertMatch({error, {witness_log_recording, #{file := Name, offset := 0}}}, read(Dir, Kind)),
              ok = file:write_file(Name, Bytes)
          end || Kind <- kinds(), Kind =/= header]
     end).
@@ -104,17 +104,17 @@ another_version_is_named_test() ->
         Head = <<Magic/binary, 7, Rest/binary>>,
         ok = file:write_file(Name, [Head, <<(erlang:crc32(Head)):32/little>>, Blocks]),
         {error, Error} = witness_log_recording:open(Dir),
-        ?assertMatch(#{what := {version, 7}}, Error),
-        ?assertNotEqual(nomatch, string:find(witness_log_recording:format_error(Error), "version 7"))
+        ?assertMatch({_, #{what := {version, 7}}}, Error),
+        ?assertNotEqual(nomatch, string:find(witness:format_error(Error), "version 7"))
     end).
 
 something_else_is_no_recording_test() ->
     with_sample(#{}, fun(Dir) ->
         ok = file:write_file(witness_log_recording_file:name(Dir, header), ~"fork(<0.1.0>,<0.2.0>,{m,f,[]})\n"),
-        ?assertMatch({error, #{offset := 0, what := magic}}, witness_log_recording:open(Dir)),
+        ?assertMatch({error, {witness_log_recording, #{offset := 0, what := magic}}}, witness_log_recording:open(Dir)),
         ok = file:delete(witness_log_recording_file:name(Dir, header)),
         ok = file:make_dir(witness_log_recording_file:name(Dir, header)),
-        ?assertMatch({error, #{what := {posix, eftype}}}, witness_log_recording:open(Dir))
+        ?assertMatch({error, {witness_log_recording, #{what := {posix, eftype}}}}, witness_log_recording:open(Dir))
     end).
 
 %% --- what is made to do harm -----------------------------------------------------
@@ -132,7 +132,7 @@ mutated(Kind, Dir) ->
         ok = file:write_file(Name, [Head | [witness_log_recording_file:block(B, none) || B <- Before ++ [mutated(Block) | After]]]),
         case read(Dir, {Kind, N}) of
             {ok, _} -> ok;
-            {error, #{offset := _}} -> error
+            {error, {witness_log_recording, #{offset := _}}} -> error
         end
     end || N <- lists:seq(1, 300)],
     ?assert(lists:member(error, Results)).
@@ -153,9 +153,9 @@ atoms_of_a_recording_are_bounded_test() ->
     with_data(Message, fun(Dir) ->
         {ok, R} = witness_log_recording:open(Dir, #{max_atoms => 10}),
         Before = erlang:system_info(atom_count),
-        {error, #{file := File, offset := ?HEAD} = Error} = witness_recording_sample:entries(1, R),
+        {error, {witness_log_recording, #{file := File, offset := ?HEAD}} = Error} = witness_recording_sample:entries(1, R),
         ?assertEqual(witness_log_recording_file:name(Dir, data), File),
-        ?assertNotEqual(nomatch, string:find(witness_log_recording:format_error(Error), "more than 10 atoms")),
+        ?assertNotEqual(nomatch, string:find(witness:format_error(Error), "more than 10 atoms")),
         ?assertEqual(10, erlang:system_info(atom_count) - Before),
         {ok, More} = witness_log_recording:open(Dir, #{max_atoms => 20}),
         {ok, [{content, Atoms}]} = witness_recording_sample:entries(1, More),
@@ -168,7 +168,7 @@ functions_of_a_recording_are_bounded_test() ->
     Others = << <<112, Size:32, Arity, (erlang:md5(<<Uniq/binary, N>>))/binary, Rest/binary>> || N <- lists:seq(1, 20) >>,
     with_data(<<131, 108, 20:32, Others/binary, 106>>, fun(Dir) ->
         {ok, R} = witness_log_recording:open(Dir, #{max_atoms => 10}),
-        ?assertMatch({error, #{offset := ?HEAD}}, witness_recording_sample:entries(1, R))
+        ?assertMatch({error, {witness_log_recording, #{offset := ?HEAD}}}, witness_recording_sample:entries(1, R))
     end).
 
 %% It is the recorded VM that had the module; they count with the atoms.
@@ -217,7 +217,7 @@ a_block_does_not_expand_beyond_what_it_tells_test_() ->
         ok = file:write_file(Name, [Head, Block, <<(erlang:crc32(Block)):32/little>>, Stored]),
         [ok = file:delete(witness_log_recording_file:name(Dir, Kind)) || Kind <- [index, modules]],
         {_, Most} = with_limit(50_000_000, fun() ->
-            ?assertMatch({error, #{offset := ?HEAD, what := block}}, witness_log_recording:open(Dir))
+            ?assertMatch({error, {witness_log_recording, #{offset := ?HEAD, what := block}}}, witness_log_recording:open(Dir))
         end),
         ?assert(Most < 50_000_000)
     end) end}.
@@ -228,7 +228,7 @@ a_block_that_tells_to_be_huge_is_refused_test() ->
         Block = <<16#FFFFFFFF:32/little, 1:32/little, 1, (erlang:crc32(~"x")):32/little>>,
         ok = file:write_file(Name, [Head, Block, <<(erlang:crc32(Block)):32/little>>, ~"x"]),
         [ok = file:delete(witness_log_recording_file:name(Dir, Kind)) || Kind <- [index, modules]],
-        ?assertMatch({error, #{offset := ?HEAD, what := {block, too_large}}}, witness_log_recording:open(Dir))
+        ?assertMatch({error, {witness_log_recording, #{offset := ?HEAD, what := {block, too_large}}}}, witness_log_recording:open(Dir))
     end).
 
 %% An item that tells to be larger than all that there is.
@@ -237,7 +237,7 @@ an_item_that_is_not_there_takes_no_memory_test() ->
     Part = iolist_to_binary([1, 0, witness_log_recording_number:leb(iolist_size(Bytes)), Bytes]),
     with_parts([{order, <<1, 0, 1, 2:3, 1:5>>}, {data, Part}], #{}, fun(Dir) ->
         {ok, R} = witness_log_recording:open(Dir),
-        ?assertMatch({error, #{offset := ?HEAD}}, witness_recording_sample:entries(1, R))
+        ?assertMatch({error, {witness_log_recording, #{offset := ?HEAD}}}, witness_recording_sample:entries(1, R))
     end).
 
 %% --- reading ---------------------------------------------------------------------

@@ -182,11 +182,7 @@ who_writes_too_fast_waits_test_() ->
         ?assertEqual(lists:duplicate(8, E), read(File, text))
     end).
 
-waits(P) ->
-    case process_info(P, status) of
-        {status, waiting} -> ok;
-        {status, _} -> erlang:yield(), waits(P)
-    end.
+waits(P) -> witness_await:until(fun() -> {status, Status} = process_info(P, status), Status =:= waiting end).
 
 who_waits_for_a_log_that_has_died_is_told_test_() ->
     in_folder(fun(Dir) ->
@@ -220,13 +216,4 @@ read(File, Format) ->
 
 files(Dir) -> filelib:wildcard(filename:join(Dir, "*")).
 
-in_folder(Test) ->
-    {setup,
-     fun() ->
-         Unique = lists:concat([os:getpid(), "_", erlang:unique_integer([positive])]),
-         Dir = filename:join(os:getenv("TMPDIR", "/tmp"), "witness_log_writer_" ++ Unique),
-         ok = filelib:ensure_path(Dir),
-         Dir
-     end,
-     fun file:del_dir_r/1,
-     fun(Dir) -> {timeout, 30, ?_test(Test(Dir))} end}.
+in_folder(Test) -> {timeout, 30, fun() -> witness_folder:with(Test) end}.

@@ -49,6 +49,6 @@ the_source_delivers_what_one_of_them_wants_test() ->
 given(Alphabet) ->
     Runner = witness_monitor_runner:start(#{monitor => {?MODULE, Alphabet}, process => p, signature => {m, f, []},
                                             run => self(), explain => 1, ordered => false}),
-    ok = witness_monitor_runner:events(Runner, [{none, E} || E <- ?EVENTS]),
+    ok = witness_monitor_runner:send_events(Runner, [{none, E} || E <- ?EVENTS]),
     ok = witness_monitor_runner:complete(Runner),
     receive {verdict, Runner, #{verdict := yes, info := Seen}} -> Seen end.

@@ -115,7 +115,7 @@ outcomes(Batches, End, Spec, Between) ->
         {ok, Last} ->
             {More, Outcome} = case End of
                 {gap, _} -> witness_monitor_machine:inconclusive(End, Between(Last));
-                _ -> witness_monitor_machine:ended(End, Between(Last))
+                _ -> witness_monitor_machine:finish(End, Between(Last))
             end,
             without_stacks({counted(Slices ++ More), Outcome})
     end.
@@ -161,7 +161,7 @@ the_steps_of_an_explanation_are_saved_test() ->
     Spec = spec(plain, #{explain => 3}),
     {ok, M} = witness_monitor_machine:new(Spec),
     {[], {ok, M1}} = witness_monitor_machine:run([recv({N, a}) || N <- lists:seq(1, 9)], M),
-    {[], Final} = witness_monitor_machine:ended(stopped, saved(M1, Spec)),
+    {[], Final} = witness_monitor_machine:finish(stopped, saved(M1, Spec)),
     ?assertMatch(#{skipped := 6, steps := [#{index := 7, event := {recv, _, _, {7, a}, _}, formula := ~"7"},
                                            #{index := 8}, #{index := 9}]}, Final).
 
@@ -199,7 +199,7 @@ a_verdict_about_all_processes_names_the_one_that_decided_test() ->
     ?assertMatch(#{process := {external, ~"p"}, signature := {m, f, [1]}, verdict := no}, One),
     ?assertMatch(#{process := {external, ~"r"}, signature := {m, g, _}}, Two),
     ?assertMatch(#{process := {external, ~"q"}, signature := undefined}, Three),
-    {[Last], #{slices := 4}} = witness_monitor_machine:ended(stopped, M1),
+    {[Last], #{slices := 4}} = witness_monitor_machine:finish(stopped, M1),
     ?assertMatch(#{slice := [{~"Key", 2}], process := undefined, signature := undefined, reason := undefined,
                    verdict := no, info := {stopped, 2}}, Last).
 
@@ -208,7 +208,7 @@ the_trace_of_all_processes_is_complete_when_all_have_ended_test() ->
     Ends = fun(Events) ->
         {ok, M} = witness_monitor_machine:new(spec(all, whom(all))),
         {_, {ok, M1}} = witness_monitor_machine:run(Events, M),
-        witness_monitor_machine:ended(stopped, M1)
+        witness_monitor_machine:finish(stopped, M1)
     end,
     Recv = {recv, ext(~"p"), undefined, {1, a}, undefined},
     Exit = fun(P) -> {exit, ext(P), normal, undefined} end,
@@ -234,7 +234,7 @@ a_slice_ends_when_nothing_has_come_for_its_value_test() ->
     {[#{slice := [{~"Key", 1}], reason := slice_idle, steps := [_, _, _, _]}], {ok, M3}} =
         witness_monitor_machine:run([At(2, 16)], M2),
     {[#{slice := [{~"Key", 4}], reason := slice_idle}], {ok, M4}} = witness_monitor_machine:run([At(1, 30)], M3),
-    {[#{slice := [{~"Key", 1}], reason := undefined}], #{slices := 4}} = witness_monitor_machine:ended(complete, M4).
+    {[#{slice := [{~"Key", 1}], reason := undefined}], #{slices := 4}} = witness_monitor_machine:finish(complete, M4).
 
 %% --- coverage ----------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ marks_and_nothing_else_are_covered_test() ->
     spawn_link(fun() ->
         [put(Key, Value) || {Key, Value} <- [{'$witness_1', 1}, {'$witness_70', 70}, {'$witness_x', x},
                                              {'$witness_', -1}, {{1}, 1}, {a, 3}, {'$witness_2000000', 2_000_000}]],
-        Self ! {covered, witness_monitor_machine:covered()}
+        Self ! {covered, witness_monitor_machine:read_marks()}
     end),
     receive {covered, Mask} -> ?assertEqual(2#10 bor (1 bsl 70), Mask) end.
 

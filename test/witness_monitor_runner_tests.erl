@@ -159,7 +159,7 @@ a_runner_ends_with_its_run_test() ->
 at_a_gap_a_monitor_ends_inconclusive_and_sees_nothing_of_it_test() ->
     {Runner, _} = start(#{ended => fun(_, _) -> {yes, wrong} end}),
     feed(Runner, [a]),
-    ok = witness_monitor_runner:gap(Runner, lost),
+    ok = witness_monitor_runner:report_gap(Runner, lost),
     feed(Runner, [b]),
     ok = witness_monitor_runner:complete(Runner),
     ?assertMatch(#{verdict := inconclusive, reason := {gap, lost}, steps := [#{index := 1}]}, outcome(Runner)).
@@ -167,7 +167,7 @@ at_a_gap_a_monitor_ends_inconclusive_and_sees_nothing_of_it_test() ->
 what_was_decided_before_a_gap_stands_test() ->
     {Runner, _} = start(#{event => fun(_) -> {verdict, no, x} end}),
     feed(Runner, [a]),
-    ok = witness_monitor_runner:gap(Runner, lost),
+    ok = witness_monitor_runner:report_gap(Runner, lost),
     ?assertMatch(#{verdict := no}, outcome(Runner)).
 
 %% --- explanations ----------------------------------------------------------------
@@ -201,17 +201,17 @@ the_space_for_explanations_is_constant_test() ->
 
 events_of_several_processes_are_put_in_order_test() ->
     {Runner, _} = start(#{ended => fun(complete, Seen) -> {yes, [M || {recv, _, _, M, _} <- Seen]} end}, #{ordered => true}),
-    ok = witness_monitor_runner:events(Runner, [stamped(3, c), stamped(1, a)]),
-    ok = witness_monitor_runner:clock(Runner, 1),
-    ok = witness_monitor_runner:events(Runner, [stamped(2, b), stamped(5, e)]),
-    ok = witness_monitor_runner:clock(Runner, 3),
-    ok = witness_monitor_runner:events(Runner, [stamped(4, d)]),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(3, c), stamped(1, a)]),
+    ok = witness_monitor_runner:send_clock(Runner, 1),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(2, b), stamped(5, e)]),
+    ok = witness_monitor_runner:send_clock(Runner, 3),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(4, d)]),
     ok = witness_monitor_runner:complete(Runner),
     ?assertMatch(#{verdict := yes, info := [a, b, c, d, e]}, outcome(Runner)).
 
 a_verdict_falls_while_the_rest_is_released_test() ->
     {Runner, Ref} = start(#{event => fun({recv, _, _, b, _}) -> {verdict, no, b}; (_) -> ok end}, #{ordered => true}),
-    ok = witness_monitor_runner:events(Runner, [stamped(3, c), stamped(2, b), stamped(1, a)]),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(3, c), stamped(2, b), stamped(1, a)]),
     ok = witness_monitor_runner:stop(Runner),
     ?assertMatch(#{verdict := no, event := #{index := 2}}, outcome(Runner)),
     ?assertEqual(normal, down(Ref)),
@@ -219,9 +219,9 @@ a_verdict_falls_while_the_rest_is_released_test() ->
 
 an_event_that_comes_too_late_is_a_gap_test() ->
     {Runner, _} = start(#{}, #{ordered => true}),
-    ok = witness_monitor_runner:events(Runner, [stamped(3, c)]),
-    ok = witness_monitor_runner:clock(Runner, 10),
-    ok = witness_monitor_runner:events(Runner, [stamped(2, b)]),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(3, c)]),
+    ok = witness_monitor_runner:send_clock(Runner, 10),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(2, b)]),
     ?assertMatch(#{verdict := inconclusive, reason := {gap, late}, steps := [#{event := {recv, _, _, c, _}}]}, outcome(Runner)).
 
 %% --- partitions that are bounded -------------------------------------------------
@@ -263,17 +263,17 @@ a_verdict_stands_before_a_gap_of_the_same_batch_test() ->
 a_run_may_end_a_runner_that_takes_test() ->
     {Runner, _} = start(#{}, #{take => take(empty)}),
     asks(Runner),
-    ok = witness_monitor_runner:gap(Runner, tracer_lost),
+    ok = witness_monitor_runner:report_gap(Runner, tracer_lost),
     ?assertMatch(#{verdict := inconclusive, reason := {gap, tracer_lost}}, outcome(Runner)).
 
 %% The test has all turns.
 with_turns(Test) ->
     Run = spawn(fun() -> receive stop -> ok end end),
     Turns = witness_monitor_throttle:start_link(Run, infinity),
-    Ask = fun() -> witness_monitor_throttle:ask(slow, {?MODULE, other}, Turns) end,
+    Ask = fun() -> witness_monitor_throttle:request_turn(slow, {?MODULE, other}, Turns) end,
     Taken = [Ask() || _ <- lists:seq(1, erlang:system_info(schedulers_online))],
     [receive {Turn, turn} -> ok end || Turn <- Taken],
-    Test(Turns, Ask, fun() -> witness_monitor_throttle:give(hd(Taken), Turns) end),
+    Test(Turns, Ask, fun() -> witness_monitor_throttle:end_turn(hd(Taken), Turns) end),
     Run ! stop.
 
 take(Kind, Answer) ->
@@ -310,7 +310,7 @@ a_slow_monitor_gives_way_after_some_events_test() ->
         Test = self(),
         Event = fun({recv, _, _, N, _}) -> lists:seq(1, 10_000), Test ! {read, N}, N =:= 1 andalso receive go -> ok end, ok end,
         {Runner, _} = start(#{event => Event, ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{tracer => Test, turns => Turns}),
-        ok = witness_monitor_runner:batch(Runner, [recv(N) || N <- lists:seq(1, 100)], 0, Test),
+        ok = witness_monitor_runner:send_batch(Runner, [recv(N) || N <- lists:seq(1, 100)], 0, Test),
         Give(),
         receive {read, 1} -> ok end,
         Turn = Ask(),
@@ -320,7 +320,7 @@ a_slow_monitor_gives_way_after_some_events_test() ->
         %% It answers while it waits, since it has nothing else to do.
         _ = sys:get_state(Runner),
         receive {read, 65} -> error(too_early) after 0 -> ok end,
-        ok = witness_monitor_throttle:give(Turn, Turns),
+        ok = witness_monitor_throttle:end_turn(Turn, Turns),
         receive {read, Runner, 0} -> ok end,
         receive {read, 100} -> ok end,
         ?assertEqual({priority, low}, process_info(Runner, priority)),
@@ -335,7 +335,7 @@ a_monitor_is_what_it_is_now_test() ->
         Event = fun({recv, _, _, slow, _}) -> lists:seq(1, 100_000), ok; (_) -> ok end,
         Ended = fun(complete, Seen) -> {yes, length(Seen)} end,
         {Runner, _} = start(#{event => Event, ended => Ended}, #{tracer => Test, turns => Turns}),
-        Read = fun(Events) -> ok = witness_monitor_runner:batch(Runner, Events, 0, Test) end,
+        Read = fun(Events) -> ok = witness_monitor_runner:send_batch(Runner, Events, 0, Test) end,
         Is = fun(Pace, Priority) ->
             receive {read, Runner, 0} -> ok end,
             ?assertEqual({priority, Priority}, process_info(Runner, priority)),
@@ -358,7 +358,7 @@ a_monitor_is_what_it_is_now_test() ->
         Read([recv(quick)]),
         _ = sys:get_state(Runner),
         receive {read, Runner, 0} -> error(too_early) after 0 -> ok end,
-        ok = witness_monitor_throttle:give(Turn, Turns),
+        ok = witness_monitor_throttle:end_turn(Turn, Turns),
         Is([true], normal),
         ok = witness_monitor_runner:complete(Runner),
         ?assertMatch(#{verdict := yes, info := 68}, outcome(Runner))
@@ -374,9 +374,9 @@ slices_are_taken_too_test() ->
 a_tracer_is_told_what_was_read_test() ->
     Self = self(),
     {Runner, _} = start(#{ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{tracer => Self}),
-    ok = witness_monitor_runner:batch(Runner, [recv(a), recv(b)], 70, Self),
+    ok = witness_monitor_runner:send_batch(Runner, [recv(a), recv(b)], 70, Self),
     receive {read, Runner, 70} -> ok end,
-    ok = witness_monitor_runner:batch(Runner, [recv(c)], 0, Self),
+    ok = witness_monitor_runner:send_batch(Runner, [recv(c)], 0, Self),
     receive {read, Runner, 0} -> ok end,
     ok = witness_monitor_runner:complete(Runner),
     ?assertMatch(#{verdict := yes, info := 3}, outcome(Runner)).
@@ -398,7 +398,7 @@ another_process_that_ends_is_no_tracer_test() ->
     Event = fun(_) -> spawn_monitor(fun() -> ok end), ok end,
     {Runner, _} = start(#{event => Event, ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{tracer => self()}),
     lists:foreach(fun(_) ->
-        ok = witness_monitor_runner:batch(Runner, [recv(a)], 0, self()),
+        ok = witness_monitor_runner:send_batch(Runner, [recv(a)], 0, self()),
         receive {read, Runner, 0} -> ok end
     end, lists:seq(1, 10)),
     ok = witness_monitor_runner:complete(Runner),
@@ -459,7 +459,7 @@ without_any_slice_there_is_an_ordinary_verdict_test() ->
      end || {End, Verdict, Vacuous, Reason} <-
          [{fun witness_monitor_runner:complete/1, yes, true, undefined},
           {fun witness_monitor_runner:stop/1, inconclusive, false, stopped},
-          {fun(Runner) -> witness_monitor_runner:gap(Runner, lost) end, inconclusive, false, {gap, lost}}]].
+          {fun(Runner) -> witness_monitor_runner:report_gap(Runner, lost) end, inconclusive, false, {gap, lost}}]].
 
 at_a_gap_and_at_a_stop_every_slice_that_is_alive_is_inconclusive_test() ->
     [begin
@@ -476,7 +476,7 @@ at_a_gap_and_at_a_stop_every_slice_that_is_alive_is_inconclusive_test() ->
                  ?assertEqual({{gap, lost}, {gap, lost}}, {Why, Reason})
          end
      end || {End, Reason} <- [{fun witness_monitor_runner:stop/1, stopped},
-                              {fun(Runner) -> witness_monitor_runner:gap(Runner, lost) end, {gap, lost}}]].
+                              {fun(Runner) -> witness_monitor_runner:report_gap(Runner, lost) end, {gap, lost}}]].
 
 beyond_the_bound_the_oldest_slice_goes_test() ->
     {Runner, _} = sliced(#{}, #{max_slices => 2}),
@@ -519,20 +519,20 @@ when_no_slice_can_be_told_all_of_them_end_test() ->
 slices_of_several_processes_see_one_order_test() ->
     {Runner, _} = sliced(#{ended => fun(complete, Seen) -> {yes, [M || {recv, _, _, {_, M}, _} <- Seen]} end},
                          #{ordered => true}),
-    ok = witness_monitor_runner:events(Runner, [stamped(3, {1, c}), stamped(1, {1, a})]),
-    ok = witness_monitor_runner:clock(Runner, 1),
-    ok = witness_monitor_runner:events(Runner, [stamped(2, {2, b}), stamped(5, {all, e})]),
-    ok = witness_monitor_runner:clock(Runner, 3),
-    ok = witness_monitor_runner:events(Runner, [stamped(4, {1, d})]),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(3, {1, c}), stamped(1, {1, a})]),
+    ok = witness_monitor_runner:send_clock(Runner, 1),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(2, {2, b}), stamped(5, {all, e})]),
+    ok = witness_monitor_runner:send_clock(Runner, 3),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(4, {1, d})]),
     ok = witness_monitor_runner:complete(Runner),
     ?assertMatch([#{info := [a, c, d, e]}, #{info := [b, e]}], slices(Runner, 2)),
     ?assertMatch(#{slices := 2}, outcome(Runner)).
 
 an_event_that_comes_too_late_is_a_gap_for_every_slice_test() ->
     {Runner, _} = sliced(#{}, #{ordered => true}),
-    ok = witness_monitor_runner:events(Runner, [stamped(3, {1, c}), stamped(4, {2, c})]),
-    ok = witness_monitor_runner:clock(Runner, 10),
-    ok = witness_monitor_runner:events(Runner, [stamped(2, {1, b})]),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(3, {1, c}), stamped(4, {2, c})]),
+    ok = witness_monitor_runner:send_clock(Runner, 10),
+    ok = witness_monitor_runner:send_events(Runner, [stamped(2, {1, b})]),
     ?assertMatch([#{reason := {gap, late}}, #{reason := {gap, late}}], slices(Runner, 2)).
 
 %% Fifty thousand slices that come and go, or are displaced, leave no more behind than a thousand.
@@ -583,10 +583,10 @@ spec(Arg, More) ->
                  explain => 12, ordered => false}, More).
 
 feed(Runner, Events) ->
-    ok = witness_monitor_runner:events(Runner, [{none, case E of
-                                                           {exit, _, _, _} -> E;
-                                                           M -> {recv, self(), undefined, M, undefined}
-                                                       end} || E <- Events]).
+    ok = witness_monitor_runner:send_events(Runner, [{none, case E of
+                                                                {exit, _, _, _} -> E;
+                                                                M -> {recv, self(), undefined, M, undefined}
+                                                            end} || E <- Events]).
 
 %% The key is in the message.
 sliced(Arg) -> sliced(Arg, #{}).
@@ -623,11 +623,10 @@ sync(Runner) ->
     receive Ref -> ok end.
 
 linked(Runner) ->
-    {links, Links} = process_info(self(), links),
-    case lists:member(Runner, Links) of
-        true -> ok;
-        false -> erlang:yield(), linked(Runner)
-    end.
+    witness_await:until(fun() ->
+        {links, Links} = process_info(self(), links),
+        lists:member(Runner, Links)
+    end).
 
 %% A monitor with the mandatory callbacks only.
 bare() ->

@@ -34,9 +34,12 @@ model({touch, Key, Time}, _, List) -> {done, without(Key, List) ++ [{Key, Time}]
 model({forget, Key, _}, _, List) -> {done, without(Key, List)};
 model({due, _, undefined}, _, List) -> {[], List};
 model({due, _, Now}, Limit, List) ->
-    Idle = lists:keysort(2, [Pair || {_, Time} = Pair <- List, Now - Time > Limit * 1_000_000]),
+    Idle = by_time([Pair || {_, Time} = Pair <- List, Now - Time > Limit * 1_000_000]),
     {[Key || {Key, _} <- Idle], [Pair || Pair <- List, not lists:any(fun(I) -> I =:= Pair end, Idle)]};
-model({saved, _, _}, _, List) -> {lists:keysort(2, List), lists:keysort(2, List)}.
+model({saved, _, _}, _, List) -> {by_time(List), by_time(List)}.
+
+%% In OTP 27 `lists:keysort/2' may exchange pairs that are equal but not the same.
+by_time(List) -> lists:sort(fun({_, Some}, {_, Other}) -> Some =< Other end, List).
 
 without(Key, List) -> [Pair || {K, _} = Pair <- List, K =/= Key].
 

@@ -38,10 +38,10 @@ at_the_end(Map) ->
         ?assertEqual(lists:seq(1, 100), values(Outcomes)),
         ?assertEqual([{undecided, Reason, 150}], lists:nthtail(100, Outcomes)),
         ?assertMatch([#{steps := [_], reason := Reason} | _], Outcomes)
-    end || {Reason, End} <- [{stopped, fun(A) -> witness_monitor_sliced:ended(stopped, A) end},
+    end || {Reason, End} <- [{stopped, fun(A) -> witness_monitor_sliced:finish(stopped, A) end},
                              {{gap, late}, fun(A) -> witness_monitor_sliced:inconclusive({gap, late}, A) end}]],
     %% Decided slices are reported, however many there are.
-    Ended = witness_monitor_sliced:ended(complete, S),
+    Ended = witness_monitor_sliced:finish(complete, S),
     ?assertEqual(250, length([yes || #{verdict := yes} <- Ended])),
     {ok, Violated, _} = witness_monitor_sliced:run([{recv, self(), undefined, {V, b}, V} || V <- lists:seq(1, 250)], S),
     ?assertEqual(250, length([no || #{verdict := no} <- Violated])).
@@ -56,7 +56,7 @@ displaced(Map, Idle) ->
     %% A saved state without the last element loads, too: it has explained nothing.
     {ok, _} = witness_monitor_sliced:load(list_to_tuple(lists:droplast(tuple_to_list(Saved))), empty(Map, 10, Idle)),
     %% Each reason has its own examples, and a slice that is gone is not idle later.
-    ?assertEqual(lists:seq(291, 300), values(witness_monitor_sliced:ended(stopped, S2))),
+    ?assertEqual(lists:seq(291, 300), values(witness_monitor_sliced:finish(stopped, S2))),
     ?assertEqual(300, witness_monitor_sliced:count(S2)).
 
 idle(Map) ->
@@ -98,7 +98,7 @@ found(#{module := Module}, Start, {First, Second}) ->
                                     {fun Module:slice/2, Filter}, Module:slice_names(Filter), 1000, infinity),
     {ok, One, S1} = witness_monitor_sliced:run(First, S0),
     {ok, Two, S2} = witness_monitor_sliced:run(Second, S1),
-    Outcomes = One ++ Two ++ witness_monitor_sliced:ended(complete, S2),
+    Outcomes = One ++ Two ++ witness_monitor_sliced:finish(complete, S2),
     true = length(Outcomes) =:= witness_monitor_sliced:count(S2),
     by_key([{list_to_tuple([Value || {_, Value} <- Slice]), maps:remove(slice, Outcome)} ||
             #{slice := Slice} = Outcome <- Outcomes]).
@@ -116,7 +116,7 @@ outcomes(#{module := Module} = Map, Start, Key, Trace) ->
             Config = witness_monitor_instance:config(Module, ?EXPLAIN),
             case witness_monitor_instance:run(Own, Config, witness_monitor_instance:new(State)) of
                 {ok, Open} ->
-                    [witness_monitor_instance:ended(complete, Config, Open)];
+                    [witness_monitor_instance:finish(complete, Config, Open)];
                 {decided, #{event := #{index := Index}} = Outcome} ->
                     %% It has seen that many events; what comes behind them is for the next one.
                     [Outcome | outcomes(Map, Start, Key, behind(Index - 1, Key, After))]

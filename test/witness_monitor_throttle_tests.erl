@@ -26,11 +26,11 @@ asks(Monitor, Turns) -> asks(unknown, Monitor, Turns).
 asks(Pace, Monitor, Turns) ->
     Test = self(),
     spawn(fun() ->
-        Turn = ?T:ask(Pace, Monitor, Turns),
+        Turn = ?T:request_turn(Pace, Monitor, Turns),
         Test ! {asked, self()},
         receive {Turn, turn} -> ok; {'DOWN', Turn, process, _, _} -> ok end,
         Test ! {has, self()},
-        receive give -> ok = ?T:give(Turn, Turns), Test ! {gave, self()} end
+        receive give -> ok = ?T:end_turn(Turn, Turns), Test ! {gave, self()} end
     end).
 
 has(Pid) -> receive {has, Pid} -> ok end.
@@ -48,11 +48,7 @@ waits(Pid, Turns) ->
     receive {has, Pid} -> error({has, Pid}) after 0 -> ok end.
 
 %% Waits until so many turns are free, after those that were given back have rested.
-free(Count, Turns) ->
-    case heard(Turns) of
-        State when element(5, State) =:= Count -> ok;
-        _ -> erlang:yield(), free(Count, Turns)
-    end.
+free(Count, Turns) -> witness_await:until(fun() -> element(5, heard(Turns)) =:= Count end).
 
 %% All turns but this many are taken.
 taken(But, Turns) ->
@@ -116,7 +112,7 @@ what_turns_out_to_be_quick_needs_no_turn_test() ->
         Other = asks(?SLOW, Turns),
         [waits(Pid, Turns) || Pid <- [Quick, Slow, Other]],
         ?assertNot(?T:is_quick(Monitor, Turns)),
-        ok = ?T:says(true, Monitor, Turns),
+        ok = ?T:report_pace(true, Monitor, Turns),
         has(Quick),
         ?assert(?T:is_quick(Monitor, Turns)),
         ?assertNot(?T:is_quick(?SLOW, Turns)),
@@ -132,7 +128,7 @@ what_turns_out_to_be_quick_needs_no_turn_test() ->
         gives(Slow),
         has(Other),
         %% Until it is seen to be slow.
-        ok = ?T:says(false, Monitor, Turns),
+        ok = ?T:report_pace(false, Monitor, Turns),
         waits(asks(Monitor, Turns), Turns),
         ?assertNot(?T:is_quick(Monitor, Turns))
     end).
@@ -148,5 +144,5 @@ nobody_waits_for_what_is_not_there_test() ->
         gives(Waits),
         has(asks(?SLOW, Turns)),
         ?assertNot(?T:is_quick(?SLOW, Turns)),
-        ok = ?T:says(true, ?SLOW, Turns)
+        ok = ?T:report_pace(true, ?SLOW, Turns)
     end).

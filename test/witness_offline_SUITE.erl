@@ -15,7 +15,7 @@ to be driven more finely than either allows (block sizes, moments of death) the 
     specifications_see_their_exact_sequence/1
 ]).
 -export([
-    blocks_lanes_and_modes_make_no_difference/1,
+    blocks_shards_and_modes_make_no_difference/1,
     schedulers_and_modes_make_no_difference/1,
     undecided_slices_are_told_up_to_a_bound/1, what_is_satisfied_is_counted_where_it_is_not_told/1, a_position_counts_what_is_satisfied_once/1
 ]).
@@ -80,7 +80,7 @@ all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
     [{permutations, [], [monitors_record_their_exact_sequence, specifications_see_their_exact_sequence]},
-     {determinism, [], [blocks_lanes_and_modes_make_no_difference, schedulers_and_modes_make_no_difference,
+     {determinism, [], [blocks_shards_and_modes_make_no_difference, schedulers_and_modes_make_no_difference,
                         what_is_satisfied_is_counted_where_it_is_not_told, undecided_slices_are_told_up_to_a_bound]},
      {refused, [parallel],
       [a_malformed_line_is_pointed_at, a_malformed_line_that_is_skipped_gives_no_result,
@@ -274,7 +274,7 @@ action({exit, _, _, _}) -> "[_ ** _] ".
 
 %%% the same verdicts in the same order, however the work is divided
 
-blocks_lanes_and_modes_make_no_difference(Config) ->
+blocks_shards_and_modes_make_no_difference(Config) ->
     Specs = compiled(Config),
     File = write(Config, "random.log", text(random(1, 300))),
     Whole = found(File, Specs, #{}),
@@ -821,7 +821,7 @@ killed_by_the_system_nothing_is_lost_or_doubled(Config) ->
         {Grows, Position, Port, Death}
     end || {Number, Death} <- [{"1", 0.6}, {"2", 0.8}]],
     lists:foreach(fun({Grows, Position, Port, Death}) ->
-        appears(Position),
+        witness_await:until(fun() -> filelib:is_regular(Position) end),
         ok = file:write_file(Grows, part(Lines, 0.5, 0.9), [append]),
         Said = until(Port, round(Death * length(Whole)), ~""),
         kill_vm(Port),
@@ -840,12 +840,6 @@ killed_by_the_system_nothing_is_lost_or_doubled(Config) ->
 part(Lines, From, To) ->
     Count = length(Lines),
     [[Line, $\n] || Line <- lists:sublist(Lines, round(From * Count) + 1, round(To * Count) - round(From * Count))].
-
-appears(File) ->
-    case filelib:is_regular(File) of
-        true -> ok;
-        false -> timer:sleep(20), appears(File)
-    end.
 
 %% What the program has printed by the time that so many verdicts are there.
 until(Port, Count, Said) ->
@@ -1021,7 +1015,7 @@ reports(0, _, Found) -> {more, Found};
 reports(Left, Pid, Found) ->
     receive
         {checked, Number, #{found := New}} ->
-            ok = witness_offline:told(Pid, Number),
+            ok = witness_offline:acknowledge(Pid, Number),
             reports(left(Left), Pid, Found ++ [verdict(Verdict) || Verdict <- New, is_verdict(Verdict)]);
         {log_ended, #{refused := undefined, orphans := []}} -> {ended, Found}
     after ?LIMIT_MS -> ct:fail({no_report, Found})

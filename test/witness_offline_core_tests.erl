@@ -170,10 +170,10 @@ operations(L0) ->
 
 %% The lines of each monitor's operations. The key by which a shard orders its operations never decreases.
 told_of(Batches) ->
-    Lanes = maps:groups_from_list(fun({Lane, _}) -> Lane end, fun({_, Of}) -> Of end,
-                                  [{Lane, Of} || #{operations := Operations} <- Batches, Lane := Of <- Operations]),
+    Shards = maps:groups_from_list(fun({Shard, _}) -> Shard end, fun({_, Of}) -> Of end,
+                                  [{Shard, Of} || #{operations := Operations} <- Batches, Shard := Of <- Operations]),
     Placed = [[{witness_offline_core:place(Place), Id, What} || {Place, Id, What} <- lists:append(Ofs)]
-              || _ := Ofs <- Lanes],
+              || _ := Ofs <- Shards],
     [?assertEqual(lists:sort(Order), Order) || Of <- Placed, Order <- [[At || {{At, _}, _, _} <- Of]]],
     [{Meta, [{Line, What} || {{_, Line}, Of, What} <- lists:append(Placed), Of =:= Id]}
      || #{started := Started} <- Batches, {Id, _, Meta} <- Started].

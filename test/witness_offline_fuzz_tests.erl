@@ -70,7 +70,7 @@ attempt(#{items := Items, lines := Lines, malformed := []}, Map = #{module := Mo
             {refused, witness_offline_core:stop(Line, Log0)}
     end,
     {#{operations := Operations, started := Started}, _} = witness_offline_core:take(Log),
-    Ended = lists:append([ended(witness_offline_core:property(Lane, Log), Of) || Lane := Of <- Operations]),
+    Ended = lists:append([ended(witness_offline_core:property(Shard, Log), Of) || Shard := Of <- Operations]),
     ?assertEqual(lists:sort([Id || {Id, _, _} <- Started]), lists:sort(Ended)),
     End.
 
@@ -78,14 +78,14 @@ entries(#{module := Module, entries := Entries}) ->
     [#{monitor => {Module, I}, spec => ~"s", name => Name, group => Group}
      || #{index := I, name := Name, group := Group} <- Entries].
 
-%% The monitors of a lane that have come to an end.
+%% The monitors of a shard that have come to an end.
 ended(#{monitor := Monitor}, Operations) ->
-    Lane = witness_offline_shard:start_link(#{monitor => Monitor, explain => 3}),
-    ok = witness_offline_shard:work(Lane, 1, Operations, self()),
-    Told = receive {worked, 1, Lane, Answer, _, _} -> Answer end,
-    {_, []} = witness_offline_shard:save(Lane),
-    unlink(Lane),
-    exit(Lane, kill),
+    Shard = witness_offline_shard:start_link(#{monitor => Monitor, explain => 3}),
+    ok = witness_offline_shard:work(Shard, 1, Operations, self()),
+    Told = receive {worked, 1, Shard, Answer, _, _} -> Answer end,
+    {_, []} = witness_offline_shard:save(Shard),
+    unlink(Shard),
+    exit(Shard, kill),
     [Id || {_, Id, verdict, _} <- Told].
 
 %% Inputs

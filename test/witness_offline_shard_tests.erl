@@ -37,21 +37,21 @@ tests({_, _, Properties}) ->
 %% Each operation is given by itself.
 one_after_the_other({Monitor, _, Monitors}) ->
     Ops = lists:append([[{Id, What} || What <- Whats] || #{id := Id, whats := Whats} <- Monitors]),
-    Lane = lane(Monitor),
+    Shard = shard(Monitor),
     {Told, Covered} = lists:foldl(fun({Line, Op}, {Told, _}) ->
-        {Now, Covered} = work([numbered(Line, Op)], Lane),
+        {Now, Covered} = work([numbered(Line, Op)], Shard),
         ?assertEqual([], [L || {L, _, _, _} <- Now, L =/= Line]),
         {Told ++ Now, Covered}
     end, {[], 0}, lists:enumerate(Ops)),
     as_alone(Told, Covered, Ops, Monitors),
-    gone(Lane).
+    gone(Shard).
 
 %% A shard that counts reports satisfied monitors as numbers and not as outcomes; nothing else differs.
 counted_as_told({Monitor, _, Monitors}) ->
     Ops = [numbered(Line, Op) || {Line, Op} <- lists:enumerate(
                lists:append([[{Id, What} || What <- Whats] || #{id := Id, whats := Whats} <- Monitors]))],
-    Telling = lane(Monitor),
-    Counting = lane(Monitor, #{counted => fun() -> true end}),
+    Telling = shard(Monitor),
+    Counting = shard(Monitor, #{counted => fun() -> true end}),
     {All, {[], 0, 0, 0, #{}}, Covered} = answer(Ops, Telling),
     {Told, {Gone, Of, Slices, Vacuous, Undecided}, Covered} = answer(Ops, Counting),
     {Satisfied, Others} = lists:partition(fun({_, _, _, Outcome}) ->
@@ -77,25 +77,25 @@ in_any_order({Monitor, Twin, Monitors}, Seed) ->
     Many = [M#{id := {Id, Copy}} || #{id := Id} = M <- Monitors, Copy <- [1, 2, 3]],
     Ops = interleaved([{Id, Whats} || #{id := Id, whats := Whats} <- Many]),
     Numbered = [numbered(Line, Op) || {Line, Op} <- lists:enumerate(Ops)],
-    {Told, Covered} = shards(Numbered, lane(Monitor), Monitor, Twin, {[], 0}),
+    {Told, Covered} = shards(Numbered, shard(Monitor), Monitor, Twin, {[], 0}),
     as_alone(Told, Covered, Ops, Many).
 
-shards([], Lane, _, _, Result) ->
-    gone(Lane),
+shards([], Shard, _, _, Result) ->
+    gone(Shard),
     Result;
-shards(Ops, Lane, Monitor, Twin, {Told, _}) ->
+shards(Ops, Shard, Monitor, Twin, {Told, _}) ->
     {Now, Later} = lists:split(min(length(Ops), rand:uniform(9)), Ops),
-    {More, Covered} = work(Now, Lane),
+    {More, Covered} = work(Now, Shard),
     case rand:uniform(3) of
-        1 -> shards(Later, moved(Lane, Twin), Twin, Monitor, {Told ++ More, Covered});
-        _ -> shards(Later, Lane, Monitor, Twin, {Told ++ More, Covered})
+        1 -> shards(Later, moved(Shard, Twin), Twin, Monitor, {Told ++ More, Covered});
+        _ -> shards(Later, Shard, Monitor, Twin, {Told ++ More, Covered})
     end.
 
 %% The data may be in a file in the meantime.
-moved(Lane, Monitor) ->
-    Data = binary_to_term(term_to_binary(save(Lane))),
-    stop(Lane),
-    New = lane(Monitor),
+moved(Shard, Monitor) ->
+    Data = binary_to_term(term_to_binary(save(Shard))),
+    stop(Shard),
+    New = shard(Monitor),
     ok = load(Data, New),
     New.
 
@@ -162,8 +162,8 @@ runner(Monitor, P, Signature, Whats) ->
                                             explain => ?EXPLAIN, ordered => false}),
     lists:foreach(fun(complete) -> witness_monitor_runner:complete(Runner);
                      (stopped) -> witness_monitor_runner:stop(Runner);
-                     ({gap, Reason}) -> witness_monitor_runner:gap(Runner, Reason);
-                     (E) -> witness_monitor_runner:events(Runner, [{none, E}])
+                     ({gap, Reason}) -> witness_monitor_runner:report_gap(Runner, Reason);
+                     (E) -> witness_monitor_runner:send_events(Runner, [{none, E}])
                   end, Whats),
     collect(Runner).
 
@@ -178,15 +178,15 @@ collect(Runner) ->
 
 %% --- monitors that misbehave -------------------------------------------------------
 
-a_crash_is_an_outcome_of_its_monitor_and_the_lane_goes_on_test() ->
+a_crash_is_an_outcome_of_its_monitor_and_the_shard_goes_on_test() ->
     Whats = #{good => [{start, self(), {m, f, [good]}}, recv({1, a}), recv({1, b}), complete],
               bad => [{start, self(), {m, f, [bad]}}, recv({1, a}), recv({2, bad}), recv({1, b}), complete]},
     [begin
          Monitor = {witness_monitor_runner_tests, Arg},
          Ops = [{1, bad}, {1, good}, {2, bad}, {2, good}, {3, bad}, {3, good}, {4, bad}, {5, bad}, {4, good}],
-         Lane = lane(Monitor),
+         Shard = shard(Monitor),
          {Told, 0} = work([numbered(Line, {Id, lists:nth(N, map_get(Id, Whats))}) ||
-                           {Line, {N, Id}} <- lists:enumerate(Ops)], Lane),
+                           {Line, {N, Id}} <- lists:enumerate(Ops)], Shard),
          Found = fun(Id) -> [{Kind, without_stack(Outcome)} || {_, Of, Kind, Outcome} <- Told, Of =:= Id] end,
          [begin
               {Outcomes, 0} = runner(Monitor, self(), Signature, Given),
@@ -194,7 +194,7 @@ a_crash_is_an_outcome_of_its_monitor_and_the_lane_goes_on_test() ->
           end || Id := [{start, _, Signature} | Given] <- Whats],
          ?assertMatch([_ | _], [x || {_, #{reason := {crashed, _}}} <- Found(bad)]),
          ?assertEqual([], [x || {_, #{reason := {crashed, _}}} <- Found(good)]),
-         gone(Lane)
+         gone(Shard)
      end || Arg <- crashing()].
 
 crashing() ->
@@ -214,157 +214,157 @@ without_stack(#{reason := {crashed, {Class, Reason, [_ | _]}}} = Outcome) ->
 without_stack(Outcome) -> Outcome.
 
 what_callbacks_leave_in_the_mailbox_is_thrown_away_test() ->
-    Lane = lane({witness_monitor_runner_tests, #{event => fun(_) -> self() ! junk, ok end}}),
-    {[], 0} = work([{1, a, start()} | [{N, a, recv(x)} || N <- lists:seq(2, 100)]], Lane),
-    {[{101, a, verdict, _}], 0} = work([{101, a, complete}], Lane),
-    ?assertEqual({message_queue_len, 0}, process_info(Lane, message_queue_len)),
-    gone(Lane).
+    Shard = shard({witness_monitor_runner_tests, #{event => fun(_) -> self() ! junk, ok end}}),
+    {[], 0} = work([{1, a, start()} | [{N, a, recv(x)} || N <- lists:seq(2, 100)]], Shard),
+    {[{101, a, verdict, _}], 0} = work([{101, a, complete}], Shard),
+    ?assertEqual({message_queue_len, 0}, process_info(Shard, message_queue_len)),
+    gone(Shard).
 
 %% --- operations --------------------------------------------------------------------
 
 a_process_that_is_refused_has_an_outcome_and_no_monitor_test() ->
-    Lane = lane({witness_monitor_runner_tests, #{init => fun(_, _) -> ignore end}}),
-    ?assertEqual({[{7, a, verdict, ignored}], 0}, work([{7, a, start()}, {8, a, recv(x)}, {9, a, complete}], Lane)),
-    gone(Lane).
+    Shard = shard({witness_monitor_runner_tests, #{init => fun(_, _) -> ignore end}}),
+    ?assertEqual({[{7, a, verdict, ignored}], 0}, work([{7, a, start()}, {8, a, recv(x)}, {9, a, complete}], Shard)),
+    gone(Shard).
 
 after_its_verdict_nothing_is_for_a_monitor_until_its_id_starts_again_test() ->
-    Lane = lane({witness_monitor_runner_tests, #{event => fun({recv, _, _, M, _}) -> {verdict, no, M} end}}),
+    Shard = shard({witness_monitor_runner_tests, #{event => fun({recv, _, _, M, _}) -> {verdict, no, M} end}}),
     {Told, 0} = work([{1, a, recv(0)}, {2, a, start()}, {3, a, recv(1)}, {4, a, recv(2)}, {5, a, {gap, lost}},
-                      {6, a, complete}, {7, a, start()}, {8, a, recv(3)}], Lane),
+                      {6, a, complete}, {7, a, start()}, {8, a, recv(3)}], Shard),
     ?assertMatch([{3, a, verdict, #{info := 1}}, {8, a, verdict, #{info := 3}}], Told),
-    gone(Lane).
+    gone(Shard).
 
 at_a_gap_a_monitor_ends_inconclusive_test() ->
     Sliced = #{slice => fun key/1, names => [~"Key"]},
-    Lane = lane({witness_monitor_runner_tests, Sliced}),
-    {Told, 0} = work([{1, a, start()}, {2, a, recv({1, x})}, {3, a, recv({2, x})}, {4, a, {gap, lost}}], Lane),
+    Shard = shard({witness_monitor_runner_tests, Sliced}),
+    {Told, 0} = work([{1, a, start()}, {2, a, recv({1, x})}, {3, a, recv({2, x})}, {4, a, {gap, lost}}], Shard),
     ?assertMatch([{4, a, slice, #{reason := {gap, lost}, slice := [{~"Key", 1}]}},
                   {4, a, slice, #{reason := {gap, lost}, slice := [{~"Key", 2}]}},
                   {4, a, verdict, #{reason := {gap, lost}, slice := undefined}}], Told),
-    gone(Lane).
+    gone(Shard).
 
 slices_beyond_the_bound_go_with_the_operation_that_displaces_them_test() ->
-    Lane = lane({witness_monitor_runner_tests, #{slice => fun key/1, names => [~"Key"]}}, #{max_slices => 1}),
-    {Told, 0} = work([{1, a, start()}, {2, a, recv({1, x})}, {3, a, recv({2, x})}], Lane),
+    Shard = shard({witness_monitor_runner_tests, #{slice => fun key/1, names => [~"Key"]}}, #{max_slices => 1}),
+    {Told, 0} = work([{1, a, start()}, {2, a, recv({1, x})}, {3, a, recv({2, x})}], Shard),
     ?assertMatch([{3, a, slice, #{reason := max_slices, slice := [{~"Key", 1}]}}], Told),
-    stop(Lane).
+    stop(Shard).
 
 an_id_that_is_in_use_cannot_start_test() ->
     process_flag(trap_exit, true),
-    Lane = lane({witness_monitor_runner_tests, #{}}),
-    Lane ! {work, 1, self(), [{1, a, start()}, {2, a, start()}]},
-    receive {'EXIT', Lane, Reason} -> ?assertEqual(started_twice, Reason) end,
+    Shard = shard({witness_monitor_runner_tests, #{}}),
+    Shard ! {work, 1, self(), [{1, a, start()}, {2, a, start()}]},
+    receive {'EXIT', Shard, Reason} -> ?assertEqual(started_twice, Reason) end,
     process_flag(trap_exit, false).
 
-a_lane_ends_with_its_owner_test() ->
+a_shard_ends_with_its_owner_test() ->
     Self = self(),
     {Owner, Ref} = spawn_monitor(fun() ->
-        Self ! {lane, lane({witness_monitor_runner_tests, #{}})},
+        Self ! {shard, shard({witness_monitor_runner_tests, #{}})},
         receive stop -> ok end
     end),
-    Lane = receive {lane, Pid} -> monitor(process, Pid), Pid end,
+    Shard = receive {shard, Pid} -> monitor(process, Pid), Pid end,
     Owner ! stop,
     receive {'DOWN', Ref, process, Owner, normal} -> ok end,
-    receive {'DOWN', _, process, Lane, normal} -> ok end.
+    receive {'DOWN', _, process, Shard, normal} -> ok end.
 
 %% --- states ------------------------------------------------------------------------
 
 %% A hundred thousand monitors leave no more behind than a thousand.
 who_is_gone_takes_no_memory_test_() ->
     {timeout, 60, [{Name, fun() ->
-        Lane = lane({witness_monitor_runner_tests, Arg}),
+        Shard = shard({witness_monitor_runner_tests, Arg}),
         Memory = fun(From, To) ->
             [begin
                  Ids = lists:seq(N, N + 99),
-                 {Told, 0} = work([{Id, Id, What} || What <- [start(), recv({1, x}) | Ends], Id <- Ids], Lane),
+                 {Told, 0} = work([{Id, Id, What} || What <- [start(), recv({1, x}) | Ends], Id <- Ids], Shard),
                  ?assertEqual(100, length([x || {_, _, verdict, _} <- Told]))
              end || N <- lists:seq(From, To, 100)],
-            garbage_collect(Lane),
-            {memory, Bytes} = process_info(Lane, memory),
+            garbage_collect(Shard),
+            {memory, Bytes} = process_info(Shard, memory),
             Bytes
         end,
         Small = Memory(1, 1000),
         Large = Memory(1001, 100_000),
         ?assert(Large < Small + 50_000),
-        ?assertEqual({0, []}, save(Lane)),
-        gone(Lane)
+        ?assertEqual({0, []}, save(Shard)),
+        gone(Shard)
     end} || {Name, Ends, Arg} <-
         [{"ended", [complete], #{}},
          {"decided", [recv({1, stop})], #{event => fun({recv, _, _, {_, stop}, _}) -> {verdict, no, x}; (_) -> ok end}},
          {"sliced", [recv({2, x}), complete], #{slice => fun key/1, names => [~"Key"]}}]]}.
 
 %% Saving does not change a shard: it goes on, and so does the new one.
-a_saved_lane_goes_on_test() ->
+a_saved_shard_goes_on_test() ->
     Monitor = {witness_monitor_runner_tests, #{ended => fun(_, Seen) -> {yes, [M || {recv, _, _, M, _} <- Seen]} end}},
-    Old = lane(Monitor),
+    Old = shard(Monitor),
     {[], 0} = work([{1, a, start()}, {2, b, start()}, {3, a, recv(x)}], Old),
-    New = moved_to(save(Old), lane(Monitor)),
+    New = moved_to(save(Old), shard(Monitor)),
     [begin
-         {Told, 0} = work([{4, a, recv(M)}, {5, a, complete}, {6, b, complete}], Lane),
+         {Told, 0} = work([{4, a, recv(M)}, {5, a, complete}, {6, b, complete}], Shard),
          ?assertMatch([{5, a, verdict, #{info := [x, M]}}, {6, b, verdict, #{info := []}}], Told),
-         gone(Lane)
-     end || {Lane, M} <- [{Old, old}, {New, new}]].
+         gone(Shard)
+     end || {Shard, M} <- [{Old, old}, {New, new}]].
 
-what_was_taken_before_is_covered_in_the_new_lane_test() ->
+what_was_taken_before_is_covered_in_the_new_shard_test() ->
     Mark = fun({recv, _, _, N, _}) -> put(list_to_atom("$witness_" ++ integer_to_list(N)), N), ok end,
     Monitor = {witness_monitor_runner_tests, #{event => Mark}},
-    Old = lane(Monitor),
+    Old = shard(Monitor),
     {[], 2#1010} = work([{1, a, start()}, {2, a, recv(1)}, {3, a, recv(3)}], Old),
-    New = moved_to(save(Old), lane(Monitor)),
+    New = moved_to(save(Old), shard(Monitor)),
     ?assertEqual({[], 2#101010}, work([{4, a, recv(5)}], New)),
-    [stop(Lane) || Lane <- [Old, New]].
+    [stop(Shard) || Shard <- [Old, New]].
 
-what_is_no_state_of_a_lane_is_refused_and_changes_nothing_test() ->
-    Lane = lane({witness_monitor_runner_tests, #{}}),
-    {[], 0} = work([{1, a, start()}, {2, a, recv(x)}], Lane),
-    {0, [{a, Good}]} = save(Lane),
-    [?assertEqual({Data, {error, damaged}}, {Data, load(Data, Lane)}) ||
+what_is_no_state_of_a_shard_is_refused_and_changes_nothing_test() ->
+    Shard = shard({witness_monitor_runner_tests, #{}}),
+    {[], 0} = work([{1, a, start()}, {2, a, recv(x)}], Shard),
+    {0, [{a, Good}]} = save(Shard),
+    [?assertEqual({Data, {error, damaged}}, {Data, load(Data, Shard)}) ||
      Data <- [x, {0, x}, {-1, []}, {0, [x]}, {0, [{a, Good} | x]}, {0, [{a, Good}, {b, x}]}, {0, [{a, {whole, x}}]}]],
-    ?assertEqual({0, [{a, Good}]}, save(Lane)),
-    stop(Lane).
+    ?assertEqual({0, [{a, Good}]}, save(Shard)),
+    stop(Shard).
 
-moved_to(Data, Lane) ->
-    ok = load(Data, Lane),
-    Lane.
+moved_to(Data, Shard) ->
+    ok = load(Data, Shard),
+    Shard.
 
 %% --- helpers -----------------------------------------------------------------------
 
-lane(Monitor) -> lane(Monitor, #{}).
+shard(Monitor) -> shard(Monitor, #{}).
 
-lane(Monitor, More) -> witness_offline_shard:start_link(More#{monitor => Monitor, explain => ?EXPLAIN}).
+shard(Monitor, More) -> witness_offline_shard:start_link(More#{monitor => Monitor, explain => ?EXPLAIN}).
 
-work(Ops, Lane) ->
-    {Told, {[], 0, 0, 0, #{}}, Covered} = answer(Ops, Lane),
+work(Ops, Shard) ->
+    {Told, {[], 0, 0, 0, #{}}, Covered} = answer(Ops, Shard),
     {Told, Covered}.
 
-answer(Ops, Lane) ->
+answer(Ops, Shard) ->
     Seq = make_ref(),
-    Lane ! {work, Seq, self(), Ops},
-    receive {worked, Seq, Lane, Told, Counted, Covered} -> {Told, Counted, Covered} end.
+    Shard ! {work, Seq, self(), Ops},
+    receive {worked, Seq, Shard, Told, Counted, Covered} -> {Told, Counted, Covered} end.
 
-save(Lane) ->
+save(Shard) ->
     Ref = make_ref(),
-    Lane ! {save, self(), Ref},
-    receive {saved, Ref, Lane, Data} -> Data end.
+    Shard ! {save, self(), Ref},
+    receive {saved, Ref, Shard, Data} -> Data end.
 
-load(Data, Lane) ->
+load(Data, Shard) ->
     Ref = make_ref(),
-    Lane ! {load, self(), Ref, Data},
+    Shard ! {load, self(), Ref, Data},
     receive
-        {loaded, Ref, Lane} -> ok;
-        {load_failed, Ref, Lane, Reason} -> {error, Reason}
+        {loaded, Ref, Shard} -> ok;
+        {load_failed, Ref, Shard, Reason} -> {error, Reason}
     end.
 
 %% Stops a shard that has no monitors left.
-gone(Lane) ->
-    ?assertMatch({_, []}, save(Lane)),
-    stop(Lane).
+gone(Shard) ->
+    ?assertMatch({_, []}, save(Shard)),
+    stop(Shard).
 
-stop(Lane) ->
-    Ref = monitor(process, Lane),
-    unlink(Lane),
-    exit(Lane, shutdown),
-    receive {'DOWN', Ref, process, Lane, shutdown} -> ok end.
+stop(Shard) ->
+    Ref = monitor(process, Shard),
+    unlink(Shard),
+    exit(Shard, shutdown),
+    receive {'DOWN', Ref, process, Shard, shutdown} -> ok end.
 
 start() -> {start, self(), {m, f, [1]}}.
 

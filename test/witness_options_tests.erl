@@ -38,7 +38,7 @@ without_native_code_the_user_is_told_test_() ->
             {ok, #{source := evm, warnings := [#{code := no_native, text := Text}]}} = Check(#{}),
             ?assertMatch({match, _}, re:run(Text, "^events come from the tracing of the VM .*: Failed to load NIF library")),
             ?assertMatch({ok, #{source := evm, warnings := []}}, Check(#{source => evm})),
-            {error, {source_unavailable, _} = Reason} = Check(#{source => native}),
+            {error, {witness_options, {source_unavailable, _}} = Reason} = Check(#{source => native}),
             ?assertMatch({match, _}, re:run(unicode:characters_to_binary(witness:format_error(Reason)),
                                             "^the native source of events is not available: ")),
             %% The run says so, once.
@@ -59,8 +59,8 @@ a_partition_has_half_of_the_memory_test() ->
 limits_do_not_strike_by_themselves_test() ->
     ?assertMatch({ok, #{rate := infinity, duration := infinity}}, check(#{})),
     ?assertMatch({ok, #{rate := 5, duration := 7}}, check(#{rate => 5, duration => 7})),
-    ?assertMatch({error, {not_for_logs, rate}}, check(#{system => {log, standard_input}, rate => 1})),
-    ?assertMatch({error, {not_for_logs, duration}}, check(#{system => {log, standard_input}, duration => 1})).
+    ?assertMatch({error, {witness_options, {not_for_logs, rate}}}, check(#{system => {log, standard_input}, rate => 1})),
+    ?assertMatch({error, {witness_options, {not_for_logs, duration}}}, check(#{system => {log, standard_input}, duration => 1})).
 
 slices_that_end_when_idle_need_times_test() ->
     ?assertMatch({ok, #{slice_idle := infinity, timestamps := false}}, check(#{})),
@@ -84,7 +84,7 @@ messages_are_measured_over_evm_where_that_was_asked_for_test() ->
 an_ill_typed_option_is_named_test_() ->
     [{lists:flatten(io_lib:format("~p", [Option])), fun() ->
          [{Key, _}] = maps:to_list(Option),
-         {error, Reason = {bad_option, Key, _}} = check(Option),
+         {error, {witness_option, {bad_option, Key, _}} = Reason} = check(Option),
          Text = unicode:characters_to_list(witness:format_error(Reason)),
          ?assertMatch({match, _}, re:run(Text, "^option " ++ atom_to_list(Key) ++ ": expected "))
      end} || Option <- [#{include => "include"}, #{include => dir}, #{include => [dir]}, #{specs => [1]},
@@ -96,13 +96,13 @@ an_ill_typed_option_is_named_test_() ->
 
 what_is_redacted_writes_no_contents_test() ->
     ?assertMatch({ok, #{redact := true, log_rate := infinity}}, check(#{redact => true, log_rate => infinity})),
-    ?assertEqual({error, {not_redacted, log_file}}, check(#{log_file => "a.log", redact => true})),
-    ?assertEqual({error, {not_redacted, save}}, check(#{system => {log, {file, "a.log"}}, save => "position", redact => true})),
-    [?assertMatch({match, _}, re:run(witness:format_error({not_redacted, Key}), "holds the contents of messages"))
+    ?assertEqual({error, {witness_options, {not_redacted, log_file}}}, check(#{log_file => "a.log", redact => true})),
+    ?assertEqual({error, {witness_options, {not_redacted, save}}}, check(#{system => {log, {file, "a.log"}}, save => "position", redact => true})),
+    [?assertMatch({match, _}, re:run(witness:format_error({witness_options, {not_redacted, Key}}), "holds the contents of messages"))
      || Key <- [log_file, save]].
 
 an_unknown_option_is_named_test() ->
-    ?assertEqual({error, {unknown_option, warnings}}, check(#{warnings => []})),
-    ?assertEqual({error, {unknown_option, max_slice}}, check(#{max_slice => 1})).
+    ?assertEqual({error, {witness_option, {unknown_option, warnings}}}, check(#{warnings => []})),
+    ?assertEqual({error, {witness_option, {unknown_option, max_slice}}}, check(#{max_slice => 1})).
 
 check(Options) -> witness_options:check(maps:merge(#{system => {erlang, node, []}}, Options)).

@@ -241,7 +241,7 @@ nobody_is_left_who_reads(_) ->
                                      monitors => [{{?MODULE, flood, 1}, {?MODULE, at_once}} || _ <- lists:seq(1, N)]}),
          Root = receive {floods, P} -> P end,
          [receive decided -> ok end || _ <- lists:seq(1, N)],
-         eventually(fun() -> maps:get(busy, witness_outline_dispatcher:info(coordinator())) =:= 0 end),
+         witness_await:until(fun() -> maps:get(busy, witness_outline_dispatcher:info(coordinator())) =:= 0 end),
          Root ! go,
          receive {flooded, Root} -> ok end,
          ?assertMatch({ok, #{gaps := 0, outcome := ok, verdicts := #{yes := N}}}, witness:await(Run, infinity)),
@@ -250,16 +250,14 @@ nobody_is_left_who_reads(_) ->
      end || N <- [1, 2]].
 
 coordinator() ->
-    [P] = [P || P <- processes(), proc_lib:get_label(P) =:= witness_births],
+    [P] = [P || P <- processes(), proc_lib:get_label(P) =:= witness_dispatcher],
     P.
 
 nothing_is_left(_) ->
-    eventually(fun() ->
+    witness_await:until(fun() ->
         lists:foreach(fun erlang:garbage_collect/1, processes()),
         lists:all(fun(N) -> N =:= 0 end, maps:values(witness_trace_native:resources()))
     end).
-
-eventually(Holds) -> Holds() orelse begin erlang:yield(), eventually(Holds) end.
 
 %% --- the monitor -----------------------------------------------------------------
 

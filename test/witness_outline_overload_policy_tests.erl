@@ -8,10 +8,11 @@ usage(Processes) ->
     Named = [{list_to_pid("<0." ++ integer_to_list(1000 + N) ++ ".0>"), P} || {N, P} <- lists:enumerate(Processes)],
     {[P || {P, _} <- Named],
      lists:foldl(fun({P, {Kind, Messages, Bytes}}, U) ->
-                         witness_outline_overload_policy:measured(P, Messages, Bytes, witness_outline_overload_policy:add(P, Kind, U))
+                         witness_outline_overload_policy:put_measurement(P, Messages, Bytes,
+                                                                         witness_outline_overload_policy:add(P, Kind, U))
                  end, witness_outline_overload_policy:new(), Named)}.
 
-waiting(Counts, U) -> witness_outline_overload_policy:waiting(fun(P) -> maps:get(P, Counts, 0) end, U).
+waiting(Counts, U) -> witness_outline_overload_policy:put_queue_lengths(fun(P) -> maps:get(P, Counts, 0) end, U).
 
 what_was_measured_counts_test() ->
     {_, U} = usage([{tracer, 10, 5 * ?MB}, {monitor, 0, ?MB}, {monitor, 7, 2 * ?MB}]),
@@ -29,12 +30,12 @@ what_came_since_is_estimated_by_what_a_message_took_test() ->
 
 an_estimate_that_is_off_is_stale_test() ->
     {[P, Q, R], U} = usage([{tracer, 100, ?MB}, {tracer, 100, ?MB}, {monitor, 100, 10 * ?MB}]),
-    ?assertEqual([], witness_outline_overload_policy:stale(waiting(#{P => 100, Q => 110, R => 120}, U))),
-    ?assertEqual([R, Q], witness_outline_overload_policy:stale(waiting(#{P => 100, Q => 150, R => 150}, U))).
+    ?assertEqual([], witness_outline_overload_policy:coarse(waiting(#{P => 100, Q => 110, R => 120}, U))),
+    ?assertEqual([R, Q], witness_outline_overload_policy:coarse(waiting(#{P => 100, Q => 150, R => 150}, U))).
 
 who_has_ended_takes_nothing_test() ->
     {[P, Q], U} = usage([{tracer, 0, ?MB}, {monitor, 0, ?MB}]),
-    Left = witness_outline_overload_policy:waiting(fun(X) when X =:= P -> undefined; (_) -> 0 end, U),
+    Left = witness_outline_overload_policy:put_queue_lengths(fun(X) when X =:= P -> undefined; (_) -> 0 end, U),
     ?assertEqual([Q], witness_outline_overload_policy:processes(Left)),
     ?assertEqual({0, 0}, witness_outline_overload_policy:totals(witness_outline_overload_policy:remove(Q, Left))).
 

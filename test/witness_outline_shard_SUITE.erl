@@ -12,10 +12,10 @@ it, to its shard, or to the memory.
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [monitors_share_lanes, a_specification_shares_lanes, what_is_not_bounded_has_its_own_process,
+    [monitors_share_shards, a_specification_shares_shards, what_is_not_bounded_has_its_own_process,
      several_monitors_of_a_process, a_crash_is_one_verdict, a_monitor_that_grows_moves_out,
      a_monitor_that_has_moved_out_and_dies, slices_move_out, marks_do_not_mix, what_nobody_reads_is_let_go,
-     a_prompt_verdict, a_lane_that_dies_has_a_successor, stopping_tells_everybody, other_specifications,
+     a_prompt_verdict, a_shard_that_dies_has_a_successor, stopping_tells_everybody, other_specifications,
      short_memory_is_a_gap, nothing_is_left].
 
 init_per_suite(Config) ->
@@ -26,12 +26,19 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> application:stop(witness).
 
+%% What waits for ever would be an orphan to the suites that attach to processes.
+end_per_testcase(_, _) ->
+    [exit(P, kill) || P <- waiting()],
+    witness_await:until(fun() -> waiting() =:= [] end).
+
+waiting() -> [P || P <- processes(), {current_function, {?MODULE, F, _}} <- [process_info(P, current_function)], F =:= leaf orelse F =:= serve].
+
 %% --- monitors that share a shard -------------------------------------------------
 
-monitors_share_lanes(_) ->
+monitors_share_shards(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?BOUNDED, count}}], #{}),
     Leaves = leaves(Root, 100),
-    eventually(fun() -> monitors(Run) =:= 100 end),
+    witness_await:until(fun() -> monitors(Run) =:= 100 end),
     ?assertEqual([], runners()),
     ?assertEqual(erlang:system_info(schedulers_online), length(shards())),
     [Leaf ! N || Leaf <- Leaves, N <- lists:seq(1, 200)],
@@ -40,16 +47,16 @@ monitors_share_lanes(_) ->
     ?assertEqual(lists:duplicate(100, {count, 201, []}), [Info || #{info := Info} <- witness:verdicts(Run)]),
     {ok, _} = witness:stop(Run).
 
-a_specification_shares_lanes(Config) ->
+a_specification_shares_shards(Config) ->
     File = spec(Config, "with witness_outline_shard_SUITE:leaf(_)\n"
                         "check max X.([{_ ? {bad, N} when N > 5}]ff and [{_ ? {bad, N} when N =< 5}]X and [{_ ? ok}]X\n"
                         "  and [{_ <- _, witness_outline_shard_SUITE:leaf(_)}]X)."),
     {Run, Root} = started([], #{specs => [File]}),
     [A, B, C] = Leaves = leaves(Root, 3),
-    eventually(fun() -> monitors(Run) =:= 3 end),
+    witness_await:until(fun() -> monitors(Run) =:= 3 end),
     ?assertEqual([], runners()),
     A ! ok, A ! {bad, 6}, B ! {bad, 5}, B ! ok, C ! {bad, 7},
-    eventually(fun() -> length(witness:verdicts(Run)) =:= 2 end),
+    witness_await:until(fun() -> length(witness:verdicts(Run)) =:= 2 end),
     end_all(Root, Leaves),
     {ok, #{verdicts := #{no := 2}, outcome := violated, gaps := 0}} = witness:await(Run, 60_000),
     ?assertEqual(lists:sort([A, C]), lists:sort([P || #{verdict := no, process := P} <- witness:verdicts(Run)])),
@@ -60,9 +67,9 @@ what_is_not_bounded_has_its_own_process(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?MODULE, loop}}, {{?MODULE, quiet, '_'}, {?BOUNDED, count}}], #{drain => 1}),
     [Leaf] = leaves(Root, 1),
     Leaf ! for_ever,
-    eventually(fun() -> length(runners()) =:= 1 end),
+    witness_await:until(fun() -> length(runners()) =:= 1 end),
     [end_all(Root, [Quiet]) || _ <- lists:seq(1, 20), Quiet <- [quiet(Root)]],
-    eventually(fun() -> length(witness:verdicts(Run)) =:= 20 end),
+    witness_await:until(fun() -> length(witness:verdicts(Run)) =:= 20 end),
     {ok, #{verdicts := #{yes := 20, inconclusive := 1}}} = witness:stop(Run).
 
 several_monitors_of_a_process(_) ->
@@ -83,7 +90,7 @@ a_crash_is_one_verdict(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?BOUNDED, crash}}], #{}),
     [A | Others] = Leaves = leaves(Root, 10),
     A ! crash,
-    eventually(fun() -> [P || #{process := P, reason := {crashed, _}} <- witness:verdicts(Run)] =:= [A] end),
+    witness_await:until(fun() -> [P || #{process := P, reason := {crashed, _}} <- witness:verdicts(Run)] =:= [A] end),
     end_all(Root, Leaves),
     {ok, #{verdicts := #{yes := 9, inconclusive := 1}, gaps := 0}} = witness:await(Run, 60_000),
     ?assertEqual(lists:sort(Others), lists:sort([P || #{process := P, verdict := yes} <- witness:verdicts(Run)])),
@@ -119,7 +126,7 @@ a_monitor_that_has_moved_out_and_dies(_) ->
     [A, B] = Leaves = leaves(Root, 2),
     grow(A),
     [exit(Runner, kill) || Runner <- runners()],
-    eventually(fun() -> [P || #{process := P, reason := {crashed, killed}} <- witness:verdicts(Run)] =:= [A] end),
+    witness_await:until(fun() -> [P || #{process := P, reason := {crashed, killed}} <- witness:verdicts(Run)] =:= [A] end),
     end_all(Root, Leaves),
     {ok, #{verdicts := #{yes := 1, inconclusive := 1}}} = witness:await(Run, 60_000),
     ?assertMatch([_], [B || #{process := P, verdict := yes} <- witness:verdicts(Run), P =:= B]),
@@ -132,7 +139,7 @@ slices_move_out(Config) ->
     {Run, Root} = started([], #{specs => [File]}),
     Leaves = leaves(Root, 5),
     [P ! {k, K, yes} || P <- Leaves, K <- [1, 2, 3]],
-    eventually(fun() -> length(runners()) =:= 5 end),
+    witness_await:until(fun() -> length(runners()) =:= 5 end),
     [P ! {k, 2, no} || P <- Leaves],
     end_all(Root, Leaves),
     {ok, #{monitored := 5, verdicts := #{no := 5}, gaps := 0}} = witness:await(Run, 60_000),
@@ -177,23 +184,23 @@ a_prompt_verdict(Config) ->
     {Run, Root} = started([], #{specs => [File], batch => 1_000_000}),
     [A] = leaves(Root, 1),
     A ! bad,
-    eventually(fun() -> length(witness:verdicts(Run)) =:= 1 end),
+    witness_await:until(fun() -> length(witness:verdicts(Run)) =:= 1 end),
     end_all(Root, [A]),
     {ok, _} = witness:stop(Run).
 
 %% --- the end ---------------------------------------------------------------------
 
-a_lane_that_dies_has_a_successor(_) ->
+a_shard_that_dies_has_a_successor(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?BOUNDED, count}}], #{}),
     Before = leaves(Root, 20),
-    eventually(fun() -> monitors(Run) =:= 20 end),
-    Lanes = shards(),
-    [exit(Lane, kill) || Lane <- Lanes],
-    eventually(fun() -> length(witness:verdicts(Run)) =:= 20 end),
+    witness_await:until(fun() -> monitors(Run) =:= 20 end),
+    Shards = shards(),
+    [exit(Shard, kill) || Shard <- Shards],
+    witness_await:until(fun() -> length(witness:verdicts(Run)) =:= 20 end),
     ?assertEqual([{gap, tracer_lost}], lists:usort([Reason || #{reason := Reason} <- witness:verdicts(Run)])),
     After = leaves(Root, 20),
-    eventually(fun() -> monitors(Run) =:= 20 end),
-    ?assertEqual(Lanes -- shards(), Lanes),
+    witness_await:until(fun() -> monitors(Run) =:= 20 end),
+    ?assertEqual(Shards -- shards(), Shards),
     [P ! 1 || P <- Before ++ After],
     end_all(Root, Before ++ After),
     {ok, #{verdicts := #{yes := 20, inconclusive := 20}, outcome := untrusted}} = witness:await(Run, 60_000),
@@ -212,12 +219,12 @@ other_specifications(Config) ->
                           "check [{_ <- _, witness_outline_shard_SUITE:leaf(_)}][{_ ? ", Bad, "}]ff."]) end,
     {Run, Root} = started([], #{specs => [Of("old")], replaceable => true}),
     [A] = leaves(Root, 1),
-    eventually(fun() -> monitors(Run) =:= 1 end),
+    witness_await:until(fun() -> monitors(Run) =:= 1 end),
     {ok, []} = witness:replace(Run, [Of("new")]),
     [B] = leaves(Root, 1),
     A ! old,
     B ! new,
-    eventually(fun() -> length(witness:verdicts(Run)) =:= 2 end),
+    witness_await:until(fun() -> length(witness:verdicts(Run)) =:= 2 end),
     ?assertEqual([], runners()),
     end_all(Root, [A, B]),
     {ok, #{verdicts := #{no := 2}}} = witness:stop(Run).
@@ -226,7 +233,7 @@ other_specifications(Config) ->
 short_memory_is_a_gap(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?BOUNDED, count}}], #{partition_memory => 100_000}),
     [A | _] = Leaves = leaves(Root, 10),
-    eventually(fun() -> monitors(Run) =:= 10 end),
+    witness_await:until(fun() -> monitors(Run) =:= 10 end),
     A ! lists:seq(1, 100_000),
     end_all(Root, Leaves),
     {ok, #{monitored := 10, gaps := 1, verdicts := #{yes := 9, inconclusive := 1}, outcome := untrusted}} =
@@ -235,8 +242,8 @@ short_memory_is_a_gap(_) ->
     {ok, _} = witness:stop(Run).
 
 nothing_is_left(_) ->
-    eventually(fun() -> shards() ++ runners() =:= [] end),
-    eventually(fun() ->
+    witness_await:until(fun() -> shards() ++ runners() =:= [] end),
+    witness_await:until(fun() ->
         erlang:garbage_collect(),
         [garbage_collect(P) || P <- processes()],
         maps:filter(fun(_, N) -> N =/= 0 end, witness_trace_native:resources()) =:= #{}
@@ -295,19 +302,13 @@ for_ever() -> for_ever().
 
 monitors(Run) -> maps:get(monitors, witness:info(Run)).
 
-shards() -> [P || P <- processes(), proc_lib:get_label(P) =:= witness_lane].
+shards() -> [P || P <- processes(), proc_lib:get_label(P) =:= witness_shard].
 
 runners() -> [P || P <- processes(), {witness_monitor, _, _} <- [proc_lib:get_label(P)]].
 
-spec(Config, Text) -> spec(Config, "lane.hml", Text).
+spec(Config, Text) -> spec(Config, "shard.hml", Text).
 
 spec(Config, Name, Text) ->
     File = filename:join(proplists:get_value(priv_dir, Config), Name),
     ok = file:write_file(File, Text),
     File.
-
-eventually(Holds) ->
-    case Holds() of
-        true -> ok;
-        false -> receive after 5 -> eventually(Holds) end
-    end.

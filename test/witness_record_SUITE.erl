@@ -220,7 +220,7 @@ a_killed_vm_leaves_what_was_written(Config) ->
 stop_ends_it(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
     {ok, Recording} = witness_record:start(options(Dir, {witness_recorded_ends, forever, []}, Config)),
-    ?assertEqual({error, timeout}, witness_record:await(Recording, 0)),
+    ?assertEqual({error, {witness_record, timeout}}, witness_record:await(Recording, 0)),
     ok = witness_record:stop(Recording),
     ?assertMatch({ok, #{outcome := recorded, ended := stopped}}, witness_record:await(Recording, infinity)),
     #{entries := _} = witness_record_comparison:recorded(Dir).

@@ -308,13 +308,7 @@ an_interrupted_recording_is_a_consistent_cut(Config) ->
          ?assertEqual([], [{Pair, N} || Pair := N <- Taken, N > maps:get(Pair, Sent, 0)])
      end || _ <- [1, 2, 3]].
 
-grown(File) ->
-    case filelib:file_size(File) > 10_000 of
-        true -> ok;
-        false ->
-            erlang:yield(),
-            grown(File)
-    end.
+grown(File) -> witness_await:until(fun() -> filelib:file_size(File) > 10_000 end).
 
 count(Pairs) -> lists:foldl(fun(Pair, Counts) -> maps:update_with(Pair, fun(N) -> N + 1 end, 1, Counts) end, #{}, Pairs).
 
@@ -327,7 +321,7 @@ record_says_what_replay_says(Config) ->
     compiled(end_found, "-export([f/0]). f() -> self() ! x, receive x -> ok end.", [], Folder),
     Drivers = [Dir || Dir <- [code:priv_dir(runtime_tools)], not is_tuple(Dir),
                       filelib:wildcard(filename:join([Dir, "lib", "trace_file_drv*"])) =/= []],
-    os:cmd("epmd -daemon"),
+    ok = witness_bench_nodes:name_service(),
     Kinds = [{nothing, [], [], none}, {found, [Folder], [], {unwoven, end_found, no_debug_info}}, {made, [], [compiler], {unwoven, end_made, memory}},
              {gone, [], [compiler], {unwoven, end_made, memory}}, {node, [], [], node}]
         ++ [{driver, [filename:join(Dir, "lib")], [], none} || Dir <- Drivers],
@@ -338,10 +332,10 @@ record_says_what_replay_says(Config) ->
          ct:pal("~p: ~ts", [Kind, [witness_log_recording_refusal:format(Reason) || Reason <- Refused]]),
          case {Expected, Refused} of
              {none, []} -> ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir}));
-             {node, [{node, _} = Reason]} -> ?assertEqual({error, Reason}, witness_replay:replay(#{dir => Dir}));
+             {node, [{node, _} = Reason]} -> ?assertEqual({error, {witness_replay, Reason}}, witness_replay:replay(#{dir => Dir}));
              {{unwoven, Module, Why}, [{unwoven, [{Module, Is}]} = Reason]} ->
                  ?assertEqual(Why, case Is of memory -> memory; _ -> element(1, Is) end),
-                 ?assertEqual({error, Reason}, witness_replay:replay(#{dir => Dir}))
+                 ?assertEqual({error, {witness_replay, Reason}}, witness_replay:replay(#{dir => Dir}))
          end,
          {Exit, Lines} = json(["record", "--json", "--pa", proplists:get_value(ebin, Config), "-o", Dir ++ ".json"]
                               ++ lists:append([["--weave", atom_to_list(App)] || App <- Weave]) ++ [call(end_kinds, Kind, Args)], Config),

@@ -30,7 +30,7 @@ ends_have_the_reason_that_the_vm_tells() ->
              _ = sys:get_state(Calm),
              ?assertEqual({flags, [procs]}, trace:info(Session, Flagged, flags)),
              ?assertEqual({flags, []}, trace:info(Session, Without, flags)),
-             [begin P ! go, gone(P) end || P <- [Flagged, Without]],
+             [begin P ! go, witness_await:down(P) end || P <- [Flagged, Without]],
              {Id1, Id2}
          end || End <- Ends]
     end, fun(Pairs, #{entries := Entries}) ->
@@ -52,7 +52,7 @@ the_monitor_is_there_before_the_flag_goes() ->
         receive {trace_delivered, Calm, _} -> ok end,
         true = trace:session_destroy(Watching),
         P ! go,
-        gone(P),
+        witness_await:down(P),
         Calls = fun Calls() -> receive {trace, Calm, call, Call} -> [Call | Calls()] after 0 -> [] end end,
         ?assertMatch([{erlang, monitor, [process, P]}, {erlang, process_info, [P, _]}, {trace, process, [_, P, false, _]}],
                      Calls()),
@@ -67,7 +67,7 @@ who_ends_while_the_flag_is_taken_off() ->
             [erlang:yield() || _ <- lists:seq(1, I rem 5)],
             exit({reason, Me})
         end) || I <- lists:seq(1, 2000)],
-        [begin gone(P), Id end || {P, Id} <- Children]
+        [begin witness_await:down(P), Id end || {P, Id} <- Children]
     end, fun(Ids, #{entries := Entries}) ->
         [?assertEqual([{exit, {reason, Id}}], [Exit || {exit, _} = Exit <- maps:get(Id, Entries)]) || Id <- Ids]
     end).
@@ -80,7 +80,7 @@ ends_that_were_not_told_yet_are_waited_for() ->
         _ = sys:get_state(Calm),
         true = erlang:suspend_process(Calm),
         Asked = gen_server:send_request(Calm, settle),
-        [begin P ! stop, gone(P) end || {P, _} <- Children],
+        [begin P ! stop, witness_await:down(P) end || {P, _} <- Children],
         #{ended := 0} = ?R:info(),
         true = erlang:resume_process(Calm),
         {reply, ok} = gen_server:receive_response(Asked, infinity),
@@ -99,13 +99,13 @@ children_of_who_has_no_flag() ->
             receive go -> ok end,
             {A, IdA} = child(fun(_) -> ok end),
             B = spawn(fun() -> Self ! {unannounced, ?R:identify()} end),
-            gone(A), gone(B),
+            witness_await:down(A), witness_await:down(B),
             Self ! {announced, IdA}
         end),
         P ! {self(), ready}, receive {ready, P} -> ok end,
         _ = sys:get_state(Calm),
         P ! go,
-        gone(P),
+        witness_await:down(P),
         IdB = receive {unannounced, I} -> I end,
         {Id, receive {announced, I1} -> [I1, IdB] end}
     end, fun({Parent, [A, B] = Ids}, #{births := Births, entries := Entries}) ->
@@ -122,7 +122,7 @@ afterwards_everybody_keeps_his_flag() ->
         _ = sys:get_state(Calm),
         ?assertEqual({flags, [procs]}, trace:info(Session, P, flags)),
         P ! go,
-        gone(P),
+        witness_await:down(P),
         Id
     end, fun(Id, #{entries := Entries}) -> ?assertEqual({exit, normal}, lists:last(maps:get(Id, Entries))) end).
 
@@ -170,7 +170,3 @@ told(Me, 1) -> ?R:took(Me, 1);
 told(Me, N) ->
     ok = ?R:took(Me, 1),
     told(Me, N - 1).
-
-gone(Pid) ->
-    Monitor = monitor(process, Pid),
-    receive {'DOWN', Monitor, process, Pid, _} -> true end.

@@ -508,8 +508,8 @@ child(Fun) ->
 join(Pids) when is_list(Pids) ->
     lists:foreach(fun join/1, Pids);
 join(Pid) ->
-    Monitor = monitor(process, Pid),
-    receive {'DOWN', Monitor, process, Pid, _} -> ok end.
+    _ = witness_await:down(Pid),
+    ok.
 
 %% --- a recording --------------------------------------------------------------------------------
 

@@ -65,7 +65,8 @@ who_has_ended_is_forgotten() ->
     More = [{content, "a text that is longer than what is kept"}],
     %% It is known until all that it did has come, and has been dropped.
     {ok, #{processes := [#{id := 1, ended := true}, #{id := 2}]}} = read(R1),
-    R2 = witness_record_ring:add([{data, subtrace(2, 0, items(More))}, {order, order(2, 0, More, none)}], 3, witness_record_ring:settled(R1)),
+    R2 = witness_record_ring:add([{data, subtrace(2, 0, items(More))}, {order, order(2, 0, More, none)}], 3,
+                                 witness_record_ring:place_ends(R1)),
     R3 = witness_record_ring:add([], 4, R2),
     {ok, #{processes := Processes}} = read(R3),
     ?assertMatch([#{id := 2, early := true}], Processes).

@@ -365,11 +365,7 @@ ended(Pid, Monitor, Calming) ->
             ended(Pid, Monitor, Calming)
     end.
 
-wait_for_ends() ->
-    case ?R:info() of
-        #{born := N, ended := N} -> ok;
-        #{} -> erlang:yield(), wait_for_ends()
-    end.
+wait_for_ends() -> witness_await:until(fun() -> #{born := Born, ended := Ended} = ?R:info(), Born =:= Ended end).
 
 taken() ->
     case ?R:take(1000) of

@@ -113,15 +113,15 @@ an_application_is_recorded(Config) ->
 a_replay_is_refused(Config) ->
     {_, Dir} = names(?FUNCTION_NAME, Config),
     {ok, #{outcome := recorded}} = witness_record:record(#{run => {lists, seq, [1, 2]}, dir => Dir, tracing_only => true}),
-    ?assertMatch({error, tracing_only}, witness_replay:replay(#{dir => Dir})),
+    ?assertMatch({error, {witness_replay, tracing_only}}, witness_replay:replay(#{dir => Dir})),
     {ok, R} = witness_log_recording:open(Dir),
     ?assertMatch(#{tracing_only := true, options := #{tracing_only := true}}, witness_log_recording:header(R)).
 
 options_that_exclude_each_other(Config) ->
     {_, Dir} = names(?FUNCTION_NAME, Config),
     Options = #{run => {lists, seq, [1, 2]}, dir => Dir, tracing_only => true},
-    ?assertEqual({error, {exclusive, tracing_only, weave}}, witness_record:record(Options#{weave => [stdlib]})),
-    ?assertEqual({error, {bad_option, tracing_only, yes}}, witness_record:record(Options#{tracing_only := yes})).
+    ?assertEqual({error, {witness_record, {exclusive, tracing_only, weave}}}, witness_record:record(Options#{weave => [stdlib]})),
+    ?assertEqual({error, {witness_record, {bad_option, tracing_only, "true or false"}}}, witness_record:record(Options#{tracing_only := yes})).
 
 recorded(Module, Function, Options, Config) ->
     {File, Dir} = names(Function, Config),

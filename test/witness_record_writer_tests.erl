@@ -89,7 +89,7 @@ what_is_written_by_time_can_be_read_meanwhile_test() ->
         Processes = processes(3, 50),
         ok = witness_recording_sample:give(witness_recording_sample:parts(Processes, 500)),
         Whole = witness_recording_sample:plain(Processes),
-        ok = until(fun() ->
+        ok = witness_await:until(fun() ->
             {ok, #{entries := Entries, info := #{complete := false}}} = witness_recording_sample:read(Dir),
             Entries =:= Whole
         end),
@@ -159,9 +159,9 @@ full(Mount) ->
     [begin
          [{flushed, N}] = ets:lookup(witness_recording_sample, flushed),
          ok = witness_recording_sample:give([Part]),
-         ok = until(fun() -> ets:lookup_element(witness_recording_sample, flushed, 2) > N orelse is_stopped() end)
+         ok = witness_await:until(fun() -> ets:lookup_element(witness_recording_sample, flushed, 2) > N orelse is_stopped() end)
      end || Part <- witness_recording_sample:parts(Processes, 500), not is_stopped()],
-    ok = until(fun is_stopped/0),
+    ok = witness_await:until(fun is_stopped/0),
     {ended, {file, _, enospc}, _} = witness_record_writer:finish(Writer, []),
     {ok, #{entries := Read, info := #{complete := Complete, cut := []}}} = witness_recording_sample:read(Dir),
     ?assertNot(Complete),
@@ -297,12 +297,4 @@ with_writer(Options, Fun) ->
         Fun(Dir, Writer)
     after
         witness_recording_sample:delete(Dir)
-    end.
-
-until(Holds) ->
-    case Holds() of
-        true -> ok;
-        false ->
-            erlang:yield(),
-            until(Holds)
     end.

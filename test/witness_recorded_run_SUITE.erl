@@ -235,7 +235,7 @@ it_is_kept_when_asked_for(Config) ->
     [?assertMatch({ok, _}, witness_log_recording:open(Folder)) || {ok, Folder} <- Kept],
     ok = witness_record:stop(Recording),
     {ok, #{outcome := recorded, ended := stopped}} = witness_record:await(Recording, infinity),
-    ?assertEqual({error, ended}, witness_record:keep(Recording)),
+    ?assertEqual({error, {witness_record, ended}}, witness_record:keep(Recording)),
     {ok, R} = witness_log_recording:open(Dir),
     ?assertMatch({ok, [_, _]}, witness_log_recording:processes(R)).
 

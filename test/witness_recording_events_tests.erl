@@ -218,7 +218,7 @@ read(Dir) ->
                 {ok, Told} -> {ok, lists:reverse(Told)};
                 {error, Text, Told} -> {error, unicode:characters_to_list(Text), lists:reverse(Told)}
             end;
-        {error, Error} -> {error, unicode:characters_to_list(witness_log_recording:format_error(Error)), []}
+        {error, Error} -> {error, unicode:characters_to_list(witness:format_error(Error)), []}
     end.
 
 with(Parts, Options, Fun) ->

@@ -110,7 +110,7 @@ target(Case, Name, Config) ->
     {ok, _} = peer:call(Peer, inet_gethost_native, gethostbyname, ["localhost"]),
     [true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, F, []])) || F <- [serve, keep]],
     Worker = peer:call(Peer, erlang, spawn, [?MODULE, work, [0, 0]]),
-    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_keeper]) =/= undefined end),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [witness_test_keeper]) =/= undefined end),
     ok = peer:call(Peer, logger, add_handler, [witness_test_reports, ?MODULE, #{}]),
     #{peer => Peer, node => Node, worker => Worker, before => peer:call(Peer, ?MODULE, snapshot, [])}.
 
@@ -140,7 +140,7 @@ a_group_has_the_children_that_run(Config) ->
     Spec = filename:join(proplists:get_value(priv_dir, Config), "group.hml"),
     ok = file:write_file(Spec, "with witness_remote_SUITE:parent() group over _ : _ ! bad monitor [_ : _ ! bad] ff."),
     Parent = peer:call(Peer, erlang, spawn, [?MODULE, parent, []]),
-    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_child]) =/= undefined end),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [witness_test_child]) =/= undefined end),
     Tool = tool(),
     Watch = (where(Node, Config))#{watch => [{pid, peer:call(Peer, erlang, pid_to_list, [Parent])}]},
     %% The child violates the property again and again.
@@ -148,14 +148,14 @@ a_group_has_the_children_that_run(Config) ->
         peer:call(Tool, ?MODULE, attached, [Watch, #{specs => [Spec]}, {verdicts, 1}], 2 * ?EVENT),
     peer:stop(Tool),
     true = peer:call(Peer, erlang, exit, [Parent, kill]),
-    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, [witness_test_child]) =:= undefined end),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [witness_test_child]) =:= undefined end),
     unharmed(Target).
 
 %% However large Witness is: each purge of a module asks all processes of the node.
 few_modules_are_purged_and_told(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Crowd = peer:call(Peer, erlang, spawn, [?MODULE, crowd, [10_000]]),
-    ok = awaited(fun() -> peer:call(Peer, erlang, system_info, [process_count]) > 10_000 end),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, system_info, [process_count]) > 10_000 end),
     Tool = tool(),
     Watch = (where(Node, Config))#{watch => [{name, "witness_test_server"}]},
     Lines = peer:call(Tool, ?MODULE, told, [Watch, options(Config)], 2 * ?EVENT),
@@ -164,7 +164,7 @@ few_modules_are_purged_and_told(Config) ->
     [?assertMatch({_, _}, binary:match(Line, <<"(module ", (integer_to_binary(N))/binary, " of 3)">>))
      || {N, Line} <- lists:enumerate(Lines)],
     true = peer:call(Peer, erlang, exit, [Crowd, kill]),
-    ok = awaited(fun() -> peer:call(Peer, erlang, system_info, [process_count]) < 10_000 end),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, system_info, [process_count]) < 10_000 end),
     unharmed(Target).
 
 told(Where, Options) ->
@@ -207,7 +207,7 @@ attached(Where, Options, How) ->
             end,
             _ = is_process_alive(Run) andalso witness:stop(Run),
             {ok, Summary, found(Ref)};
-        {error, Reason} -> {error, unicode:characters_to_binary(witness_remote:format_error(Reason))}
+        {error, Reason} -> {error, unicode:characters_to_binary(witness:format_error(Reason))}
     end.
 
 found(Ref) -> receive {Ref, V} -> [V | found(Ref)] after 0 -> [] end.
@@ -217,7 +217,7 @@ what_is_found_is_told(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Server = peer:call(Peer, erlang, whereis, [witness_test_server]),
     Port = command(Node, ["--name", "witness_test_server", "--json"], Config),
-    ok = awaited(fun() -> wrong(Peer), peer:call(Peer, ?MODULE, tools, []) =/= [] andalso said(Port, ~"verdict") end),
+    ok = witness_await:until(fun() -> wrong(Peer), peer:call(Peer, ?MODULE, tools, []) =/= [] andalso said(Port, ~"verdict") end),
     stop = peer:call(Peer, erlang, send, [witness_test_server, stop]),
     {1, Output} = ended(Port),
     Lines = [json:decode(Line) || Line <- binary:split(Output, ~"\n", [global, trim_all]), binary:first(Line) =:= ${],
@@ -252,7 +252,7 @@ absent(Words, Output) -> [Word || Word <- Words, binary:match(Output, Word) =:= 
 
 leaked(Node, Arguments, #{peer := Peer}, Config) ->
     Port = command(Node, ["--name", "witness_test_server" | Arguments], Config),
-    ok = awaited(fun() ->
+    ok = witness_await:until(fun() ->
         {_, _} = peer:call(Peer, erlang, send, [witness_test_server, {?TEXT, {add, 1, 2}}]),
         wrong(Peer, list_to_integer(?NUMBER)),
         said(Port, case lists:member("--json", Arguments) of true -> ~"\"no\""; false -> ~"VIOLATION" end)
@@ -286,7 +286,7 @@ verdicts_that_are_not_taken_are_counted(Config) ->
     Reply = self(),
     _ = spawn_link(fun() -> Reply ! {slow, peer:call(Tool, ?MODULE, slow, [where(Node, Config), options(Config), Asked], 4 * ?EVENT)} end),
     %% When watching ends, each process that asks yields a verdict of its own.
-    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =/= undefined end),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =/= undefined end),
     {Told, Counted, Missed} = receive {slow, Result} -> Result end,
     peer:stop(Tool),
     ?assert(Counted >= Asked),
@@ -325,7 +325,7 @@ limits_strike_and_are_told(Config) ->
         _ = spawn_link(fun() ->
             Self ! {summary, peer:call(Tool, ?MODULE, attached, [Watch, maps:merge(options(Config), Options), await], ?EVENT)}
         end),
-        ok = awaited(fun() -> guard(Peer) =/= none end),
+        ok = witness_await:until(fun() -> guard(Peer) =/= none end),
         Meanwhile(),
         {ok, #{outcome := Outcome, warnings := Warnings}, _} = receive {summary, Summary} -> Summary end,
         {Outcome, [Code || #{code := Code} <- Warnings]}
@@ -396,7 +396,7 @@ a_cut_connection_leaves_nothing(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     each_random(1000, fun(Moment) ->
         Port = command(Node, ["--name", "witness_test_server"], Config),
-        ok = awaited(fun() -> peer:call(Peer, ?MODULE, tools, []) =/= [] end),
+        ok = witness_await:until(fun() -> peer:call(Peer, ?MODULE, tools, []) =/= [] end),
         receive after Moment -> ok end,
         [peer:call(Peer, erlang, disconnect_node, [N]) || N <- peer:call(Peer, ?MODULE, tools, [])],
         {3, Output} = ended(Port),
@@ -415,15 +415,11 @@ a_tool_that_dies_at_a_step_leaves_nothing(Config) ->
          Pid = peer:call(Tool, os, getpid, []),
          ok = peer:call(Tool, ?MODULE, hold, [Step, Cut, where(Node, Config), options(Config)], ?EVENT),
          case Cut of
-             kill -> [] = os:cmd("kill -9 " ++ Pid), ok = down(Tool);
+             kill -> [] = os:cmd("kill -9 " ++ Pid), _ = witness_await:down(Tool);
              cut -> true = peer:call(Tool, net_kernel, disconnect, [Node]), peer:stop(Tool)
          end,
          unharmed(Target)
      end || Step <- [connected, claimed, loaded, running], Cut <- [kill, cut]].
-
-down(Peer) ->
-    Ref = monitor(process, Peer),
-    receive {'DOWN', Ref, process, Peer, _} -> ok end.
 
 %% Goes to this step, and stays there, in a process of its own.
 hold(Step, _, Where, Options) ->
@@ -445,7 +441,7 @@ step(loaded, Where, Options) ->
     load(Tag, Cleaner, Objects).
 
 load(Tag, Cleaner, Objects) ->
-    Named = witness_remote_cleaner:slot(1),
+    Named = witness_remote_cleaner:name_in_slot(1),
     Config = #{tool => self(), tag => Tag, options => #{system => node}, specs => [], modules => [M || {M, _} <- Objects]},
     Cleaner ! {Tag, load, Objects, {Named(witness_remote_guard), init, [Config]}},
     receive
@@ -459,7 +455,7 @@ claim(Where = #{node := Node}, Options) ->
 
 claimed(Node) ->
     {ok, Objects} = witness_remote:objects([]),
-    Named = witness_remote_cleaner:slot(1),
+    Named = witness_remote_cleaner:name_in_slot(1),
     Names = #{M => Named(M) || {M, _} <- Objects},
     Tag = make_ref(),
     Cleaner = witness_remote_cleaner:claim(Node, 1, {Tag, 20_000}, maps:values(Names)),
@@ -496,17 +492,17 @@ a_tool_that_stands_still_is_left(Config) ->
     Pid = peer:call(Tool, os, getpid, []),
     ok = peer:call(Tool, ?MODULE, hold, [running, none, (where(Node, Config))#{lease => 1000}, options(Config)], ?EVENT),
     [] = os:cmd("kill -STOP " ++ Pid),
-    ok = awaited(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =:= undefined end),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =:= undefined end),
     ?assertEqual(false, peer:call(Peer, erlang, module_loaded, ['witness_run$1'])),
     [] = os:cmd("kill -9 " ++ Pid),
-    ok = down(Tool),
+    _ = witness_await:down(Tool),
     unharmed(Target).
 
 who_is_killed_at_the_target_leaves_nothing(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     [begin
          Port = command(Node, ["--name", "witness_test_server"], Config),
-         ok = awaited(fun() -> guard(Peer) =/= none end),
+         ok = witness_await:until(fun() -> guard(Peer) =/= none end),
          true = peer:call(Peer, erlang, exit, [case Who of guard -> guard(Peer); _ -> peer:call(Peer, erlang, whereis, [Who]) end, kill]),
          {3, _} = ended(Port),
          unharmed(Target)
@@ -540,7 +536,7 @@ what_both_keepers_left_is_removed_by_the_next(Config) ->
 two_tools_at_once(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Ports = [command(Node, ["--name", "witness_test_server"], Config) || _ <- [1, 2]],
-    ok = awaited(fun() -> wrong(Peer), lists:all(fun(Port) -> said(Port, ~"VIOLATION") end, Ports) end),
+    ok = witness_await:until(fun() -> wrong(Peer), lists:all(fun(Port) -> said(Port, ~"VIOLATION") end, Ports) end),
     %% One tool is killed, which does not affect the other.
     [One, Other] = Ports,
     kill(One, "KILL"),
@@ -551,7 +547,7 @@ two_tools_at_once(Config) ->
 
 more_tools_than_slots_are_refused(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
-    Names = [(witness_remote_cleaner:slot(Slot))(witness) || Slot <- witness_remote_cleaner:slots()],
+    Names = [(witness_remote_cleaner:name_in_slot(Slot))(witness) || Slot <- witness_remote_cleaner:slots()],
     [true = peer:call(Peer, erlang, register, [Name, peer:call(Peer, erlang, spawn, [timer, sleep, [infinity]])]) || Name <- Names],
     {2, Output} = ended(command(Node, [], Config)),
     ?assertMatch({match, _}, re:run(Output, "too many tools")),
@@ -596,9 +592,9 @@ mistakes_are_told(Config) ->
     unharmed(Target, [reports]).
 
 an_old_release_is_refused(_) ->
-    ok = witness_remote_connection:release(a@b, "27"),
-    ok = witness_remote_connection:release(a@b, "30"),
-    [{error, _} = witness_remote_connection:release(a@b, Old) || Old <- ["26", "R16B03", "17"]].
+    ok = witness_remote_connection:check_release(a@b, "27"),
+    ok = witness_remote_connection:check_release(a@b, "30"),
+    [{error, _} = witness_remote_connection:check_release(a@b, Old) || Old <- ["26", "R16B03", "17"]].
 
 %% --- the command as a process of the operating system ----------------------------
 
@@ -644,20 +640,7 @@ unharmed(#{peer := Peer, worker := Worker, before := Before}, But) ->
     ?assert(Right > 0),
     Snapshot = fun() -> maps:without(But, peer:call(Peer, ?MODULE, snapshot, [])) end,
     Wanted = maps:without(But, Before),
-    ok = awaited(fun() -> Snapshot() =:= Wanted end, fun() -> {Wanted, Snapshot()} end).
-
-awaited(Condition) -> awaited(Condition, fun() -> not_so end).
-
-awaited(Condition, Problem) -> awaited(Condition, Problem, erlang:monotonic_time(millisecond) + ?EVENT).
-
-%% Waits for a condition that has no event of its own.
-awaited(Condition, Problem, Deadline) ->
-    case Condition() of
-        true -> ok;
-        false ->
-            erlang:monotonic_time(millisecond) < Deadline orelse error(Problem()),
-            receive after 20 -> awaited(Condition, Problem, Deadline) end
-    end.
+    ok = witness_await:until(fun() -> case Snapshot() of Wanted -> true; Other -> {Wanted, Other} end end).
 
 serve() ->
     try register(witness_test_server, self()) catch error:badarg -> exit(taken) end,

@@ -40,7 +40,7 @@ new_processes_get_the_new_specification(Config) ->
     New = new_worker(Root),
     [say(10, W) || W <- [Old, New]],
     %% The violation has ended the only monitor of the old one.
-    until(fun() -> loaded() =:= 1 end),
+    witness_await:until(fun() -> loaded() =:= 1 end),
     say(51, New),
     ok = ended(Root),
     {ok, Summary} = witness:await(Run, infinity),
@@ -52,7 +52,7 @@ new_processes_get_the_new_specification(Config) ->
                  Second),
     #{coverage := [#{version := 1, actions := [_ | _]}, #{version := 2, actions := [_ | _]}], monitored := 2} = Summary,
     {ok, _} = witness:stop(Run),
-    until(fun() -> loaded() =:= 0 end).
+    witness_await:until(fun() -> loaded() =:= 0 end).
 
 limit(Most) ->
     io_lib:format("limit: with witness_replace_SUITE:worker(_) over _ ? {say, _}~n"
@@ -62,13 +62,13 @@ a_wrong_specification_changes_nothing(Config) ->
     File = write("limit.hml", limit(5), Config),
     {Run, Root} = start(#{specs => [File]}, Config),
     Wrong = write("wrong.hml", "limit: with m:f(_) monitor [_ ? X", Config),
-    {error, {specification, [_ | _]} = Reason} = witness:replace(Run, [File, Wrong]),
+    {error, {witness_spec, [_ | _]} = Reason} = witness:replace(Run, [File, Wrong]),
     ?assert(iolist_size(witness:format_error(Reason)) > 0),
     ?assertEqual(1, loaded()),
     say(6, new_worker(Root)),
     ok = ended(Root),
     ?assertMatch({ok, #{verdicts := #{no := 1}}}, witness:await(Run, infinity)),
-    {error, {not_replaced, ended}} = witness:replace(Run, [File]),
+    {error, {witness_run, {not_replaced, ended}}} = witness:replace(Run, [File]),
     ?assertEqual(1, loaded()),
     {ok, _} = witness:stop(Run).
 
@@ -82,10 +82,10 @@ what_is_not_gathered_is_refused(Config) ->
     Group = write("group.hml", "group: with witness_replace_SUITE:worker(_) group over _ ? {say, _} monitor [_ ? {say, 7}] ff.", Config),
     {Run, Root} = start(#{specs => [Narrow]}, Config),
     ?assertEqual({ok, []}, witness:replace(Run, [Narrower])),
-    {error, {not_replaced, messages} = Reason} = witness:replace(Run, [Sends]),
+    {error, {witness_run, {not_replaced, messages}} = Reason} = witness:replace(Run, [Sends]),
     ?assertMatch({match, _}, re:run(witness:format_error(Reason), "start it with the option replaceable")),
-    ?assertEqual(case Native of true -> {error, {not_replaced, signatures}}; false -> {ok, []} end, witness:replace(Run, [Other])),
-    ?assertEqual({error, {not_replaced, case Native of true -> signatures; false -> groups end}}, witness:replace(Run, [Group])),
+    ?assertEqual(case Native of true -> {error, {witness_run, {not_replaced, signatures}}}; false -> {ok, []} end, witness:replace(Run, [Other])),
+    ?assertEqual({error, {witness_run, {not_replaced, case Native of true -> signatures; false -> groups end}}}, witness:replace(Run, [Group])),
     ok = ended(Root),
     {ok, _} = witness:stop(Run),
     {Run1, Root1} = start(#{specs => [Narrow], replaceable => true}, Config),
@@ -93,7 +93,7 @@ what_is_not_gathered_is_refused(Config) ->
     {ok, []} = witness:replace(Run1, [Sends, Other]),
     say(7, new_worker(Root1)),
     say(7, new_other(Root1)),
-    ?assertEqual(case Native of true -> {error, {not_replaced, signatures}}; false -> {ok, []} end, witness:replace(Run1, [Group])),
+    ?assertEqual(case Native of true -> {error, {witness_run, {not_replaced, signatures}}}; false -> {ok, []} end, witness:replace(Run1, [Group])),
     ok = ended(Root1),
     ?assertMatch({ok, #{verdicts := #{no := 2}}}, witness:await(Run1, infinity)),
     {ok, _} = witness:stop(Run1).
@@ -123,7 +123,7 @@ a_group_goes_on_as_it_began(Config) ->
     Found = lists:sort([{maps:get(version, V, 1), Name, P} || #{verdict := no, name := Name, process := P} = V <- witness:verdicts(Run)]),
     case Options of
         {ok, _} -> ?assertEqual(lists:sort([{1, ~"all", Old}, {2, ~"child", Second}, {2, ~"child", Third}]), Found);
-        {error, {not_replaced, signatures}} -> ?assertEqual([{1, ~"all", Old}], Found)
+        {error, {witness_run, {not_replaced, signatures}}} -> ?assertEqual([{1, ~"all", Old}], Found)
     end,
     {ok, _} = witness:stop(Run).
 
@@ -146,7 +146,7 @@ each_process_has_all_of_one_version(Config) ->
     ?assertEqual([], [Of || Of <- maps:values(Versions), length(Of) =/= 2 orelse length(lists:usort(Of)) =/= 1]),
     ?assertEqual(lists:seq(1, 6), lists:usort(lists:append(maps:values(Versions)))),
     {ok, _} = witness:stop(Run),
-    until(fun() -> loaded() =:= 0 end).
+    witness_await:until(fun() -> loaded() =:= 0 end).
 
 %% --- code ------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ a_monitor_is_loaded_anew(Config) ->
     {Run, Root} = start(#{monitors => [{{?MODULE, worker, 1}, {witness_replace_monitor, []}}]}, Config),
     Worker = new_worker(Root),
     say(1, Worker),
-    until(fun() -> read(Run, Worker) >= 3 end),
+    witness_await:until(fun() -> read(Run, Worker) >= 3 end),
     load_monitor("{ok, {new, 1}}", "{verdict, no, {new, N}}"),
     load_monitor("{ok, {new, 1}}", "{verdict, no, {new, N}}"),
     say(2, Worker),
@@ -205,7 +205,7 @@ a_monitor_whose_functions_are_gone_crashes(Config) ->
     {Run, Root} = start(#{monitors => [{{?MODULE, worker, 1}, {witness_replace_monitor, []}}]}, Config),
     Worker = new_worker(Root),
     say(1, Worker),
-    until(fun() -> read(Run, Worker) >= 3 end),
+    witness_await:until(fun() -> read(Run, Worker) >= 3 end),
     [load_monitor("{ok, {fun() -> [Process] end, 1}}", "_ = F(), {ok, {F, N + 1}}") || _ <- [1, 2]],
     say(2, Worker),
     ok = ended(Root),
@@ -220,7 +220,7 @@ a_monitor_in_purged_code_is_inconclusive(Config) ->
     {Run, Root} = start(#{monitors => [{{?MODULE, worker, 1}, {witness_replace_monitor, []}}]}, Config),
     Worker = new_worker(Root),
     say(1, Worker),
-    until(fun() -> [x || P <- processes(),
+    witness_await:until(fun() -> [x || P <- processes(),
                          process_info(P, current_function) =:= {current_function, {witness_replace_monitor, handle_event, 2}}] =/= [] end),
     [load_monitor("{ok, {Process, 2}}", "{ok, {F, N + 1}}") || _ <- [1, 2]],
     say(2, Worker),
@@ -336,5 +336,3 @@ write(Name, Text, Config) ->
 
 %% How many modules of specifications there are.
 loaded() -> length([M || {M, _} <- code:all_loaded(), lists:prefix("witness_spec_code_", atom_to_list(M))]).
-
-until(Holds) -> Holds() orelse begin erlang:yield(), until(Holds) end.

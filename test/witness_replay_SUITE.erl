@@ -56,6 +56,8 @@ programs() ->
 
 %% Seconds after which no further recording of a program is begun.
 -define(SLICE, 2100).
+%% How long a replay may take to begin, and to remove its files: the other VM weaves first.
+-define(REPLAY_MS, 600_000).
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
@@ -287,9 +289,9 @@ a_replay_ends_with_its_caller(Config) ->
     ok = file:make_symlink(witness_record_code:cache(#{}), Cache),
     Caller = spawn(fun() -> witness_replay:replay(#{dir => Dir, cache => Cache}) end),
     Running = fun() -> os:cmd("pgrep -f '" ++ Cache ++ "/[r]eplay'") =/= "" end,
-    until(Running),
+    witness_await:until(Running, ?REPLAY_MS),
     exit(Caller, kill),
-    until(fun() -> not Running() andalso filelib:wildcard("replay.*", Cache) -- others(Cache) =:= [] end).
+    witness_await:until(fun() -> not Running() andalso filelib:wildcard("replay.*", Cache) -- others(Cache) =:= [] end, ?REPLAY_MS).
 
 %% A replay a day later removes them.
 what_callers_have_left_is_removed(Config) ->
@@ -305,12 +307,6 @@ what_callers_have_left_is_removed(Config) ->
 
 %% Replays of other VMs that use the same cache.
 others(Cache) -> filelib:wildcard("replay.*", Cache) -- filelib:wildcard("replay." ++ os:getpid() ++ ".*", Cache).
-
-until(Reached) ->
-    case Reached() of
-        true -> ok;
-        false -> receive after 20 -> until(Reached) end
-    end.
 
 output_is_dropped_or_mirrored(Config) ->
     Dir = recorded({witness_recorded_ends, late, []}, #{}, Config),
@@ -329,7 +325,7 @@ recorded_messages_are_compared(Config) ->
 
 a_changed_module_is_named(Config) ->
     {Dir, Ebin} = varied("1", "case get(nothing) of undefined -> 1 end", Config),
-    ?assertEqual({error, {changed, [witness_replayed]}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
+    ?assertEqual({error, {witness_replay, {changed, [witness_replayed]}}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
     ?assertMatch({ok, #{outcome := identical, changed := [witness_replayed]}},
                  witness_replay:replay(#{dir => Dir, pa => [Ebin], allow_changed => true})).
 
@@ -341,7 +337,7 @@ a_recording_of_another_user_is_refused(Config) ->
         ok -> ok;
         {error, eperm} -> ok = file:rename(File, Dir ++ ".data"), ok = file:make_symlink(Dir ++ ".data", File)
     end,
-    ?assertMatch({error, {untrusted, {file, File, _}, _}}, witness_replay:replay(#{dir => Dir})),
+    ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, {file, File, _}}, _}}}, witness_replay:replay(#{dir => Dir})),
     {2, Text} = witness_command(["replay", Dir]),
     ?assertMatch({_, _}, binary:match(Text, ~"--trust")),
     {Code, Trusted} = witness_command(["replay", "--trust", Dir]),
@@ -350,17 +346,17 @@ a_recording_of_another_user_is_refused(Config) ->
 another_build_of_otp_is_refused(Config) ->
     {Dir, _} = varied("1", "1", Config),
     header(Dir, fun(Header) -> Header#{erts := ~"1.2.3"} end),
-    ?assertMatch({error, {release, _, _}}, witness_replay:replay(#{dir => Dir})),
+    ?assertMatch({error, {witness_replay, {release, _, _}}}, witness_replay:replay(#{dir => Dir})),
     header(Dir, fun(Header) -> Header#{erts := list_to_binary(erlang:system_info(version)), node := a@b} end),
-    ?assertEqual({error, {node, a@b}}, witness_replay:replay(#{dir => Dir})),
+    ?assertEqual({error, {witness_replay, {node, a@b}}}, witness_replay:replay(#{dir => Dir})),
     header(Dir, fun(Header) -> Header#{node := nonode@nohost, late => true} end),
-    ?assertEqual({error, late}, witness_replay:replay(#{dir => Dir})),
+    ?assertEqual({error, {witness_replay, late}}, witness_replay:replay(#{dir => Dir})),
     header(Dir, fun(Header) -> maps:without([digests, late], Header) end),
-    ?assertEqual({error, no_code}, witness_replay:replay(#{dir => Dir})).
+    ?assertEqual({error, {witness_replay, no_code}}, witness_replay:replay(#{dir => Dir})).
 
 header(Dir, Change) ->
     {ok, File} = witness_log_recording_file:open(Dir, header),
-    {ok, Bytes, _} = witness_log_recording_file:read(witness_log_recording_file:first(), File),
+    {ok, Bytes, _} = witness_log_recording_file:read(witness_log_recording_file:first_offset(), File),
     Id = witness_log_recording_file:recording(File),
     ok = witness_log_recording_file:close(File),
     Block = witness_log_recording_file:block(term_to_binary(Change(binary_to_term(Bytes))), none),
@@ -374,14 +370,14 @@ damage_is_told(Config) ->
     <<Before:Last/binary, Byte>> = Order,
     ok = file:write_file(File, <<Before/binary, (Byte bxor 1)>>),
     {error, Reason} = witness_replay:replay(#{dir => Dir, trust => true}),
-    ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(witness_replay:format_error(Reason)), ~"damaged")),
-    ?assertMatch({error, {recording, _}}, witness_replay:replay(#{dir => filename:join(Dir, "none")})).
+    ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(witness:format_error(Reason)), ~"damaged")),
+    ?assertMatch({error, {witness_log_recording, _}}, witness_replay:replay(#{dir => filename:join(Dir, "none")})).
 
 a_module_that_is_not_woven_is_refused(Config) ->
     Unwoven = witness_record_programs:unwoven(proplists:get_value(programs, Config)),
     Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, relayed]},
                    #{pa => [proplists:get_value(programs, Config), Unwoven]}, Config),
-    ?assertMatch({error, {unwoven, [{witness_recorded_relay, {no_debug_info, _, true}}]}}, witness_replay:replay(#{dir => Dir})).
+    ?assertMatch({error, {witness_replay, {unwoven, [{witness_recorded_relay, {no_debug_info, _, true}}]}}}, witness_replay:replay(#{dir => Dir})).
 
 %% Since OTP 28 it is native code that holds a compiled pattern. The log has the reference, and a replay has a pattern of its own for it.
 a_pattern_in_a_persistent_term_is_the_same(Config) ->
@@ -427,8 +423,8 @@ a_recording_without_entries_of_hibernation_is_replayed(Config) ->
      end || Without <- [[Call || {_, hibernate, _} = Call <- Added], Added]].
 
 wrong_options_are_named(_) ->
-    ?assertEqual({error, {missing_option, dir}}, witness_replay:replay(#{})),
-    ?assertEqual({error, {bad_option, allow_changed, yes}}, witness_replay:replay(#{dir => "x", allow_changed => yes})).
+    ?assertEqual({error, {witness_replay, {missing_option, dir}}}, witness_replay:replay(#{})),
+    ?assertEqual({error, {witness_replay, {bad_option, allow_changed, "true or false"}}}, witness_replay:replay(#{dir => "x", allow_changed => yes})).
 
 %% --- diverged --------------------------------------------------------------------
 
@@ -459,7 +455,7 @@ compiled(Main, Config) ->
 
 diverged(Recorded, Replayed, Config) ->
     {Dir, Ebin} = varied(Recorded, Replayed, Config),
-    ?assertMatch({error, {changed, _}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
+    ?assertMatch({error, {witness_replay, {changed, _}}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
     {ok, #{outcome := diverged} = Report} = witness_replay:replay(#{dir => Dir, pa => [Ebin], allow_changed => true}),
     ct:pal("~p", [Report]),
     Report.

@@ -7,7 +7,7 @@
 %% Processes 1, 2 and so on, which have begun. The test process acts as each.
 flow(N) ->
     ok = begin_all(N),
-    [ok = witness_replay_backpressure:begun(of_(Id)) || Id <- lists:seq(1, N)],
+    [ok = witness_replay_backpressure:handle_start(of_(Id)) || Id <- lists:seq(1, N)],
     ok.
 
 begin_all(N) -> begin_all(N, fun(_) -> none end).
@@ -19,18 +19,18 @@ begin_all(N, Parent) ->
 
 %% The numbers of a process.
 of_(Id) ->
-    {Pid, Flow} = witness_replay_proxies:slot(Id),
+    {Pid, Flow} = witness_replay_proxies:proxy(Id),
     true = exit(Pid, kill),
     Flow.
 
-waits(Id, From) -> witness_replay_backpressure:waits(From, of_(Id)).
-took(Id) -> witness_replay_backpressure:took(Id, of_(Id)).
-sent(From, To) -> witness_replay_backpressure:sent(From, of_(From), To, of_(To)).
-begins(Id) -> witness_replay_backpressure:begins(Id, of_(Id)).
+waits(Id, From) -> witness_replay_backpressure:set_waiting(From, of_(Id)).
+took(Id) -> witness_replay_backpressure:count_taken(Id, of_(Id)).
+sent(From, To) -> witness_replay_backpressure:throttle(From, of_(From), To, of_(To)).
+begins(Id) -> witness_replay_backpressure:wait_to_spawn(Id, of_(Id)).
 
 ended(Id) ->
-    ok = witness_replay_backpressure:ended(Id, of_(Id)),
-    witness_replay_proxies:ended(Id, self()).
+    ok = witness_replay_backpressure:handle_exit(Id, of_(Id)),
+    witness_replay_proxies:delete(Id, self()).
 
 fill(From, To) -> [ok = sent(From, To) || _ <- lists:seq(1, ?CROWD)].
 
@@ -38,11 +38,15 @@ fill(From, To) -> [ok = sent(From, To) || _ <- lists:seq(1, ?CROWD)].
 sending(From, To) -> spawn_monitor(fun() -> ok = sent(From, To) end).
 
 %% Waits until the state of a process says that it waits.
-until_held(Id, To) ->
-    case witness_replay_backpressure:states([Id]) of
-        #{Id := {held, To}} -> ok;
-        _ -> erlang:yield(), until_held(Id, To)
-    end.
+until_held(Id, To) -> until_state(Id, {held, To}).
+
+until_state(Id, State) ->
+    witness_await:until(fun() ->
+        case witness_replay_backpressure:states([Id]) of
+            #{Id := State} -> true;
+            Other -> Other
+        end
+    end).
 
 goes_on({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, normal} -> ok end.
 
@@ -95,7 +99,7 @@ nobody_else_goes_on_test() ->
     %% The receiver has ended, waits for a process that has ended, or takes no messages any more.
     Stuck(fun() -> ok = ended(2) end),
     Stuck(fun() -> ok = ended(3), ok = waits(2, 3) end),
-    Stuck(fun() -> ok = witness_replay_backpressure:last(of_(2)) end).
+    Stuck(fun() -> ok = witness_replay_backpressure:release_senders(of_(2)) end).
 
 %% As long as a process runs, a message may be on its way to one of the cycle.
 round_in_circles_test() ->
@@ -105,7 +109,7 @@ round_in_circles_test() ->
     until_held(1, 2),
     [ok = waits(Id, For) || {Id, For} <- [{3, 4}, {4, 3}, {2, 3}]],
     ?assert(is_held(Sender)),
-    ok = witness_replay_backpressure:let_go(),
+    ok = witness_replay_backpressure:disable(),
     goes_on(Sender).
 
 %% The receiver waits for a process that seems to wait for the sender, but has a message.
@@ -129,15 +133,15 @@ with_a_message() ->
     fill(1, 2),
     ok = waits(2, 3),
     true = ets:delete(witness_replay_proxies, 3),
-    {Pid, Flow} = witness_replay_proxies:slot(3),
+    {Pid, Flow} = witness_replay_proxies:proxy(3),
     Pid ! message,
-    ok = witness_replay_backpressure:waits(1, Flow),
+    ok = witness_replay_backpressure:set_waiting(1, Flow),
     Pid.
 
 %% The receiver waits for a process that its parent has still to begin.
 who_has_not_begun_waits_for_its_parent_test() ->
     ok = begin_all(5, fun(5) -> 4; (4) -> 3; (_) -> none end),
-    [ok = witness_replay_backpressure:begun(of_(Id)) || Id <- [1, 2, 3]],
+    [ok = witness_replay_backpressure:handle_start(of_(Id)) || Id <- [1, 2, 3]],
     fill(1, 2),
     ok = waits(2, 5),
     Sender = sending(1, 2),
@@ -167,7 +171,7 @@ a_long_way_test() ->
          ok = waits(700, Last),
          Sender = sending(1, 2),
          Last =:= 1 orelse ?assertEqual({Last, held}, {Last, case is_held(Sender) of true -> held; false -> went_on end}),
-         Last =:= 1 orelse witness_replay_backpressure:let_go(),
+         Last =:= 1 orelse witness_replay_backpressure:disable(),
          goes_on(Sender)
      end || Last <- [1, 2, 350, 699]].
 
@@ -175,7 +179,7 @@ who_is_told_of_an_end_waits_for_it_test() ->
     Follows = fun(Do) ->
         ok = flow(3),
         Other = spawn(fun() -> receive stop -> ok end end),
-        Told = spawn_monitor(fun() -> ok = witness_replay_backpressure:follows(1, of_(1), 2, Other, of_(2)) end),
+        Told = spawn_monitor(fun() -> ok = witness_replay_backpressure:wait_for_end(1, of_(1), 2, Other, of_(2)) end),
         until_held(1, 2),
         ?assert(is_held(Told)),
         Do(Other),
@@ -184,13 +188,13 @@ who_is_told_of_an_end_waits_for_it_test() ->
     end,
     %% Process 2 ends, has nothing left, or waits for a message of process 1, directly or through process 3.
     Follows(fun(Other) -> Other ! stop end),
-    Follows(fun(_) -> ok = witness_replay_backpressure:last(of_(2)) end),
+    Follows(fun(_) -> ok = witness_replay_backpressure:release_senders(of_(2)) end),
     Follows(fun(_) -> ok = waits(2, 1) end),
     Follows(fun(_) -> ok = waits(3, 1), ok = waits(2, 3) end),
-    Follows(fun(_) -> ok = witness_replay_backpressure:let_go() end),
+    Follows(fun(_) -> ok = witness_replay_backpressure:disable() end),
     %% Process 2 has not begun.
     ok = begin_all(2),
-    ok = witness_replay_backpressure:follows(1, of_(1), 2, self(), of_(2)).
+    ok = witness_replay_backpressure:wait_for_end(1, of_(1), 2, self(), of_(2)).
 
 %% --- sleep -----------------------------------------------------------------------
 
@@ -201,15 +205,14 @@ for_long() ->
     ok.
 
 until_asleep(For, Id, {Pid, _}) ->
-    case ets:member(witness_replay_parking, {For, Id}) andalso process_info(Pid, status) of
-        {status, waiting} -> ok;
-        _ -> erlang:yield(), until_asleep(For, Id, {Pid, none})
-    end.
+    witness_await:until(fun() ->
+        ets:member(witness_replay_parking, {For, Id}) andalso process_info(Pid, status) =:= {status, waiting}
+    end).
 
 who_sleeps_is_woken_test() ->
     Woken = fun(Before, Do) ->
         ok = begin_all(6, fun(6) -> 3; (_) -> none end),
-        [ok = witness_replay_backpressure:begun(of_(Id)) || Id <- [1, 2, 3, 4, 5]],
+        [ok = witness_replay_backpressure:handle_start(of_(Id)) || Id <- [1, 2, 3, 4, 5]],
         fill(1, 2),
         fill(4, 5),
         ok = for_long(),
@@ -234,7 +237,7 @@ who_sleeps_is_woken_test() ->
         ok = waits(5, 1),
         goes_on(sending(4, 5))
     end),
-    Woken(None, fun() -> ok = witness_replay_backpressure:let_go() end).
+    Woken(None, fun() -> ok = witness_replay_backpressure:disable() end).
 
 who_would_begin_others_is_woken_test() ->
     [begin
@@ -245,13 +248,13 @@ who_would_begin_others_is_woken_test() ->
          ok = Do(),
          [goes_on(Parent) || Parent <- Parents],
          ?assertEqual([], ets:tab2list(witness_replay_parking))
-     end || Do <- [fun witness_replay_backpressure:more/0, fun witness_replay_backpressure:let_go/0]].
+     end || Do <- [fun witness_replay_backpressure:raise_limit/0, fun witness_replay_backpressure:disable/0]].
 
 who_is_told_of_an_end_is_woken_by_it_test() ->
     ok = flow(2),
     ok = for_long(),
     Other = spawn(fun() -> receive stop -> ok end end),
-    Told = spawn_monitor(fun() -> ok = witness_replay_backpressure:follows(1, of_(1), 2, Other, of_(2)) end),
+    Told = spawn_monitor(fun() -> ok = witness_replay_backpressure:wait_for_end(1, of_(1), 2, Other, of_(2)) end),
     until_asleep(-2, 1, Told),
     Other ! stop,
     goes_on(Told).
@@ -279,15 +282,11 @@ nobody_is_held_by_itself_test() ->
 %% As many processes as may live at once.
 crowd() ->
     ok = flow(?MAY_LIVE),
-    lists:foreach(fun(_) -> ok = witness_replay_backpressure:first() end, lists:seq(1, ?MAY_LIVE)).
+    lists:foreach(fun(_) -> ok = witness_replay_backpressure:count_live() end, lists:seq(1, ?MAY_LIVE)).
 
 beginning(Id) -> spawn_monitor(fun() -> ok = begins(Id) end).
 
-until_begins(Id) ->
-    case witness_replay_backpressure:states([Id]) of
-        #{Id := begins} -> ok;
-        _ -> erlang:yield(), until_begins(Id)
-    end.
+until_begins(Id) -> until_state(Id, begins).
 
 nobody_is_begun_until_half_have_ended_test() ->
     ok = crowd(),
@@ -304,7 +303,7 @@ an_end_that_is_told_twice_counts_once_test() ->
     Parent = beginning(1),
     until_begins(1),
     Numbers = [{Id, of_(Id)} || Id <- lists:seq(2, ?MAY_LIVE div 2)],
-    [ok = witness_replay_backpressure:ended(Id, Flow) || {Id, Flow} <- Numbers ++ Numbers],
+    [ok = witness_replay_backpressure:handle_exit(Id, Flow) || {Id, Flow} <- Numbers ++ Numbers],
     ?assert(is_held(Parent)),
     ok = ended(?MAY_LIVE div 2 + 1),
     goes_on(Parent).
@@ -323,14 +322,14 @@ more_are_begun_when_nobody_runs_test() ->
     until_begins(1),
     ?assert(is_held(Again)),
     %% The replay calls `more/0` when the process that runs makes no progress.
-    ok = witness_replay_backpressure:more(),
+    ok = witness_replay_backpressure:raise_limit(),
     goes_on(Again).
 
 %% Some have ended meanwhile, though not half of them. A quarter more than those that live is fewer than may live.
 more_are_begun_when_some_have_ended_test() ->
     ok = flow(2502),
-    [ok = witness_replay_backpressure:first() || _ <- lists:seq(1, 8000)],
-    ok = witness_replay_backpressure:more(),
+    [ok = witness_replay_backpressure:count_live() || _ <- lists:seq(1, 8000)],
+    ok = witness_replay_backpressure:raise_limit(),
     [ok = begins(1) || _ <- lists:seq(8001, 10_000)],
     Parent = beginning(1),
     until_begins(1),
@@ -343,6 +342,6 @@ nobody_is_held_where_processes_stop_test() ->
     ok = crowd(),
     Parent = beginning(1),
     until_begins(1),
-    ok = witness_replay_backpressure:let_go(),
+    ok = witness_replay_backpressure:disable(),
     goes_on(Parent),
     ok = begins(2).

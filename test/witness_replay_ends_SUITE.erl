@@ -85,7 +85,7 @@ no_memory_is_told_and_replayed_to_there(Config) ->
     case witness_replay:replay(#{dir => Dir}) of
         {ok, Report} -> ?assertMatch(#{outcome := identical, complete := false}, Report);
         %% Nothing was written yet.
-        {error, Reason} -> ?assertEqual(no_processes, Reason)
+        {error, Reason} -> ?assertEqual({witness_replay, no_processes}, Reason)
     end.
 
 %% The recorder's own processes have this limit, too.
@@ -145,7 +145,7 @@ a_limit_of_the_replayed_vm_is_named(Config) ->
     Dir = recorded(witness_recorded_gaps, large, [], #{}, Config),
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})),
     {error, Reason} = witness_replay:replay(#{dir => Dir, vm_args => ["+hmax", "1000000"]}),
-    ct:pal("~ts", [witness_replay:format_error(Reason)]).
+    ct:pal("~ts", [witness:format_error(Reason)]).
 
 %% --- gaps ------------------------------------------------------------------------
 

@@ -4,16 +4,17 @@
 %% The first process spawns the second one.
 begun() ->
     Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => true} || Id <- [1, 2]],
-    {[{{init, _, undefined, {m, f, [1]}, _}, {1, 0}}], E} = witness_replay_events:told({1, 0, {born, {m, f, [1]}}}, witness_replay_events:new(Processes, none)),
+    {[{{init, _, undefined, {m, f, [1]}, _}, {1, 0}}], E} =
+        witness_replay_events:handle_report({1, 0, {born, {m, f, [1]}}}, witness_replay_events:new(Processes, none)),
     {[{{fork, _, _, {m, f, [2]}, _}, {1, 1}}, {{init, _, _, {m, f, [2]}, _}, {1, 1}}], E1} =
-        witness_replay_events:told({1, 1, {spawn, 2, {m, f, [2]}}}, E),
+        witness_replay_events:handle_report({1, 1, {spawn, 2, {m, f, [2]}}}, E),
     E1.
 
 pid(Id) -> list_to_pid("<0." ++ integer_to_list(1000 + Id) ++ ".0>").
 
 %% What is reported, one after the other, and then the end of the recording.
 events(Told) ->
-    {Items, E} = lists:mapfoldl(fun witness_replay_events:told/2, begun(), Told),
+    {Items, E} = lists:mapfoldl(fun witness_replay_events:handle_report/2, begun(), Told),
     lists:append(Items) ++ witness_replay_events:finish(E).
 
 short(Placed) -> [short_one(Item) || {Item, _} <- Placed].
@@ -67,7 +68,7 @@ nothing_comes_behind_an_end_test() ->
 %% A process that is alive at a planned end was stopped. What it has sent is known if it waited.
 stopped(Told, Waiting) ->
     Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => false} || Id <- [1, 2]],
-    {Items, E} = lists:mapfoldl(fun witness_replay_events:told/2, witness_replay_events:new(Processes, Waiting),
+    {Items, E} = lists:mapfoldl(fun witness_replay_events:handle_report/2, witness_replay_events:new(Processes, Waiting),
                                 [{1, 0, {born, {m, f, [1]}}}, {1, 1, {spawn, 2, {m, f, [2]}}} | Told]),
     [Item || {_, Item} <- lists:enumerate(lists:append(Items) ++ witness_replay_events:finish(E)),
              not lists:member(element(1, element(1, Item)), [init, fork])].

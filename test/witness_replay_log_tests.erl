@@ -31,7 +31,7 @@ exit_reasons_of_others_are_read_once_test() ->
         Session = trace:session_create(?MODULE, self(), []),
         Pass = {witness_log_recording, fold_runs, 4},
         1 = trace:function(Session, Pass, true, [call_count]),
-        Shared = fun witness_replay_log:shared/2,
+        Shared = fun witness_replay_log:has_same_exit/2,
         %% 5 is alone with its reason, and so is the last one.
         ?assertEqual([{5, false}, {Last, false}],
                      [{N, false} || N <- lists:seq(5, Last), not Shared(N, crashed(N div 2, 1))]),

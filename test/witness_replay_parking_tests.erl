@@ -9,7 +9,7 @@ start() ->
 woken_by_name_by_kind_or_with_all_test() ->
     ok = start(),
     [begin
-         Alias = witness_replay_parking:lies_down(-7, 3, none),
+         Alias = witness_replay_parking:park(-7, 3, none),
          ?assertEqual(over, witness_replay_parking:sleep(Alias, 0)),
          _ = [ok = Other() || Other <- [fun() -> witness_replay_parking:wake(-7, 2) end,
                                         fun() -> witness_replay_parking:wake(-3, 7) end,
@@ -17,7 +17,7 @@ woken_by_name_by_kind_or_with_all_test() ->
          ?assertEqual(over, witness_replay_parking:sleep(Alias, 0)),
          ok = Wake(),
          ?assertEqual(woken, witness_replay_parking:sleep(Alias, 1_000_000)),
-         ok = witness_replay_parking:gets_up(-7, 3, Alias)
+         ok = witness_replay_parking:unpark(-7, 3, Alias)
      end || Wake <- [fun() -> witness_replay_parking:wake(-7, 3) end, fun() -> witness_replay_parking:wake(-7) end,
                      fun witness_replay_parking:wake/0]].
 
@@ -26,10 +26,10 @@ nothing_stays_behind_test_() -> {spawn, fun() ->
     ok = start(),
     [begin
          self() ! [1 | hello],
-         Alias = witness_replay_parking:lies_down(-7, 3, End),
+         Alias = witness_replay_parking:park(-7, 3, End),
          [ok = witness_replay_parking:wake(-7) || _ <- [1, 2, 3]],
          ?assertEqual(woken, witness_replay_parking:sleep(Alias, 0)),
-         ok = witness_replay_parking:gets_up(-7, 3, Alias),
+         ok = witness_replay_parking:unpark(-7, 3, Alias),
          Alias ! Alias,
          ok = witness_replay_parking:wake(),
          ?assertEqual({messages, [[1 | hello]]}, process_info(self(), messages)),
@@ -41,11 +41,11 @@ end}.
 woken_by_an_end_test() ->
     ok = start(),
     Other = spawn(fun() -> receive stop -> ok end end),
-    Alias = witness_replay_parking:lies_down(-7, 3, Other),
+    Alias = witness_replay_parking:park(-7, 3, Other),
     ?assertEqual(over, witness_replay_parking:sleep(Alias, 0)),
     Other ! stop,
     ?assertEqual(ended, witness_replay_parking:sleep(Alias, 1_000_000)),
-    ok = witness_replay_parking:gets_up(-7, 3, Alias).
+    ok = witness_replay_parking:unpark(-7, 3, Alias).
 
 %% A process wakes the sleepers at the same time as they park.
 many_at_once_test_() -> {timeout, 60, fun() ->
@@ -60,6 +60,6 @@ many_at_once_test_() -> {timeout, 60, fun() ->
 end}.
 
 slept(Id) ->
-    Alias = witness_replay_parking:lies_down(-1, Id, none),
+    Alias = witness_replay_parking:park(-1, Id, none),
     woken = witness_replay_parking:sleep(Alias, 1_000_000),
-    witness_replay_parking:gets_up(-1, Id, Alias).
+    witness_replay_parking:unpark(-1, Id, Alias).

@@ -49,9 +49,10 @@ all_are_found(Serials) ->
         lists:foreach(fun(#{id := Id, pid := Pid, parent := Parent, signature := Signature}) ->
             ?assertEqual({Pid, Id}, {witness_replay_process_table:pid(Id), witness_replay_process_table:id(Pid)}),
             ?assertEqual(case Parent of 0 -> none; _ -> Parent end, witness_replay_process_table:parent(Id)),
-            Id rem 100 =:= 1 andalso ?assertEqual({Pid, Signature}, witness_replay_process_table:known(Id))
+            Id rem 100 =:= 1 andalso ?assertEqual({Pid, Signature}, witness_replay_process_table:lookup(Id))
         end, Born),
-        [?assertEqual({none, none, none}, {witness_replay_process_table:pid(Id), witness_replay_process_table:known(Id), witness_replay_process_table:parent(Id)})
+        [?assertEqual({none, none, none}, {witness_replay_process_table:pid(Id), witness_replay_process_table:lookup(Id),
+                                           witness_replay_process_table:parent(Id)})
          || Id <- [10, 2990, 3000, 1_000_000]],
         Others = [pid(Number, 1 bsl 21) || {Number, _} <- Numbers],
         ?assertEqual([], [Pid || Pid <- [whereis(init) | Others], witness_replay_process_table:id(Pid) =/= none])
@@ -82,15 +83,17 @@ ends_are_told_side_by_side_test() ->
         Ending = [spawn_monitor(fun() -> lists:foreach(fun(Id) -> end_together(Id, Own, Places) end, lists:seq(Own, Count, 5)) end)
                   || Own <- [1, 2]],
         [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Monitor} <- Ending],
-        ?assertEqual([], [Id || First <- [1, 2], Id <- lists:seq(First, Count, 5), ended =/= witness_replay_proxies:known(Id)]),
-        ?assertEqual([], [Id || Id <- lists:seq(0, Count, 5), not_begun =/= witness_replay_proxies:known(Id)])
+        ?assertEqual([], [Id || First <- [1, 2], Id <- lists:seq(First, Count, 5), ended =/= witness_replay_proxies:lookup(Id)]),
+        ?assertEqual([], [Id || Id <- lists:seq(0, Count, 5), not_begun =/= witness_replay_proxies:lookup(Id)])
     end).
 
-%% Waits until the other process is at the same place.
 end_together(Id, Own, Places) ->
     ok = atomics:put(Places, Own, Id),
-    until(fun() -> atomics:get(Places, 3 - Own) >= Id - 2 end),
-    ok = witness_replay_proxies:ended(Id, self()).
+    meet(Id, Own, Places),
+    ok = witness_replay_proxies:delete(Id, self()).
+
+%% Waits until the other process is at the same place. There is no pause, so that both go on at the same moment.
+meet(Id, Own, Places) -> atomics:get(Places, 3 - Own) >= Id - 2 orelse begin erlang:yield(), meet(Id, Own, Places) end.
 
 %% Three processes look up a process again and again, while it begins and ends. In the end no entry of it is left.
 nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
@@ -104,20 +107,20 @@ nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
             Pid = witness_replay_process_table:pid(Id),
             ok = atomics:put(Turn, 1, Id),
             Id rem 2 =:= 0 andalso erlang:yield(),
-            {Place, Flow} = Slot = witness_replay_proxies:slot(Id),
-            ok = witness_replay_proxies:begun(Id, Pid, Slot),
-            ok = witness_replay_backpressure:begun(Flow),
-            ?assertEqual({Id, Slot}, witness_replay_proxies:receiver(Pid)),
+            {Place, Flow} = Proxy = witness_replay_proxies:proxy(Id),
+            ok = witness_replay_proxies:insert(Id, Pid, Proxy),
+            ok = witness_replay_backpressure:handle_start(Flow),
+            ?assertEqual({Id, Proxy}, witness_replay_proxies:receiver(Pid)),
             true = exit(Place, kill),
-            ok = witness_replay_backpressure:ended(Id, Flow),
-            ok = witness_replay_proxies:ended(Id, Pid),
+            ok = witness_replay_backpressure:handle_exit(Id, Flow),
+            ok = witness_replay_proxies:delete(Id, Pid),
             %% One that came too late may still be there for a moment.
-            until(fun() -> witness_replay_proxies:receiver(Pid) =:= {Id, none} end)
+            witness_await:until(fun() -> witness_replay_proxies:receiver(Pid) =:= {Id, none} end)
         end, lists:seq(1, Count)),
         ok = atomics:put(Turn, 1, Count + 1),
         [receive {'DOWN', Monitor, process, Looker, Reason} -> ?assertEqual(normal, Reason) end || {Looker, Monitor} <- Looking],
         ?assertEqual([0, 0], [ets:info(Table, size) || Table <- [witness_replay_proxies, witness_replay_pids]]),
-        until(fun() -> [P || P <- processes(), {_, {witness_replay_life, place, 1}} <- [process_info(P, initial_call)]] =:= [] end),
+        witness_await:until(fun() -> [P || P <- processes(), {_, {witness_replay_proxies, wait_to_run, 0}} <- [process_info(P, current_function)]] =:= [] end),
         ?assertEqual(none, witness_replay_proxies:receiver(whereis(init)))
     end)
 end}.
@@ -127,11 +130,9 @@ look(Turn, Count) ->
         0 -> look(Turn, Count);
         Id when Id > Count -> ok;
         Id ->
-            _ = witness_replay_proxies:slot(Id),
+            _ = witness_replay_proxies:proxy(Id),
             look(Turn, Count)
     end.
-
-until(Reached) -> Reached() orelse begin erlang:yield(), until(Reached) end.
 
 aliases_go_with_their_process_test() ->
     with([birth(1, pid(1, 1))], fun({ok, _}) ->
@@ -139,7 +140,7 @@ aliases_go_with_their_process_test() ->
         [First, Second] = [alias(), alias()],
         [Owner] = witness_replay_proxies:alias(First, 1),
         ?assertEqual([], witness_replay_proxies:alias(Second, 1)),
-        ?assertEqual([1, 1], [witness_replay_proxies:aliased(Ref) || Ref <- [First, Second]]),
+        ?assertEqual([1, 1], [witness_replay_proxies:alias_owner(Ref) || Ref <- [First, Second]]),
         ok = witness_replay_proxies:forget([Owner]),
-        ?assertEqual([none, none], [witness_replay_proxies:aliased(Ref) || Ref <- [First, Second]])
+        ?assertEqual([none, none], [witness_replay_proxies:alias_owner(Ref) || Ref <- [First, Second]])
     end).

@@ -1,34 +1,33 @@
 -module(witness_replay_tests).
 -moduledoc "The parts of a replay that need no VM: what a process has received, exit reasons, funs, and the table of calls.".
 -include_lib("eunit/include/eunit.hrl").
--include("src/replay/witness_replay_process.hrl").
 
 -define(P, witness_replay_process).
 
 channel(Sent) ->
-    ok = witness_replay_tables:delete(),
-    ok = witness_replay_backpressure:start(fun(_) -> none end),
-    lists:foldl(fun({From, Via, Msg}, P) -> ?P:arrived(From, Via, Msg, P) end,
-                ?P:new(1, self(), witness_replay_backpressure:new(), false), Sent).
+    lists:foldl(fun({From, Via, Msg}, P) -> ?P:enqueue(From, Via, Msg, P) end,
+                process(false), Sent).
+
+process(Plain) -> ?P:new(1, self(), atomics:new(2, []), Plain, #{size => 0, kill => true}).
 
 the_earliest_message_of_a_sender_that_matches_is_taken_test() ->
     P = channel([{2, none, {a, 1}}, {3, none, {b, 1}}, {2, none, {b, 2}}, {2, none, {b, 3}}]),
     IsB = fun({b, _}) -> true; (_) -> false end,
-    {ok, {b, 2}, P1} = ?P:queued(2, IsB, P),
-    {ok, {b, 3}, P2} = ?P:queued(2, IsB, P1),
-    {none, P3} = ?P:queued(2, IsB, P2),
-    {ok, {a, 1}, P4} = ?P:queued(2, fun(_) -> true end, P3),
-    {ok, {b, 1}, _} = ?P:queued(3, IsB, ?P:arrived(2, none, {b, 4}, P4)).
+    {ok, {b, 2}, P1} = ?P:dequeue(2, IsB, P),
+    {ok, {b, 3}, P2} = ?P:dequeue(2, IsB, P1),
+    {none, P3} = ?P:dequeue(2, IsB, P2),
+    {ok, {a, 1}, P4} = ?P:dequeue(2, fun(_) -> true end, P3),
+    {ok, {b, 1}, _} = ?P:dequeue(3, IsB, ?P:enqueue(2, none, {b, 4}, P4)).
 
 a_message_to_an_alias_that_has_gone_never_came_test() ->
     Alias = make_ref(),
     Any = fun(_) -> true end,
     P = ?P:alias(Alias, monitor, channel([{2, Alias, {Alias, late}}, {2, none, plain}])),
-    ?assertMatch({ok, {Alias, late}, _}, ?P:queued(2, Any, P)),
-    ?assertMatch({ok, plain, _}, ?P:queued(2, Any, ?P:unalias({monitor, Alias}, P))),
+    ?assertMatch({ok, {Alias, late}, _}, ?P:dequeue(2, Any, P)),
+    ?assertMatch({ok, plain, _}, ?P:dequeue(2, Any, ?P:unalias({monitor, Alias}, P))),
     %% A receive that names the alias waits for a message that came in time.
-    ?assertMatch({ok, {Alias, late}, _}, ?P:queued(2, fun({A, _}) -> A =:= Alias; (_) -> false end,
-                                                   ?P:unalias({monitor, Alias}, P))).
+    ?assertMatch({ok, {Alias, late}, _}, ?P:dequeue(2, fun({A, _}) -> A =:= Alias; (_) -> false end,
+                                                    ?P:unalias({monitor, Alias}, P))).
 
 %% When it comes, and when it is taken: also if it was sent to an alias, and if others' messages are between.
 a_receive_that_skips_a_queue_looks_at_each_message_once_test_() ->
@@ -50,8 +49,10 @@ looks(Messages, Sender, Alias) ->
     end,
     Test = self(),
     {_, Monitor} = spawn_monitor(fun() ->
-        #process{} = P = channel([]),
-        _ = put(?KEY, P#process{plain = true, more = false, aliases = #{Alias => explicit}, entries = [{from, 2, Messages + 1}, {exit, normal}]}),
+        ok = witness_replay_tables:delete(),
+        ok = witness_replay_backpressure:start(fun(_) -> none end),
+        {[], P} = ?P:add_entries([{from, 2, Messages + 1}, {exit, normal}], false, ?P:alias(Alias, explicit, process(true))),
+        _ = witness_replay_interpreter:put_state(P),
         [begin self() ! [Sender | N], self() ! [3 | other] end || N <- lists:seq(1, Messages)],
         self() ! [2 | wanted],
         wanted = Take(wanted),
@@ -65,10 +66,10 @@ an_alias_is_active_as_long_as_it_was_asked_for_test() ->
     Alias = make_ref(),
     Any = fun(_) -> true end,
     Sent = [{2, Alias, one}, {2, Alias, two}],
-    {ok, one, Once} = ?P:queued(2, Any, ?P:alias(Alias, once, channel(Sent))),
-    ?assertMatch({none, _}, ?P:queued(2, Any, Once)),
-    {ok, one, Explicit} = ?P:queued(2, Any, ?P:unalias({monitor, Alias}, ?P:alias(Alias, explicit, channel(Sent)))),
-    ?assertMatch({none, _}, ?P:queued(2, Any, ?P:unalias({any, Alias}, Explicit))).
+    {ok, one, Once} = ?P:dequeue(2, Any, ?P:alias(Alias, once, channel(Sent))),
+    ?assertMatch({none, _}, ?P:dequeue(2, Any, Once)),
+    {ok, one, Explicit} = ?P:dequeue(2, Any, ?P:unalias({monitor, Alias}, ?P:alias(Alias, explicit, channel(Sent)))),
+    ?assertMatch({none, _}, ?P:dequeue(2, Any, ?P:unalias({any, Alias}, Explicit))).
 
 aliases_have_their_process_in_them_test() ->
     Made = fun() ->
@@ -78,10 +79,10 @@ aliases_have_their_process_in_them_test() ->
     end,
     Ends = [spawn_monitor(Made) || _ <- lists:seq(1, 3)],
     All = [receive {'DOWN', Ref, process, Pid, {made, Aliases, Others}} -> {Aliases, Others} end || {Pid, Ref} <- Ends],
-    Owners = [lists:usort([witness_replay_process:owner(Alias) || Alias <- Aliases]) || {Aliases, _} <- All],
+    Owners = [lists:usort([witness_replay_proxies:owner(Alias) || Alias <- Aliases]) || {Aliases, _} <- All],
     [?assertMatch([_], Owner) || Owner <- Owners],
     ?assertEqual(3, length(lists:usort(Owners))),
-    [?assertEqual(Other, witness_replay_process:owner(Other)) || {_, Others} <- All, Other <- Others].
+    [?assertEqual(Other, witness_replay_proxies:owner(Other)) || {_, Others} <- All, Other <- Others].
 
 reasons_are_compared_without_stack_traces_test() ->
     Stack = [{m, f, 1, [{line, 3}]}],

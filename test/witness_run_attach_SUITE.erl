@@ -19,18 +19,20 @@ all() ->
      who_is_not_there_is_refused, options_that_do_not_fit_are_refused, the_run_ends_with_the_last_process,
      a_process_that_ends_meanwhile, a_killed_owner_leaves_nothing, children_of_a_busy_process_are_not_missed, races].
 
+%% The group leader of a case is its own: processes without a known parent belong to no group that has another leader.
 init_per_testcase(_, Config) ->
     {ok, _} = application:ensure_all_started(witness),
+    Outer = group_leader(),
+    true = group_leader(spawn_link(fun() -> forward(Outer) end), self()),
     Config.
 
-%% Processes that a case leaves behind would make groups of the next one incomplete, since their parents have ended.
+forward(Outer) -> receive Request -> Outer ! Request, forward(Outer) end.
+
+%% What a case leaves waiting.
 end_per_testcase(_, _) ->
-    Left = [P || P <- processes(), {?MODULE, _, _} <- [witness_event_signature:running(P)]],
-    [begin
-         Ref = monitor(process, P),
-         exit(P, kill),
-         receive {'DOWN', Ref, process, P, _} -> ok end
-     end || P <- Left],
+    Left = [P || P <- processes(), P =/= self(), {?MODULE, _, _} <- [witness_event_signature:of_process(P)]],
+    [exit(P, kill) || P <- Left],
+    lists:foreach(fun witness_await:down/1, Left),
     application:stop(witness).
 
 %% --- what is observed --------------------------------------------------------------
@@ -126,7 +128,7 @@ a_group_has_the_workers_that_a_supervisor_has_started(Config) ->
          Table = witness_attach_system:start(),
          Run = specified("with witness_attach_system:init(_) group over _ ? crash check [_ ? crash] ff.", Target, Config),
          lists:last(witness_attach_system:workers(Table)) ! crash,
-         eventually(fun() -> maps:get(no, maps:get(verdicts, witness:info(Run))) =:= 1 end),
+         witness_await:until(fun() -> maps:get(no, maps:get(verdicts, witness:info(Run))) =:= 1 end),
          {ok, #{outcome := violated}} = witness:stop(Run),
          witness_attach_system:finish(Table)
      end || Target <- [witness_attach_top, witness_attach_pool]].
@@ -256,7 +258,7 @@ a_specification_is_checked(Config) ->
 
 what_needs_the_past_is_refused(Config) ->
     [begin
-         {error, {specification, Found}} = start(Text, [self()], Config),
+         {error, {witness_spec, Found}} = start(Text, [self()], Config),
          [#{code := Code, line := 1, column := Column}] = [D || #{severity := error} = D <- Found],
          ?assertEqual({Text, needs_arguments, At}, {Text, Code, Column})
      end || {Text, At} <- [
@@ -268,7 +270,7 @@ what_needs_the_past_is_refused(Config) ->
         {"with lists:seq(_, _) check [_ <- P, _] [P ? _] ff.", 29},
         {"with lists:seq(_, _) check [_ ? _] max X. [_ <- _, lists:seq([], _)] ff.", 44},
         {"with lists:seq(_, _) none. with lists:max([_ | _]) none. with lists:min(_) check [_ ? _] ff.", 33}]],
-    ?assertMatch({error, {monitor_callbacks, witness_load_monitor, [{attached, 3}]}},
+    ?assertMatch({error, {witness_monitor, {monitor_callbacks, witness_load_monitor, [{attached, 3}]}}},
                  witness:start(#{system => node, monitors => [{{'_', '_', '_'}, {witness_load_monitor, check}}]})),
     ?assertEqual([], [P || P <- processes(), sessions(P) =/= []]).
 
@@ -276,7 +278,7 @@ who_is_not_there_is_refused(_) ->
     {Gone, M} = spawn_monitor(fun() -> ok end),
     receive {'DOWN', M, process, Gone, _} -> ok end,
     [begin
-         {error, {attach, _} = Error} = witness:start(#{system => {attach, [self(), Target]}, monitors => [recorder()]}),
+         {error, {witness_run_attach, _} = Error} = witness:start(#{system => {attach, [self(), Target]}, monitors => [recorder()]}),
          ?assertNotEqual(nomatch, string:find(witness:format_error(Error), Part))
      end || {Target, Part} <- [{Gone, "there is no process"}, {nobody_has_this_name, "registered as nobody_has_this_name"},
                                {{application, stdlib}, "the application stdlib is not running, or has no processes"},
@@ -284,14 +286,16 @@ who_is_not_there_is_refused(_) ->
                                {witness_sup, "a process of Witness"}]].
 
 options_that_do_not_fit_are_refused(_) ->
-    [?assertMatch({error, {Kind, Key}}, case witness:start(maps:merge(#{system => {attach, [self()]}}, Options)) of
-                                            {error, {bad_option, K, _}} -> {error, {bad_option, K}};
+    [?assertMatch({error, {Module, {Kind, Key}}}, case witness:start(maps:merge(#{system => {attach, [self()]}}, Options)) of
+                                            {error, {M, {bad_option, K, _}}} -> {error, {M, {bad_option, K}}};
                                             Other -> Other
                                         end)
-     || {Options, Kind, Key} <- [{#{scope => tree}, not_attached, scope}, {#{roots => auto}, not_attached, roots},
-                                 {#{source => native}, bad_option, source}, {#{system => {attach, []}}, bad_option, system},
-                                 {#{system => {attach, ["p"]}}, bad_option, system},
-                                 {#{system => {attach, [{application, "p"}]}}, bad_option, system}]].
+     || {Module, Kind, Given} <- [{witness_options, not_attached, [{scope, #{scope => tree}}, {roots, #{roots => auto}}]},
+                                  {witness_option, bad_option,
+                                   [{source, #{source => native}}, {system, #{system => {attach, []}}},
+                                    {system, #{system => {attach, ["p"]}}},
+                                    {system, #{system => {attach, [{application, "p"}]}}}]}],
+        {Key, Options} <- Given].
 
 %% --- ends -----------------------------------------------------------------------------
 
@@ -301,7 +305,7 @@ the_run_ends_with_the_last_process(_) ->
     Child = ask(Q, linger),
     P ! stop,
     Q ! stop,
-    eventually(fun() -> maps:get(waiting_for, witness:info(Run)) =:= 1 end),
+    witness_await:until(fun() -> maps:get(waiting_for, witness:info(Run)) =:= 1 end),
     #{phase := running} = witness:info(Run),
     Child ! stop,
     #{processes := 3, monitored := 3} = await(Run).
@@ -312,7 +316,7 @@ a_process_that_ends_meanwhile(_) ->
          P ! stop,
          case witness:start(#{system => {attach, [P]}, monitors => [recorder()], log => false}) of
              {ok, Run} -> await(Run);
-             {error, {attach, _}} -> ok
+             {error, {witness_run_attach, _}} -> ok
          end
      end || _ <- lists:seq(1, 200)].
 
@@ -549,19 +553,13 @@ sessions(P) ->
     end.
 
 clean(Observed) ->
-    eventually(fun() -> [P || P <- processes(), is_witness_run(P)] =:= [] end),
-    eventually(fun() -> [P || P <- Observed, sessions(P) =/= []] =:= [] end).
+    witness_await:until(fun() -> [P || P <- processes(), is_witness_run(P)] =:= [] end),
+    witness_await:until(fun() -> [P || P <- Observed, sessions(P) =/= []] =:= [] end).
 
 is_witness_run(P) -> is_witness(P) andalso not lists:member(P, standing()).
 
 %% What is there without a run.
 standing() -> [whereis(witness_sup) | [P || {_, P, _, _} <- supervisor:which_children(witness_sup)]].
-
-eventually(True) ->
-    case True() of
-        true -> ok;
-        false -> erlang:yield(), eventually(True)
-    end.
 
 %% --- a monitor that records ---------------------------------------------------------------
 

@@ -14,40 +14,43 @@ p(N) -> {external, integer_to_binary(N)}.
 at(Ns) -> {Ns, undefined}.
 
 births_come_in_any_order_test() ->
-    T = lists:foldl(fun({Child, Parent}, A) -> witness_run_history_tree:born(p(Child), p(Parent), {m, f, Child}, at(Child), A) end,
-                    witness_run_history_tree:there(p(1), undefined, undefined, witness_run_history_tree:new(10)),
+    T = lists:foldl(fun({Child, Parent}, A) ->
+                            witness_run_history_tree:add_birth(p(Child), p(Parent), {m, f, Child}, at(Child), A) end,
+                    witness_run_history_tree:add_running(p(1), undefined, undefined, witness_run_history_tree:new(10)),
                     [{3, 2}, {2, 1}, {3, 2}, {4, 2}]),
-    #{processes := Processes, groups := []} = witness_run_history_tree:told(witness_run_history_tree:ended(p(3), normal, at(9), T)),
+    #{processes := Processes, groups := []} =
+        witness_run_history_tree:to_map(witness_run_history_tree:add_exit(p(3), normal, at(9), T)),
     ?assertEqual([{p(1), undefined, undefined, undefined}, {p(3), 3, at(3), at(9)}, {p(2), 1, at(2), undefined},
                   {p(4), 3, at(4), undefined}],
                  [{P, Parent, Born, Ended} || #{process := P, parent := Parent, born := Born, ended := Ended} <- Processes]).
 
 later_ones_are_counted_below_the_nearest_that_is_kept_test() ->
-    Born = fun(Child, Parent, A) -> witness_run_history_tree:born(p(Child), p(Parent), {m, f, 0}, at(Child), A) end,
+    Born = fun(Child, Parent, A) -> witness_run_history_tree:add_birth(p(Child), p(Parent), {m, f, 0}, at(Child), A) end,
     T = Born(5, 3, Born(4, 3, Born(3, 2, Born(2, 1, Born(1, 0, witness_run_history_tree:new(2)))))),
-    #{processes := [_, _], groups := Groups} = witness_run_history_tree:told(witness_run_history_tree:ended(p(4), normal, at(9), T)),
+    #{processes := [_, _], groups := Groups} =
+        witness_run_history_tree:to_map(witness_run_history_tree:add_exit(p(4), normal, at(9), T)),
     ?assertEqual([#{parent => 2, function => {m, f, 0}, count => 3, ended => 1}], Groups),
     %% What has ended takes nothing.
-    ?assertNot(witness_run_history_tree:is_known(p(4), witness_run_history_tree:ended(p(4), normal, at(9), T))).
+    ?assertNot(witness_run_history_tree:is_known(p(4), witness_run_history_tree:add_exit(p(4), normal, at(9), T))).
 
 functions_of_later_ones_are_bounded_test() ->
-    T = lists:foldl(fun(N, A) -> witness_run_history_tree:born(p(N), undefined, {m, f, N}, at(N), A) end,
+    T = lists:foldl(fun(N, A) -> witness_run_history_tree:add_birth(p(N), undefined, {m, f, N}, at(N), A) end,
                     witness_run_history_tree:new(1), lists:seq(1, 2000)),
-    #{groups := Groups} = witness_run_history_tree:told(T),
+    #{groups := Groups} = witness_run_history_tree:to_map(T),
     ?assertEqual(501, length(Groups)),
     ?assertEqual(1999, lists:sum([N || #{count := N} <- Groups])),
     ?assertMatch([_], [others || #{function := others} <- Groups]).
 
 monitors_are_told_with_their_processes_test() ->
     Meta = fun(P) -> #{process => P, spec => ~"s", name => undefined} end,
-    T0 = witness_run_history_tree:born(p(1), undefined, {m, f, 0}, at(1), witness_run_history_tree:new(1)),
-    T1 = lists:foldl(fun(P, A) -> witness_run_history_tree:monitor(Meta(P), self(), at(2), A) end, T0, [p(1), p(2), p(3)]),
-    T2 = lists:foldl(fun({P, Verdict}, A) -> witness_run_history_tree:verdict(Meta(P), Verdict, at(3), A) end, T1,
+    T0 = witness_run_history_tree:add_birth(p(1), undefined, {m, f, 0}, at(1), witness_run_history_tree:new(1)),
+    T1 = lists:foldl(fun(P, A) -> witness_run_history_tree:add_monitor(Meta(P), self(), at(2), A) end, T0, [p(1), p(2), p(3)]),
+    T2 = lists:foldl(fun({P, Verdict}, A) -> witness_run_history_tree:add_verdict(Meta(P), Verdict, at(3), A) end, T1,
                      [{p(1), {slice, no}}, {p(1), {slice, no}}, {p(1), {verdict, yes}}, {p(2), {verdict, no}}, {p(3), {verdict, no}}]),
     Self = self(),
     ?assertMatch(#{monitors := [#{process := 1, reader := Self, began := {2, _}, ended := {3, _}, verdict := yes, violations := 2}],
                    violations := 2},
-                 witness_run_history_tree:told(T2)).
+                 witness_run_history_tree:to_map(T2)).
 
 %% --- real runs -------------------------------------------------------------------
 

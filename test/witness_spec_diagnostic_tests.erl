@@ -1776,7 +1776,7 @@ said(Source, Options) ->
             ok = witness_spec:unload(Map),
             [] = [Warning || #{severity := Severity} = Warning <- Warnings, Severity =/= warning],
             Warnings;
-        {error, Errors} ->
+        {error, {witness_spec, Errors}} ->
             [_ | _] = [Error || #{severity := error} = Error <- Errors],
             Errors
     end,
@@ -1799,20 +1799,20 @@ a_comma_may_stand_between_properties_test() ->
     ?assertEqual([], faults("with m:f(_) monitor [_ ? a] ff,\nx: with m:f(_) none, with m:g() check ff.")).
 
 invalid_utf8_is_an_error_with_its_place_test() ->
-    ?assertMatch({error, [#{code := not_utf8, line := 2, column := 7}]},
+    ?assertMatch({error, {witness_spec, [#{code := not_utf8, line := 2, column := 7}]}},
                  compile(<<"with m:f(_) monitor\n [_ ? ", 255, "] ff.">>)),
-    ?assertMatch({error, [#{code := not_utf8, line := 1, column := 3}]}, compile(<<"%é"/utf8, 16#C3>>)).
+    ?assertMatch({error, {witness_spec, [#{code := not_utf8, line := 1, column := 3}]}}, compile(<<"%é"/utf8, 16#C3>>)).
 
 a_file_that_cannot_be_read_is_an_error_test() ->
-    {error, [#{code := unreadable, line := undefined, text := Text} = Missing]} =
+    {error, {witness_spec, [#{code := unreadable, line := undefined, text := Text} = Missing]}} =
         witness_spec:compile_file("no/such.hml"),
     ?assertEqual(<<"cannot read the file: no such file or directory">>, Text),
     ?assertEqual(<<"no/such.hml: error: cannot read the file: no such file or directory">>, format(Missing)),
-    {error, [#{code := unreadable}]} = witness_spec:compile_file("."),
-    {error, [#{code := unreadable}]} = witness_spec:to_erlang("no/such.hml").
+    {error, {witness_spec, [#{code := unreadable}]}} = witness_spec:compile_file("."),
+    {error, {witness_spec, [#{code := unreadable}]}} = witness_spec:to_erlang("no/such.hml").
 
 a_diagnostic_shows_the_line_with_a_caret_test() ->
-    {error, [Diagnostic]} = compile(<<"% é\nwith m:f(_) check\n\t<_ ? Ü when Ü > 3> tt."/utf8>>),
+    {error, {witness_spec, [Diagnostic]}} = compile(<<"% é\nwith m:f(_) check\n\t<_ ? Ü when Ü > 3> tt."/utf8>>),
     ?assertEqual(<<"test.hml:3:18: error: expected a formula, found `3`\n"
                    "  \t<_ ? Ü when Ü > 3> tt.\n"
                    "  \t                ^\n"
@@ -1820,24 +1820,24 @@ a_diagnostic_shows_the_line_with_a_caret_test() ->
                  format(Diagnostic)).
 
 control_characters_of_a_source_never_reach_the_terminal_test() ->
-    {error, [Diagnostic]} = compile(<<"with m:f(_) monitor [_ ? 'a\e[31m", 16#202E/utf8, "'] gg."/utf8>>),
+    {error, {witness_spec, [Diagnostic]}} = compile(<<"with m:f(_) monitor [_ ? 'a\e[31m", 16#202E/utf8, "'] gg."/utf8>>),
     ?assertEqual([], [C || C <- unicode:characters_to_list(format(Diagnostic)), C =:= $\e orelse C =:= 16#202E]).
 
 long_lines_are_cut_around_the_column_test() ->
     Source = ["with m:f(_) monitor and(", [["[_ ? ", integer_to_list(N), "] ff, "] || N <- lists:seq(1, 1000)], "gg)."],
-    {error, [Diagnostic]} = compile(iolist_to_binary(Source)),
+    {error, {witness_spec, [Diagnostic]}} = compile(iolist_to_binary(Source)),
     [_, Line, Caret] = string:split(format(Diagnostic), "\n", all),
     ?assert(string:length(Line) < 200),
     ?assertEqual("gg", string:slice(unicode:characters_to_list(Line), string:length(Caret) - 1, 2)).
 
 no_more_than_fifty_errors_are_reported_test() ->
-    {error, Diagnostics} = compile(iolist_to_binary(lists:duplicate(200, "with m:f(_) monitor X.\n"))),
+    {error, {witness_spec, Diagnostics}} = compile(iolist_to_binary(lists:duplicate(200, "with m:f(_) monitor X.\n"))),
     ?assertEqual(50, length(Diagnostics)).
 
 faults(Source) ->
     case compile(unicode:characters_to_binary(Source)) of
         {ok, _, _} -> [];
-        {error, Diagnostics} -> places(error, Diagnostics)
+        {error, {witness_spec, Diagnostics}} -> places(error, Diagnostics)
     end.
 
 places(Wanted, Diagnostics) ->

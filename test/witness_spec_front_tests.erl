@@ -89,7 +89,7 @@ faults_of_over_and_per_test_() ->
 
 a_pattern_that_ends_early_is_said_to_be_incomplete_test_() ->
     [{Action, fun() ->
-        {error, [#{text := Text}]} = done(["with m:f(_) monitor [", Action, "] ff."]),
+        {error, {witness_spec, [#{text := Text}]}} = done(["with m:f(_) monitor [", Action, "] ff."]),
         ?assertEqual(<<"this pattern or guard is not complete">>, Text)
      end} || Action <- ["_ ? a, when b", "_ ? a when b,", "_ ? A = ", "_ ? a when b and", "_ ? call(A =, b)"]].
 
@@ -302,7 +302,7 @@ records_are_bounded_test_() ->
     Nested = fun Nest(0) -> "1"; Nest(N) -> ["#r{_ = ", Nest(N - 1), "}"] end,
     Chain = ["R", lists:duplicate(800, "#r.f1")],
     [?_assertMatch({ok, _, _}, done([Declared, "with m:f(_) monitor [_ <- _, _] [_ ? ", Nested(1), "] ff."]))
-     | [?_assertMatch({error, [#{code := too_large, line := 2}]},
+     | [?_assertMatch({error, {witness_spec, [#{code := too_large, line := 2}]}},
                       done([Declared, "with m:f(_) monitor ", Formula, "."])) ||
         Formula <- [["[_ ? ", Nested(2), "] ff"], ["[_ ? ", Nested(500), "] ff"],
                     [lists:duplicate(1500, "[_ ? #r{}] "), "ff"], ["[_ ? R when ", Chain, " =:= 1] ff"]]]].
@@ -386,7 +386,7 @@ an_included_file_makes_no_atoms_without_bound_test_() ->
                 end}]).
 
 what_is_not_in_a_file_has_no_folder_of_its_own_test() ->
-    {error, [#{code := include, hint := Hint}]} = done("-include(\"rebar.config\").\nwith m:f(_) none."),
+    {error, {witness_spec, [#{code := include, hint := Hint}]}} = done("-include(\"rebar.config\").\nwith m:f(_) none."),
     ?assertEqual(<<"there is no folder to look in; the option `include` declares some">>, Hint).
 
 %% --- Reserved variables ----------------------------------------------------------------------------
@@ -431,7 +431,7 @@ a_wrong_option_is_named_test_() ->
 
 errors_are_told_before_warnings_are_cut_test() ->
     Source = [lists:duplicate(60, "with m:f(_) check tt.\n"), "with m:f(_) check X."],
-    {error, Findings} = done(Source),
+    {error, {witness_spec, Findings}} = done(Source),
     ?assertEqual(50, length(Findings)),
     ?assertMatch([#{code := unbound_recursion_variable, line := 61}], [F || #{severity := error} = F <- Findings]).
 
@@ -488,7 +488,7 @@ each_is_reported_where_it_stands(Cases) ->
         {Source, Expected} <- Cases].
 
 errors({ok, _, _}) -> [];
-errors({error, Diagnostics}) ->
+errors({error, {witness_spec, Diagnostics}}) ->
     [begin
          ?assert(is_binary(witness_spec:format_diagnostic(Diagnostic))),
          {Line, Column, Code}

@@ -117,7 +117,7 @@ attempt(Input, Options) ->
             ok = witness_spec:unload(Map),
             false = code:is_loaded(Module),
             accepted;
-        {error, Diagnostics} ->
+        {error, {witness_spec, Diagnostics}} ->
             true = lists:any(fun(#{severity := Severity}) -> Severity =:= error end, Diagnostics),
             ok = lists:foreach(fun(Diagnostic) -> placed(Diagnostic, Input) end, Diagnostics),
             refused

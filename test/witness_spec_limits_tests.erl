@@ -16,8 +16,8 @@
 a_source_that_is_too_large_is_refused_test() ->
     Atoms = atoms(),
     Source = iolist_to_binary(["with m:f(_) none. % ", lists:duplicate(1_000_000, "x")]),
-    ?assertMatch({error, [#{code := too_large}]}, compile(Source)),
-    {error, [_]} = witness_spec:compile_file("/dev/zero"),
+    ?assertMatch({error, {witness_spec, [#{code := too_large}]}}, compile(Source)),
+    {error, {witness_spec, [_]}} = witness_spec:compile_file("/dev/zero"),
     ?assert(erlang:system_info(atom_count) - Atoms < 50).
 
 too_many_names_are_refused_before_they_are_atoms_test_() ->
@@ -25,7 +25,7 @@ too_many_names_are_refused_before_they_are_atoms_test_() ->
         Names = [[Before, Kind, io_lib:format(Number, [N div 110, N rem 110]), After, ","] || N <- lists:seq(1, 12_000)],
         Source = iolist_to_binary(["with m:f(_) monitor [_ ? [", Names, "a]] ff."]),
         Atoms = atoms(),
-        ?assertMatch({error, [#{code := too_many_names}]}, compile(Source)),
+        ?assertMatch({error, {witness_spec, [#{code := too_many_names}]}}, compile(Source)),
         ?assert(erlang:system_info(atom_count) - Atoms < 50)
      end}} || {Kind, Before, After, Number} <- [{"atom_t_", "", "", "~b_~b"}, {"Var_t_", "", "", "~b_~b"},
                                                {"after_char_", "$x", "", "~b_~b"}, {"sigil_", "~", "\"\"", "~b_~b"},
@@ -46,7 +46,7 @@ the_count_of_names_is_an_upper_bound_test_() ->
                     {ok, Tokens, _} -> length(lists:usort([Name || {Kind, _, Name} <- Tokens, lists:member(Kind, [atom, var])]));
                     {error, _, _} -> 0
                 end,
-                Names < 8 orelse witness_spec_names:exceed(Chars, Names div 2)
+                Names < 8 orelse witness_spec_names:has_more_names(Chars, Names div 2)
             end), [quiet, {numtests, 1000}, {to_file, user}]))}.
 
 piece() ->
@@ -72,7 +72,7 @@ nesting_of_a_thousand_levels_is_compiled_or_refused_test_() ->
 
 what_is_beyond_the_limits_is_refused_with_its_place_test_() ->
     Variables = [["V", integer_to_list(N)] || N <- lists:seq(1, 100)],
-    Refused = fun(Code, Text) -> ?assertMatch({error, [#{code := Code, line := 1}]}, compile(iolist_to_binary(Text))) end,
+    Refused = fun(Code, Text) -> ?assertMatch({error, {witness_spec, [#{code := Code, line := 1}]}}, compile(iolist_to_binary(Text))) end,
     [fun() -> Refused(too_deep, ["with m:f(_) check ", lists:duplicate(100_000, "(")]) end,
      fun() -> Refused(too_large, ["with m:f(_) check ", lists:duplicate(3000, "[_ ? a] "), "ff."]) end,
      fun() -> Refused(too_large, ["with m:f(_) check [_ ? [", lists:duplicate(3000, "_, "), "_]] ff."]) end,
@@ -82,7 +82,7 @@ what_is_beyond_the_limits_is_refused_with_its_place_test_() ->
                       ["with m:f(_) check ", lists:duplicate(2, ["[_ ? {", lists:join(",", Variables), "}] "]), "ff."]) end].
 
 patterns_of_a_hundred_kilobytes_are_refused_with_their_place_test_() ->
-    [{Name, ?_assertMatch({error, [#{code := too_large, line := 1, column := 24}]},
+    [{Name, ?_assertMatch({error, {witness_spec, [#{code := too_large, line := 1, column := 24}]}},
                           compile(iolist_to_binary(["with m:f(_) check [_ ? ", Pattern, "] ff."])))} ||
      {Name, Pattern} <- [{"string", ["\"", lists:duplicate(100_000, "x"), "\""]},
                          {"binary", ["<<\"", lists:duplicate(100_000, "x"), "\">>"]},
@@ -159,7 +159,7 @@ answers(Input) ->
     case compile(Input) of
         {ok, _, Warnings} ->
             printable(Warnings) andalso lists:all(fun(#{severity := S}) -> S =:= warning end, Warnings);
-        {error, [_ | _] = Diagnostics} ->
+        {error, {witness_spec, [_ | _] = Diagnostics}} ->
             %% What Erlang itself finds has a place, too.
             printable(Diagnostics) andalso [] =:= [D || #{code := erlang, line := undefined} = D <- Diagnostics]
     end.
@@ -245,10 +245,8 @@ code_that_a_process_still_runs_is_not_purged_test() ->
     witness_spec:unload(Last).
 
 wait_until_inside(Pid, Module) ->
-    case process_info(Pid, [status, current_function]) of
-        [{status, waiting}, {current_function, {Module, wait, 0}}] -> ok;
-        _ -> erlang:yield(), wait_until_inside(Pid, Module)
-    end.
+    Inside = [{status, waiting}, {current_function, {Module, wait, 0}}],
+    witness_await:until(fun() -> process_info(Pid, [status, current_function]) =:= Inside end).
 
 load(Module, Function) ->
     {ok, Tokens, _} = erl_scan:string(Function),

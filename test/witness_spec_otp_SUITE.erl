@@ -132,6 +132,7 @@ a_server_that_asks_another_gets_a_reply(_) ->
         pong = gen_server:call(Server, {ask, Other, 5_000}),
         pong = gen_server:call(Server, {ask, Other, infinity})
     end),
+    ok = gen_server:stop(Other),
     [#{'From' := {_, Alias}}, #{'From' := {_, Ref}}] = matches("_ : _ ! call(From, {ping, _})", Events),
     ?assertEqual([#{'T' => Alias}, #{'T' => Ref}], matches("_ ? reply({_, T}, pong)", Events)),
     ?assertEqual(2, length(matches("_ ? reply(_, pong)", Events))),

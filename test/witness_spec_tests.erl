@@ -513,7 +513,7 @@ run_all(Module, Events, State) ->
 with_spec(Source, Fun) ->
     case witness_spec:compile_string(<<"test.hml">>, unicode:characters_to_binary(Source)) of
         {ok, Map, _} -> try Fun(Map) after witness_spec:unload(Map) end;
-        {error, Diagnostics} -> error({rejected, [iolist_to_binary(witness_spec:format_diagnostic(D)) || D <- Diagnostics]})
+        {error, {witness_spec, Diagnostics}} -> error({rejected, [iolist_to_binary(witness_spec:format_diagnostic(D)) || D <- Diagnostics]})
     end.
 
 write(Name, Source) ->

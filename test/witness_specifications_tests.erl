@@ -170,7 +170,7 @@ feed(Event, #{labels := Labels} = State) ->
     is_map_key(P, Labels) orelse error({not_born, Event}),
     Ended = maps:get(ended, State, []),
     lists:member(P, Ended) andalso error({after_its_end, Event}),
-    [ok = witness_monitor_runner:events(Runner, [{none, Event}]) ||
+    [ok = witness_monitor_runner:send_events(Runner, [{none, Event}]) ||
      Runner <- witness_instrument_map:label(readers, map_get(P, Labels))],
     case witness_event:kind(Event) of
         exit -> State#{ended => [P | Ended]};
@@ -224,7 +224,7 @@ prepare(File) ->
 compile(File) ->
     case witness_spec:compile_file(File) of
         {ok, _, _} = Ok -> Ok;
-        {error, Diagnostics} ->
+        {error, {witness_spec, Diagnostics}} ->
             io:put_chars(user, [witness_spec:format_diagnostic(D) || D <- Diagnostics]),
             error(does_not_compile)
     end.

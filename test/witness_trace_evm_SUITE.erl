@@ -109,7 +109,8 @@ a_session_ends_with_its_owner(_) ->
         ?assertMatch([_], trace:session_info(P)),
         case How of kill -> exit(Owner, kill); _ -> Owner ! How end,
         receive {'DOWN', Ref, process, _, _} -> ok end,
-        eventually(fun() -> trace:session_info(P) =:= [] end),
+        %% The VM gives no sign when it has ended a session.
+        witness_await:until(fun() -> trace:session_info(P) =:= [] end),
         P ! go
     end, [kill, crash, stop]).
 
@@ -361,6 +362,3 @@ told({From, Ref, Enough}, All) ->
         true -> From ! {Ref, All}, true;
         false -> false
     end.
-
-%% The VM gives no sign when it has ended a session.
-eventually(Holds) -> Holds() orelse begin erlang:yield(), eventually(Holds) end.

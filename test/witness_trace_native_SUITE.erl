@@ -233,7 +233,9 @@ what_has_ended_is_dead(_) ->
     ?assertEqual(ok, ?N:off(Session, Gone)),
     ?assertEqual(dead, ?N:launcher(Session, Gone)),
     close(Reader),
-    ?assertEqual(dead, ?N:on(Session, spawn(fun answering/0))),
+    Other = spawn(fun answering/0),
+    ?assertEqual(dead, ?N:on(Session, Other)),
+    Other ! stop,
     ?assertEqual(ok, ?N:close(Session)).
 
 a_run_has_ended_with_its_last_process(_) ->
@@ -246,7 +248,7 @@ a_run_has_ended_with_its_last_process(_) ->
     Ref = make_ref(),
     P ! {stop, Ref, self()},
     Q = receive {Ref, Child} -> Child end,
-    eventually(fun() -> not is_process_alive(P) andalso maps:get(held, ?N:counts(Session)) =:= 1 end),
+    witness_await:until(fun() -> not is_process_alive(P) andalso maps:get(held, ?N:counts(Session)) =:= 1 end),
     ?assertNot(?READER:ended(take(Reader))),
     Q ! stop,
     Read = read(Reader, fun ?READER:ended/1),
@@ -470,7 +472,7 @@ the_consumer_is_who_takes(_) ->
     {Second, Monitor2} = consumer(Handle),
     exit(Second, kill),
     receive {'DOWN', Monitor2, process, Second, killed} -> ok end,
-    eventually(fun() -> hear(P, 2), maps:get(bytes, ?N:counts(Session)) =:= 0 end),
+    witness_await:until(fun() -> hear(P, 2), maps:get(bytes, ?N:counts(Session)) =:= 0 end),
     ?assertEqual(empty, ?N:take(Handle)),
     ended_well(?READER:unread(Read, P)),
     P ! stop.
@@ -483,7 +485,7 @@ a_dead_consumer_reads_no_more(_) ->
     ?assertMatch(#{bytes := Bytes} when Bytes > 16_000, ?N:counts(Session)),
     exit(Consumer, kill),
     receive {'DOWN', Monitor, process, Consumer, killed} -> ok end,
-    eventually(fun() -> maps:get(bytes, ?N:counts(Session)) =:= 0 end),
+    witness_await:until(fun() -> maps:get(bytes, ?N:counts(Session)) =:= 0 end),
     hear(P, lists:seq(1, 1000)),
     ?assertMatch(#{bytes := 0}, ?N:counts(Session)),
     ended_well(?READER:unread(R, P)),
@@ -496,7 +498,7 @@ a_handle_that_is_collected_reads_no_more(_) ->
     ?assertMatch(#{bytes := Bytes} when Bytes > 16_000, ?N:counts(S)),
     ok = ?N:take(?N:births(S)),
     receive {witness_batch, [{birth, _, _, _, P, _}], open} -> ok end,
-    eventually(fun() -> garbage_collect(), maps:get(bytes, ?N:counts(S)) =:= 0 end),
+    witness_await:until(fun() -> garbage_collect(), maps:get(bytes, ?N:counts(S)) =:= 0 end),
     hear(P, lists:seq(1, 1000)),
     ?assertMatch(#{bytes := 0}, ?N:counts(S)),
     P ! stop,
@@ -756,7 +758,7 @@ a_session_ends_with_its_owner(_) ->
         ?assertMatch([_], trace:session_info(P)),
         case How of kill -> exit(Owner, kill); _ -> Owner ! How end,
         receive {'DOWN', Ref, process, _, _} -> ok end,
-        eventually(fun() -> trace:session_info(P) =:= [] end),
+        witness_await:until(fun() -> trace:session_info(P) =:= [] end),
         P ! stop
     end, [kill, crash, stop]).
 
@@ -858,7 +860,7 @@ short_lived_processes_leave_nothing(_) ->
     #{births := Count, complete := Complete} = born_and_read(Session, #{births => 0, complete => 0, open => []}),
     ?assertEqual((Count + 2) div 3, Complete),
     ?assertMatch(#{processes := Processes, held := 0} when Processes =:= Count + 1, ?N:counts(Session)),
-    eventually(fun() -> garbage_collect(), maps:get(bytes, ?N:counts(Session)) =:= 0 end),
+    witness_await:until(fun() -> garbage_collect(), maps:get(bytes, ?N:counts(Session)) =:= 0 end),
     ok = ?N:close(Session),
     Launcher ! stop,
     ?READER:flush().
@@ -1030,12 +1032,3 @@ offspring(Generation, Most) ->
     Generation =:= 1 andalso receive never -> ok after 1 -> ok end,
     offspring(Generation, case Most of infinity -> infinity; _ -> Most - 1 end).
 
-%% The VM gives no sign when it has collected something.
-eventually(Holds) -> eventually(Holds, erlang:monotonic_time(second) + 20).
-
-eventually(Holds, Until) ->
-    Holds() orelse begin
-        ?assert(erlang:monotonic_time(second) < Until),
-        erlang:yield(),
-        eventually(Holds, Until)
-    end.

@@ -73,7 +73,7 @@ what_is_recorded_here_is_replayed(Config) ->
     ?assert(filelib:is_regular(filename:join(Dir, "verdicts"))),
     ?assertEqual(ok, witness_record_seal:verify(Dir)),
     ok = append(filename:join(Dir, "verdicts")),
-    ?assertMatch({error, {file, _, _}}, witness_record_seal:verify(Dir)).
+    ?assertMatch({error, {witness_record_seal, {file, _, _}}}, witness_record_seal:verify(Dir)).
 
 what_is_no_longer_what_was_recorded_needs_trust(Config) ->
     Names = ["header", "order", "data", "processes", "modules", "index"],
@@ -90,7 +90,7 @@ what_is_no_longer_what_was_recorded_needs_trust(Config) ->
     [begin
          Dir = copy(bare(Config), Config),
          ok = file:change_mode(filename:join(Dir, Name), 8#777),
-         ?assertMatch({error, {untrusted, {file, _, _}, _}}, witness_replay:replay(#{dir => Dir}))
+         ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, {file, _, _}}, _}}}, witness_replay:replay(#{dir => Dir}))
      end || Name <- ["", "order"]],
     %% Every single bit of the seal counts.
     Seal = filename:join(bare(Config), "seal"),
@@ -119,14 +119,14 @@ cut(File) ->
 a_seal_of_another_key_needs_trust(Config) ->
     Dir = copy(bare(Config), Config),
     with_cache(Config, fun(_) ->
-        ?assertEqual({error, {key, none}}, witness_record_seal:verify(Dir)),
+        ?assertEqual({error, {witness_record_key, none}}, witness_record_seal:verify(Dir)),
         {ok, _} = witness_record_key:make(),
-        ?assertEqual({error, foreign}, witness_record_seal:verify(Dir)),
-        ?assertMatch({error, {untrusted, foreign, _}}, witness_replay:replay(#{dir => Dir})),
+        ?assertEqual({error, {witness_record_seal, foreign}}, witness_record_seal:verify(Dir)),
+        ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, foreign}, _}}}, witness_replay:replay(#{dir => Dir})),
         ok = witness_record_seal:seal(Dir),
         ?assertEqual(ok, witness_record_seal:verify(Dir))
     end),
-    ?assertEqual({error, foreign}, witness_record_seal:verify(Dir)).
+    ?assertEqual({error, {witness_record_seal, foreign}}, witness_record_seal:verify(Dir)).
 
 a_recording_whose_vm_was_killed_is_sealed(Config) ->
     Pipe = file(".pipe", Config),
@@ -143,7 +143,7 @@ a_recording_whose_vm_was_killed_is_sealed(Config) ->
     ?assertEqual(ok, witness_record_seal:verify(Dir)),
     %% A file that is added later does not belong to the recording.
     ok = file:write_file(filename:join(Dir, "modules"), "x"),
-    ?assertMatch({error, {file, _, _}}, witness_record_seal:verify(Dir)).
+    ?assertMatch({error, {witness_record_seal, {file, _, _}}}, witness_record_seal:verify(Dir)).
 
 %% --- what runs -------------------------------------------------------------------
 
@@ -183,9 +183,9 @@ what_would_run_is_listed(Config) ->
      end || Arguments <- [["replay", Dir], ["replay", "--check", Dir], ["replay", "--spec", spec(Config), Dir],
                           ["replay", "--events", file(".log", Config), Dir], Again, ["replay", "--json", Dir],
                           ["check", "--replay", "--spec", spec(Config), Dir]]],
-    ?assertMatch({error, {untrusted, _, _}}, witness_step:open(#{dir => Dir})),
-    ?assertMatch({error, {untrusted, _, _}}, witness_replay:calls({~"witness_trusted", ~"main", 0}, #{dir => Dir})),
-    ?assertMatch({error, {untrusted, _, _}}, witness_replay:stopped(#{1 => 0}, #{dir => Dir})),
+    ?assertMatch({error, {witness_replay, {untrusted, _, _}}}, witness_step:open(#{dir => Dir})),
+    ?assertMatch({error, {witness_replay, {untrusted, _, _}}}, witness_replay:calls({~"witness_trusted", ~"main", 0}, #{dir => Dir})),
+    ?assertMatch({error, {witness_replay, {untrusted, _, _}}}, witness_replay:start_stopped(#{1 => 0}, #{dir => Dir})),
     unmarked(Config).
 
 witness_trusted_digest(Dir) ->
@@ -202,10 +202,10 @@ trust_lets_it_run(Config) ->
 %% The folders hold a module that leaves a mark, and it cannot be woven. Trust is for the code of a replay, and that is woven.
 code_that_cannot_be_woven_never_runs(Config) ->
     Dir = forged(bare(Config), Config),
-    ?assertMatch({error, {unwoven, _}}, witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
+    ?assertMatch({error, {witness_replay, {unwoven, _}}}, witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
     %% Without the list of loaded modules nothing is known of the module, and it must not run either.
     ok = gone(filename:join(Dir, "modules")),
-    ?assertMatch({error, {unwoven, _}}, witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
+    ?assertMatch({error, {witness_replay, {unwoven, _}}}, witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
     %% If the recording claims that the module was never loaded, the replay refuses it when a process calls it.
     Silent = forged(bare(Config), Config),
     Files = witness_recording_forger:take_apart(Silent),
@@ -273,7 +273,7 @@ debug_information_that_was_exchanged_is_noticed(Config) ->
     ?assertEqual(code:module_md5(Code), code:module_md5(Exchanged)),
     ?assertNotEqual(witness_weave_objects:digest(Code), witness_weave_objects:digest(Exchanged)),
     ok = file:write_file(filename:join(Others, Name), Exchanged),
-    ?assertEqual({error, {changed, [witness_trusted]}}, witness_replay:replay(#{dir => bare(Config), pa => [Others]})),
+    ?assertEqual({error, {witness_replay, {changed, [witness_trusted]}}}, witness_replay:replay(#{dir => bare(Config), pa => [Others]})),
     %% If it was exchanged in a module that OTP has, the module is listed.
     Dir = copy(bare(Config), Config),
     {ok, Lists} = file:read_file(code:which(lists)),
@@ -283,7 +283,7 @@ debug_information_that_was_exchanged_is_noticed(Config) ->
         ?assertEqual(witness_weave_objects:digest(Lists), maps:get(lists, Digests)),
         Header#{digests := Digests#{lists := witness_weave_objects:digest(Forged)}}
     end, Dir),
-    {error, {untrusted, _, #{modules := Listed}}} = witness_replay:replay(#{dir => Dir}),
+    {error, {witness_replay, {untrusted, _, #{modules := Listed}}}} = witness_replay:replay(#{dir => Dir}),
     ?assertEqual([lists, witness_trusted], [Module || {Module, _} <- Listed]),
     %% The folder of the build, and options that change nothing, make no difference.
     {ok, Source} = file:read_file(filename:join(Own, "witness_trusted.erl")),
@@ -295,7 +295,7 @@ debug_information_that_was_exchanged_is_noticed(Config) ->
 a_key_that_others_may_read_is_none(Config) ->
     with_cache(Config, fun(Cache) ->
         Key = filename:join(Cache, "key"),
-        ?assertEqual({error, none}, witness_record_key:find()),
+        ?assertEqual({error, {witness_record_key, none}}, witness_record_key:find()),
         {ok, <<Secret:32/binary>>} = witness_record_key:make(),
         {ok, Info} = file:read_file_info(Key),
         ?assertEqual(8#600, element(8, Info) band 8#777),
@@ -305,17 +305,17 @@ a_key_that_others_may_read_is_none(Config) ->
         ok = witness_record_seal:seal(Dir),
         [begin
              ok = file:change_mode(Key, Mode),
-             ?assertMatch({error, {file, Key, _}}, witness_record_key:make()),
-             ?assertMatch({error, {untrusted, {key, {file, Key, _}}, _}}, witness_replay:replay(#{dir => Dir}))
+             ?assertMatch({error, {witness_record_key, {file, Key, _}}}, witness_record_key:make()),
+             ?assertMatch({error, {witness_replay, {untrusted, {witness_record_key, {file, Key, _}}, _}}}, witness_replay:replay(#{dir => Dir}))
          end || Mode <- [8#644, 8#660, 8#606]],
         ok = file:change_mode(Key, 8#600),
         ?assertEqual(ok, witness_record_seal:verify(Dir)),
         ok = linked(Key),
-        ?assertMatch({error, {file, Key, _}}, witness_record_key:find()),
+        ?assertMatch({error, {witness_record_key, {file, Key, _}}}, witness_record_key:find()),
         ok = file:delete(Key),
         ok = file:write_file(Key, ""),
         ok = file:change_mode(Key, 8#600),
-        ?assertMatch({error, {file, Key, _}}, witness_record_key:make())
+        ?assertMatch({error, {witness_record_key, {file, Key, _}}}, witness_record_key:make())
     end).
 
 two_that_make_a_key_get_the_same(Config) ->
@@ -547,7 +547,7 @@ sampling(Parent, Most) ->
 
 everything(Dir, Config) ->
     {error, Reason} = witness_replay:replay(#{dir => Dir}),
-    true = is_binary(unicode:characters_to_binary(witness_replay:format_error(Reason))),
+    true = is_binary(unicode:characters_to_binary(witness:format_error(Reason))),
     _ = witness_verdicts:read(Dir),
     _ = case witness_log_recording:open(Dir) of
         {ok, R} ->
@@ -563,7 +563,7 @@ everything(Dir, Config) ->
         {error, _} -> refused
     end.
 
-printable({error, Error}) -> true = is_binary(unicode:characters_to_binary(witness_log_recording:format_error(Error)));
+printable({error, Error}) -> true = is_binary(unicode:characters_to_binary(witness:format_error(Error)));
 printable({ok, _}) -> true.
 
 checked(Log, Config) ->

@@ -8,15 +8,8 @@ verdicts(List) ->
     Options = #{specs => ["some/where/a.hml"], monitors => [{{m, '_', 1}, {mon, []}}, {{'_', 'F', '_'}, {mon, {a, "b"}}}]},
     lists:foldl(fun witness_verdicts:add/2, witness_verdicts:new(Options), List).
 
-in_folder(Test) ->
-    Dir = filename:join(witness_tmp(), "verdicts-" ++ integer_to_list(erlang:unique_integer([positive]))),
-    ok = filelib:ensure_path(Dir),
-    try Test(Dir) after ok = file:del_dir_r(Dir) end.
-
-witness_tmp() -> filename:dirname(code:which(?MODULE)).
-
 what_was_written_is_read_test() ->
-    in_folder(fun(Dir) ->
+    witness_folder:with(fun(Dir) ->
         ?assertEqual(none, witness_verdicts:read(Dir)),
         Written = verdicts([verdict(no, ~"one"), verdict(yes, undefined)]),
         ok = witness_verdicts:write(Dir, Written),
@@ -38,7 +31,7 @@ what_is_not_the_same_is_told_test() ->
                  witness_verdicts:differences(Recorded, verdicts([verdict(no, ~"one"), verdict(inconclusive, ~"two")]))).
 
 what_is_no_file_of_verdicts_is_named_test() ->
-    in_folder(fun(Dir) ->
+    witness_folder:with(fun(Dir) ->
         File = filename:join(Dir, "verdicts"),
         [begin
              ok = file:write_file(File, Text),

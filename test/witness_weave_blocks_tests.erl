@@ -64,13 +64,7 @@ does(N, T, Now, Later) ->
         Self ! {done, self(), case is_function(Result) of true -> Result(); false -> Result end, Left, noted(), woken()},
         receive never -> ok end
     end),
-    Waits = fun Wait() ->
-        case process_info(P, [status, message_queue_len]) of
-            [{status, waiting}, _] -> ok;
-            undefined -> ok;
-            _ -> erlang:yield(), Wait()
-        end
-    end,
+    Waits = fun() -> witness_await:until(fun() -> lists:member(process_info(P, status), [{status, waiting}, undefined]) end) end,
     Later =:= [] orelse Waits(),
     lists:foreach(fun(M) -> P ! M, Waits() end, Later),
     Done = receive
@@ -120,7 +114,7 @@ only_one_that_blocks_says_so_test() ->
 %% The compiler takes what it is given: modules with every kind of receive, and the marks of references stay.
 modules_of_otp_are_compiled_test_() ->
     {timeout, 300, fun() ->
-        Plan = witness_inline:plan([]),
+        Plan = witness_inline_plan:new([]),
         [begin
              {ok, Forms, Options} = witness_weave:forms({Module, File, Object}),
              ?assertMatch({Module, {ok, Module, _}},

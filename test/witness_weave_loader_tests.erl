@@ -76,11 +76,11 @@ keeper_killed() ->
     {Keeper, Ref} = {whereis(witness_weave_loader), monitor(process, witness_weave_loader)},
     exit(Keeper, kill),
     receive {'DOWN', Ref, process, _, _} -> ok end,
-    eventually(fun() -> is_pid(whereis(witness_weave_loader)) end),
+    witness_await:until(fun() -> is_pid(whereis(witness_weave_loader)) end),
     ?assertEqual(#{?A => {Owner, loaded}}, witness_weave_loader:status()),
     exit(whereis(witness_weave_loader), kill),
     kill(Owner),
-    eventually(fun() -> witness_weave_loader:status() =:= #{} end),
+    witness_await:until(fun() -> witness_weave_loader:status() =:= #{} end),
     ?assertEqual(Before, md5(?A)).
 
 original_in_use() ->
@@ -102,7 +102,7 @@ restored_later() ->
     kill(Owner),
     ?assertEqual(#{?A => {Owner, waiting}}, witness_weave_loader:status()),
     ended(P),
-    eventually(fun() -> witness_weave:woven(?A) =:= no end).
+    witness_await:until(fun() -> witness_weave:woven(?A) =:= no end).
 
 there_and_back() ->
     P = spawn_link(?A, loop, [1]),
@@ -265,9 +265,9 @@ owner(Woven) ->
     receive {Owner, ok} -> Owner end.
 
 kill(P) ->
-    Ref = monitor(process, P),
     exit(P, kill),
-    receive {'DOWN', Ref, process, P, _} -> ok end.
+    _ = witness_await:down(P),
+    ok.
 
 ask(P, Question) ->
     P ! {self(), Question},
@@ -277,9 +277,3 @@ ended(P) ->
     Ref = monitor(process, P),
     P ! stop,
     receive {'DOWN', Ref, process, P, normal} -> ok end.
-
-eventually(True) ->
-    case True() of
-        true -> ok;
-        false -> erlang:yield(), eventually(True)
-    end.

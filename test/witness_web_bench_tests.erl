@@ -7,7 +7,7 @@
 -define(HOSTILE, ~"</script>\e[2J\x{202E}").
 
 what_is_drawn_is_what_was_measured_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Bench = measured(Folder, "a", fun(Row) -> Row end),
         #{~"kind" := ~"bench", ~"measured" := [One]} = written(Folder, [Bench]),
         #{~"steps" := [#{~"n" := 10}, #{~"n" := 20, ~"shape" := ~"steady", ~"compared" := [Untraced, Inline]}],
@@ -24,7 +24,7 @@ what_is_drawn_is_what_was_measured_test() ->
 
 %% A sample for each millisecond of an hour would not fit on a page, but its peak must.
 what_is_long_is_thinned_to_its_peaks_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Bench = measured(Folder, "a", fun(Row) -> Row end),
         Peak = 77_777,
         Lines = [io_lib:format("~b,system,~b,0,0,1,0,0,0,1,0.0~n", [I, case I of 4321 -> Peak; _ -> 1 end])
@@ -36,7 +36,7 @@ what_is_long_is_thinned_to_its_peaks_test() ->
     end).
 
 no_text_of_a_benchmark_is_more_than_text_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Bench = measured(Folder, "a", fun(Row) -> Row#{trouble => ?HOSTILE} end),
         ok = change(Bench, fun(Source) -> Source#{~"about" => ?HOSTILE} end),
         {ok, Measured} = witness_web_bench:read(Bench),
@@ -48,26 +48,26 @@ no_text_of_a_benchmark_is_more_than_text_test() ->
     end).
 
 two_stand_beside_each_other_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         A = measured(Folder, "a", fun(Row) -> Row end),
         B = measured(Folder, "b", fun(Row) -> Row end),
         ?assertMatch(#{~"measured" := [#{~"folder" := ~"a"}, #{~"folder" := ~"b"}]}, written(Folder, [A, B]))
     end).
 
 what_is_unsound_is_told_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Fine = measured(Folder, "a", fun(Row) -> Row end),
         Bad = measured(Folder, "b", fun(#{mode := ~"inline"} = Row) -> Row#{status := unsound, reason => ~"a hole"};
                                        (Row) -> Row
                                     end),
         {ok, One} = witness_web_bench:read(Fine),
         {ok, Other} = witness_web_bench:read(Bad),
-        ?assertEqual({true, false}, {witness_web_bench:sound(One), witness_web_bench:sound(Other)})
+        ?assertEqual({true, false}, {witness_web_bench:is_sound(One), witness_web_bench:is_sound(Other)})
     end).
 
 %% The adapter of another tool need not be there to look at what it has measured, nor the file that arrivals came from.
 what_was_needed_to_measure_is_not_needed_to_look_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Bench = measured(Folder, "a", fun(Row) -> Row end),
         ok = change(Bench, fun(Source) ->
             Source#{~"model" => #{}, ~"modes" => [#{~"adapter" => ~"no_such_tool"}],
@@ -81,7 +81,7 @@ what_was_needed_to_measure_is_not_needed_to_look_test() ->
     end).
 
 damage_is_told_with_its_place_test_() ->
-    [{Name, ?_test(in_folder(fun(Folder) ->
+    [{Name, ?_test(witness_folder:with(fun(Folder) ->
          Bench = measured(Folder, "a", fun(Row) -> Row end),
          ok = file:write_file(filename:join(Bench, Name), Text),
          {error, Problem} = witness_web_bench:read(Bench),
@@ -92,7 +92,7 @@ damage_is_told_with_its_place_test_() ->
                          {"responses/steady.20.inline.sequence.r1.csv", "low_ns,high_ns,count\n1,2,x\n"}]].
 
 a_folder_of_something_else_is_refused_test() ->
-    in_folder(fun(Folder) -> {error, [Folder | _]} = witness_web_bench:read(Folder) end).
+    witness_folder:with(fun(Folder) -> {error, [Folder | _]} = witness_web_bench:read(Folder) end).
 
 %% --- folders ----------------------------------------------------------------------
 
@@ -139,7 +139,3 @@ written(Folder, Benches) ->
 data(Text) ->
     {match, [Json]} = re:run(Text, "<script id=data>(.*)</script>", [dotall, {capture, all_but_first, binary}]),
     json:decode(Json).
-
-in_folder(Use) ->
-    Folder = string:trim(os:cmd("mktemp -d")),
-    try Use(Folder) after ok = file:del_dir_r(Folder) end.

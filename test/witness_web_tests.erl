@@ -43,7 +43,7 @@ a_message_of_megabytes_is_cut_test() ->
     Violation = (violation(1))#{event := #{index => 1, event => Event},
                                 steps := [#{index => 1, event => Event, formula => Large,
                                             bindings => [{~"L", Large}]}]},
-    ?assert(byte_size(witness_web_data:encode(witness_web_data:explained(Violation))) < 12_000).
+    ?assert(byte_size(witness_web_data:encode(witness_web_data:explained_violation(Violation))) < 12_000).
 
 %% What is kept
 
@@ -54,7 +54,7 @@ a_report_has_the_steps_that_a_terminal_shows_test() ->
                    ~"marked" := [~"[", ~"_ ? _", ~"] ff."], ~"count" := 1}, Place),
     #{~"violations" := [#{~"index" := 2, ~"slice" := [], ~"explanation" := Explanation}]} = Place,
     ?assertMatch(#{~"skipped" := 1, ~"ended" := false, ~"bindings" := [[~"B", ~"x"]],
-                   ~"shards" := [#{~"module" := null, ~"name" := ~"client"}, #{~"module" := ~"calc"}],
+                   ~"lanes" := [#{~"module" := null, ~"name" := ~"client"}, #{~"module" := ~"calc"}],
                    ~"steps" := [#{~"index" := 2, ~"own" := 1, ~"from" := 0, ~"to" := 1, ~"ends" := false,
                                   ~"text" := ~"1", ~"formula" := ~"f", ~"bindings" := [[~"A", ~"{1,2}"]]}]}, Explanation).
 
@@ -113,7 +113,7 @@ places_without_end_are_told_together_test_() ->
     end}.
 
 a_large_specification_is_shown_in_part_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         File = filename:join(Folder, "large.hml"),
         ok = file:write_file(File, [~"a:1\r\n\tb\n", binary:copy(~"%\n", 200_000)]),
         #{cut := true, lines := [~"a:1", ~" b" | Lines]} = witness_web_data:source(File),
@@ -123,7 +123,7 @@ a_large_specification_is_shown_in_part_test() ->
 %% Files
 
 a_report_is_a_file_of_its_owner_alone_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         Into = filename:join([Folder, "new", "folder"]),
         {ok, Report} = witness_web:open(Into, options(Folder)),
         ?assertEqual({ok, []}, file:list_dir(Into)),
@@ -136,7 +136,7 @@ a_report_is_a_file_of_its_owner_alone_test() ->
     end).
 
 what_cannot_be_written_is_told_before_anything_runs_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         File = filename:join(Folder, "file"),
         ok = file:write_file(File, ~""),
         refused(["file", "directory"], witness_web:open(filename:join(File, "sub"), options(Folder))),
@@ -145,7 +145,7 @@ what_cannot_be_written_is_told_before_anything_runs_test() ->
     end).
 
 a_page_that_is_not_there_or_is_none_is_told_test() ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         refused(["Node.js", "assets/build"],
                 witness_web:open(Folder, #{specs => [], page => filename:join(Folder, "none")})),
         [begin
@@ -182,7 +182,7 @@ options(Folder) ->
 
 %% The data of a report, as its page reads them.
 written(Add, Result) ->
-    in_folder(fun(Folder) ->
+    witness_folder:with(fun(Folder) ->
         {ok, Report} = witness_web:open(Folder, options(Folder)),
         _ = Add(Report),
         {ok, File} = witness_web:write(Result, Report),
@@ -196,7 +196,3 @@ texts(Map) when is_map(Map) -> lists:append([texts(Value) || Value <- maps:value
 texts(List) when is_list(List) -> lists:append([texts(Value) || Value <- List]);
 texts(Text) when is_binary(Text) -> [Text];
 texts(_) -> [].
-
-in_folder(Use) ->
-    Folder = string:trim(os:cmd("mktemp -d")),
-    try Use(Folder) after ok = file:del_dir_r(Folder) end.

@@ -67,7 +67,7 @@ crashes() -> error(boom).
 outlives() ->
     spawn(?MODULE, server, []),
     watched(),
-    [Watching | _] = [P || P <- processes(), lists:member(proc_lib:get_label(P), [witness_births, witness_tracers])],
+    [Watching | _] = [P || P <- processes(), lists:member(proc_lib:get_label(P), [witness_dispatcher, witness_pool])],
     Ref = monitor(process, Watching),
     exit(Watching, kill),
     receive {'DOWN', Ref, process, Watching, _} -> ok end,

@@ -25,7 +25,7 @@ typedef struct {
     uint64_t missing;
     uint64_t events[MOST_EVENTS]; /* oldest first */
     uint32_t count, since;
-    size_t bytes, lent;
+    size_t bytes, unhandled;
 } model;
 
 typedef struct {
@@ -70,7 +70,7 @@ static bool must_tell(model *m)
 
 static void expect(model *m, bool told, outcome o)
 {
-    EQUAL(o.todo & WN_TELL, told ? WN_TELL : 0);
+    EQUAL(o.todo & WN_NOTIFY, told ? WN_NOTIFY : 0);
     if (told)
         EQUAL(o.consumer, m->consumer);
     if (o.todo & WN_WAKE) {
@@ -96,7 +96,7 @@ static size_t in_use(void)
     size_t sum = world.outside;
     for (model *m = world.models; m < world.models + PARTITIONS; m++)
         if (m->real)
-            sum += m->bytes + m->lent;
+            sum += m->bytes + m->unhandled;
     return sum;
 }
 
@@ -132,13 +132,13 @@ static void op_add(model *m, size_t bytes, bool at_once, bool failing)
             m->missing++;
         expect(m, false, o);
     } else if (!o.done) {
-        bool full = may_refuse(m->bytes + m->lent, more, world.partition_limit, SLACK);
+        bool full = may_refuse(m->bytes + m->unhandled, more, world.partition_limit, SLACK);
         bool no_memory = may_refuse(in_use(), more, world.memory, PARTITIONS * SLACK);
         wn_reason reason = (wn_reason)m->real->reason;
         CHECK((reason == WN_OVERFLOW && full) || (reason == WN_MEMORY && no_memory));
         expect(m, gap_tells(m, reason, 1), o);
     } else {
-        CHECK(!must_refuse(m->bytes + m->lent, more, world.partition_limit));
+        CHECK(!must_refuse(m->bytes + m->unhandled, more, world.partition_limit));
         CHECK(!must_refuse(in_use(), more, world.memory));
         if (failing) {
             expect(m, gap_tells(m, WN_MEMORY, 1), o);
@@ -160,7 +160,7 @@ static void op_take(model *m, uintptr_t consumer, bool only_gap)
     bool something = tried && !m->unread && !m->ended && (m->count > 0 || m->end != WN_OPEN);
     EQUAL((only_gap ? wn_partition_take_gap : wn_partition_take)(m->real, consumer, &taken), something);
     if (tried) {
-        m->lent = 0;
+        m->unhandled = 0;
         m->told = false;
     }
     if (!m->unread) {
@@ -184,7 +184,7 @@ static void op_take(model *m, uintptr_t consumer, bool only_gap)
         batch_drop(taken.batch);
     }
     world.taken += m->count;
-    m->lent = m->bytes;
+    m->unhandled = m->bytes;
     forget_events(m);
     m->ended = m->end != WN_OPEN;
 }
@@ -193,7 +193,7 @@ static void nobody_reads(model *m)
 {
     m->unread = true;
     m->consumer = 0;
-    m->lent = 0;
+    m->unhandled = 0;
     forget_events(m);
 }
 
@@ -287,9 +287,9 @@ static void op_tick(uint32_t age)
 static void op_outside(size_t bytes)
 {
     if (world.outside) {
-        wn_budget_give(&world.hub->budget, world.outside);
+        ws_budget_give(&world.hub->budget, world.outside);
         world.outside = 0;
-    } else if (bytes < (size_t)1 << 41 && wn_budget_take(&world.hub->budget, bytes)) {
+    } else if (bytes < (size_t)1 << 41 && ws_budget_take(&world.hub->budget, bytes)) {
         world.outside = bytes;
     }
 }
@@ -298,7 +298,7 @@ static void op_outside(size_t bytes)
 
 static void check_world(void)
 {
-    size_t used = wn_budget_used(&world.hub->budget), least = in_use();
+    size_t used = ws_budget_used(&world.hub->budget), least = in_use();
     CHECK(used <= world.memory);
     CHECK(least <= used && used - least <= PARTITIONS * SLACK);
     EQUAL(atomic_load(&world.hub->events), world.taken);
@@ -406,7 +406,7 @@ static uint32_t run(input *in)
         check_world();
     }
     wn_hub_drain(world.hub);
-    EQUAL(wn_budget_used(&world.hub->budget), world.outside);
+    EQUAL(ws_budget_used(&world.hub->budget), world.outside);
     wn_hub_release(world.hub);
     check_nothing_left();
     return steps;

@@ -12,6 +12,7 @@
 #include "support.h"
 
 #include "witness_record_table.h"
+#include "witness_shared_memory.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -157,7 +158,7 @@ static bool take(wr_output *from, recording *r, unsigned most)
             read_records(r, block->bytes, end);
         else
             read_sub_traces(r, name == WR_DATA, block->bytes, end);
-        wr_free(block);
+        ws_free(block);
         some = true;
     }
     return some;
@@ -390,7 +391,7 @@ static void closed(wr_recorder *r)
     while (take(&r->output, &taken, 100)) {
     }
     wr_recorder_clear(r);
-    EQUAL(wn_budget_used(&r->output.budget), 0);
+    EQUAL(ws_budget_used(&r->output.budget), 0);
     wr_recorder_free(r);
     free(r);
     forget(&taken);
@@ -421,7 +422,7 @@ static void ends(wr_recorder *r, uintptr_t pid, uint64_t steps)
 {
     wr_process *p = wr_remove(r, pid);
     CHECK(p != NULL);
-    wr_gone(r, p, item_bytes(steps, 3), 3);
+    wr_end_process(r, p, item_bytes(steps, 3), 3);
     EQUAL(wr_identify(r, pid), 0);
 }
 
@@ -450,11 +451,11 @@ static void a_child_has_the_id_that_its_parent_asked_for(void)
     uint32_t c = spawns(r, PID(2), PID(4)), d = spawns(r, PID(2), PID(5));
     EQUAL(wr_identify(r, MAIN), 0);
     EQUAL(wr_identify(r, PID(9)), 0);
-    CHECK(wr_mine(r, c, PID(4)) != NULL);
-    CHECK(wr_mine(r, c, PID(5)) == NULL);
-    CHECK(wr_mine(r, 0, MAIN) == NULL);
-    CHECK(wr_mine(r, MANY, PID(4)) == NULL);
-    CHECK(wr_mine(r, UINT64_MAX, PID(4)) == NULL);
+    CHECK(wr_own_process(r, c, PID(4)) != NULL);
+    CHECK(wr_own_process(r, c, PID(5)) == NULL);
+    CHECK(wr_own_process(r, 0, MAIN) == NULL);
+    CHECK(wr_own_process(r, MANY, PID(4)) == NULL);
+    CHECK(wr_own_process(r, UINT64_MAX, PID(4)) == NULL);
     take_all(r);
     is_birth(a, 0, 0, PID(2));
     is_birth(b, 0, 1, PID(3));
@@ -513,7 +514,7 @@ static void children_of_those_outside_are_outside_unless_announced(void)
     EQUAL(atomic_load(&r->output.mode), WR_OPEN);
     wr_process *p = wr_remove(r, MAIN);
     CHECK(p != NULL);
-    wr_gone(r, p, item_bytes(0, 3), 3);
+    wr_end_process(r, p, item_bytes(0, 3), 3);
     take_all(r);
     is_birth(c, 0, 0, PID(3));
     EQUAL(trace_of(&taken, c)->ended, 0);
@@ -524,9 +525,9 @@ static void an_end_that_was_not_reported_is_none(void)
 {
     wr_recorder *r = opened(LARGE, 64, false);
     uint32_t a = spawns(r, MAIN, PID(2));
-    CHECK(wr_from(&r->output, wr_mine(r, a, PID(2)), 9));
+    CHECK(wr_from(&r->output, wr_own_process(r, a, PID(2)), 9));
     uint32_t b = spawns(r, MAIN, PID(2));
-    CHECK(a != b && !wr_mine(r, a, PID(2)));
+    CHECK(a != b && !wr_own_process(r, a, PID(2)));
     take_all(r);
     entry e;
     CHECK(step(&taken, trace_of(&taken, a), &e) && e.kind == WR_FROM && e.value == 9);
@@ -543,7 +544,7 @@ static void memory_of_those_that_ended_is_used_again(void)
         uint32_t id = spawns(r, MAIN, PID(2 + i));
         EQUAL(id, i + 1);
         for (int k = 0; k < 100; k++)
-            CHECK(wr_from(&r->output, wr_mine(r, id, PID(2 + i)), 100 + (uint32_t)k));
+            CHECK(wr_from(&r->output, wr_own_process(r, id, PID(2 + i)), 100 + (uint32_t)k));
         ends(r, PID(2 + i), 0);
         take_all(r);
         if (i == 1000)
@@ -572,7 +573,7 @@ static void runs_take_few_bytes(void)
 {
     wr_recorder *r = opened(LARGE, 64, false);
     uint32_t id = spawns(r, MAIN, PID(2));
-    wr_process *p = wr_mine(r, id, PID(2));
+    wr_process *p = wr_own_process(r, id, PID(2));
     for (int i = 0; i < 1000000; i++)
         CHECK(wr_from(&r->output, p, 1));
     take_all(r);
@@ -602,11 +603,11 @@ static void entries_are_those_that_were_recorded(void)
         for (int i = 0; i < 2000; i++) {
             uint32_t k = random_below(&random, 4);
             entry e = next_of(&states[k]);
-            CHECK(record(&r->output, wr_mine(r, ids[k], PID(2 + k)), &e, steps[k]++));
+            CHECK(record(&r->output, wr_own_process(r, ids[k], PID(2 + k)), &e, steps[k]++));
             if (random_below(&random, often) == 0)
                 wr_flush(r);
             if (random_below(&random, often) == 0)
-                CHECK(wr_write_out(&r->output, wr_mine(r, ids[1], PID(3))));
+                CHECK(wr_write_out(&r->output, wr_own_process(r, ids[1], PID(3))));
             if (random_below(&random, 100) == 0)
                 take(&r->output, &taken, 2);
         }
@@ -631,7 +632,7 @@ static void a_recording_without_room_ends_and_keeps_what_it_has(void)
         uint32_t id = wr_child(r, MAIN);
         CHECK(comes(r, MAIN, PID(2)));
         EQUAL(wr_ended(&r->output), budgets[i] < 65536 ? WR_BUDGET : WR_RUNNING);
-        wr_process *p = wr_mine(r, id, PID(2));
+        wr_process *p = wr_own_process(r, id, PID(2));
         while (wr_is_open(&r->output)) {
             entry e = next_of(&state);
             if (!record(&r->output, p, &e, steps))
@@ -663,7 +664,7 @@ static void a_flush_that_ends_the_recording_hands_over_what_there_is(void)
 {
     wr_recorder *r = opened(100000, 64, false);
     uint32_t id = spawns(r, MAIN, PID(2));
-    CHECK(wr_from(&r->output, wr_mine(r, id, PID(2)), 7));
+    CHECK(wr_from(&r->output, wr_own_process(r, id, PID(2)), 7));
     wr_flush(r);
     EQUAL(wr_ended(&r->output), WR_BUDGET);
     while (take(&r->output, &taken, 1)) {
@@ -677,7 +678,7 @@ static void without_memory_it_ends(void)
 {
     wr_recorder *r = opened(LARGE, 256, false);
     uint32_t id = spawns(r, MAIN, PID(2));
-    wr_process *p = wr_mine(r, id, PID(2));
+    wr_process *p = wr_own_process(r, id, PID(2));
     CHECK(wr_from(&r->output, p, 1));
     atomic_store(&memory_is_gone, true);
     CHECK(!wr_content(&r->output, p, item_bytes(1, 100), 100));
@@ -705,7 +706,7 @@ static void data_and_births_are_taken_before_their_entries(void)
         for (int i = 0; i < 300000; i++) {
             uint32_t k = random_below(&random, 3);
             entry e = next_of(&seeds[k]), found;
-            CHECK(record(&r->output, wr_mine(r, ids[k], PID(2 + k)), &e, steps[k]++));
+            CHECK(record(&r->output, wr_own_process(r, ids[k], PID(2 + k)), &e, steps[k]++));
             while (i % 1000 == 0 && take(&r->output, &taken, most)) {
                 for (k = 0; k < 3; k++) {
                     trace *t = trace_of(&taken, ids[k]);
@@ -728,12 +729,12 @@ static void what_the_writer_has_is_charged_until_it_comes_again(void)
     wr_recorder *r = opened(LARGE, 64, false);
     (void)spawns(r, MAIN, PID(2));
     wr_flush(r);
-    size_t used = wn_budget_used(&r->output.budget);
+    size_t used = ws_budget_used(&r->output.budget);
     CHECK(used >= 65536);
     CHECK(take(&r->output, &taken, 1));
-    EQUAL(wn_budget_used(&r->output.budget), used);
+    EQUAL(ws_budget_used(&r->output.budget), used);
     CHECK(!take(&r->output, &taken, 1));
-    CHECK(wn_budget_used(&r->output.budget) <= used - 65536);
+    CHECK(ws_budget_used(&r->output.budget) <= used - 65536);
     closed(r);
 }
 
@@ -742,10 +743,10 @@ static void it_can_begin_again(void)
     wr_recorder *r = opened(LARGE, 64, false);
     uint32_t id = spawns(r, MAIN, PID(2));
     for (int i = 0; i < 1000; i++)
-        CHECK(wr_from(&r->output, wr_mine(r, id, PID(2)), 1 + (uint32_t)i));
+        CHECK(wr_from(&r->output, wr_own_process(r, id, PID(2)), 1 + (uint32_t)i));
     CHECK(wr_recorder_open(r, LARGE, 64, false, 128));
     EQUAL(wr_identify(r, PID(2)), 0);
-    CHECK(!wr_mine(r, id, PID(2)));
+    CHECK(!wr_own_process(r, id, PID(2)));
     EQUAL(spawns(r, MAIN, PID(3)), 1);
     take_all(r);
     is_birth(1, 0, 0, PID(3));
@@ -794,7 +795,7 @@ static void *writer(void *argument)
         }
         for (uint32_t i = random_below(&random, 30); i > 0; i--) {
             entry e = next_of(&mine[k].state);
-            CHECK(record(&r->output, wr_mine(r, mine[k].id, mine[k].pid), &e, work.deeds[mine[k].id].steps++));
+            CHECK(record(&r->output, wr_own_process(r, mine[k].id, mine[k].pid), &e, work.deeds[mine[k].id].steps++));
         }
         if (random_below(&random, 20) == 0) {
             ends(r, mine[k].pid, work.deeds[mine[k].id].steps);
@@ -828,7 +829,7 @@ static void *stranger(void *argument)
     (void)argument;
     while (!atomic_load(&work.over)) {
         uint32_t id = random_below(&random, 1 + (uint32_t)atomic_load(&work.recorder->born));
-        CHECK(wr_mine(work.recorder, id, PID(5)) == NULL);
+        CHECK(wr_own_process(work.recorder, id, PID(5)) == NULL);
         EQUAL(wr_identify(work.recorder, PID(5)), 0);
     }
     return NULL;
@@ -899,8 +900,8 @@ static const struct {
 int main(int argc, char **argv)
 {
     unsigned seconds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 2;
-    wr_alloc = counted_alloc;
-    wr_free = counted_free;
+    ws_alloc = counted_alloc;
+    ws_free = counted_free;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         test_name = tests[i].name;
         tests[i].run();

@@ -1,6 +1,6 @@
 /*
- * Lanes, and the buffers of events: first one step at a time, then under threads. Writers make partitions of a lane that
- * live for a few events; the consumer of the lane must be told of each of them first, get its events in their order, and its
+ * Shards, and the buffers of events: first one step at a time, then under threads. Writers make partitions of a shard that
+ * live for a few events; the consumer of the shard must be told of each of them first, get its events in their order, and its
  * end last. It lets some go, moves others out, and dies now and then; a timer tells of what is listed.
  *
  *   shards [SECONDS [SEED]]
@@ -10,7 +10,7 @@
 
 #include "witness_native_buffer.h"
 #include "witness_native_shard.h"
-#include "witness_native_memory.h"
+#include "witness_shared_memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ static atomic_int_fast64_t births_alive;
 
 static void birth_drop(void *birth)
 {
-    wn_free(birth);
+    ws_free(birth);
     atomic_fetch_sub(&births_alive, 1);
 }
 
@@ -39,19 +39,19 @@ static wn_hub *hub(size_t memory, uint32_t events)
     return made;
 }
 
-static wn_budget births;
+static ws_budget births;
 
-/* A partition of a lane, for the process with this number. */
-static wn_partition *born(wn_hub *of, wn_lane *lane, uint64_t number, outcome *o)
+/* A partition of a shard, for the process with this number. */
+static wn_partition *born(wn_hub *of, wn_shard *shard, uint64_t number, outcome *o)
 {
     wn_partition *p = wn_partition_new(of, false);
-    uint64_t *birth = wn_alloc(sizeof *birth);
+    uint64_t *birth = ws_alloc(sizeof *birth);
     CHECK(p && birth);
     *birth = number;
     atomic_fetch_add(&births_alive, 1);
     p->members = 1;
     CHECK(wn_partition_birth(p, birth, sizeof *birth, &births));
-    CHECK(wn_lane_join(lane, p));
+    CHECK(wn_shard_join(shard, p));
     *o = outcome_of(true, wn_partition_born(p), CONSUMER);
     return p;
 }
@@ -77,24 +77,24 @@ static void has_events(const wn_taken *taken, uint64_t first, uint32_t count)
     batch_drop(taken->batch);
 }
 
-static wn_partition *takes(wn_lane *lane, wn_taken *taken)
+static wn_partition *takes(wn_shard *shard, wn_taken *taken)
 {
     wn_partition *p;
-    CHECK(wn_lane_take(lane, &p, taken));
+    CHECK(wn_shard_take(shard, &p, taken));
     return p;
 }
 
-static void takes_nothing(wn_lane *lane)
+static void takes_nothing(wn_shard *shard)
 {
     wn_partition *p;
     wn_taken taken;
-    CHECK(!wn_lane_take(lane, &p, &taken));
+    CHECK(!wn_shard_take(shard, &p, &taken));
 }
 
 /* The consumer is done with the partition. */
-static void gone(wn_lane *lane, wn_partition *p)
+static void gone(wn_shard *shard, wn_partition *p)
 {
-    wn_lane_leave(lane, p);
+    wn_shard_leave(shard, p);
     wn_partition_release(p);
 }
 
@@ -107,22 +107,22 @@ static void tell_some(void *argument, uintptr_t consumer)
 }
 
 /* `enough`: the tick lists so many that it tells of them at once; `tells`: or it tells of what is listed. */
-static void ticked(wn_hub *of, wn_lane *lane, bool enough, bool tells)
+static void ticked(wn_hub *of, wn_shard *shard, bool enough, bool tells)
 {
     uintptr_t consumer = NOBODY;
     (void)wn_hub_tick(of, 0, tell_some, &enough);
     EQUAL(enough, 0);
-    EQUAL(wn_lane_tick(lane, &consumer) & WN_TELL, tells ? WN_TELL : 0);
+    EQUAL(wn_ready_tick(&shard->ready, &consumer) & WN_NOTIFY, tells ? WN_NOTIFY : 0);
     if (tells)
         EQUAL(consumer, CONSUMER);
 }
 
-static void finish(wn_hub *of, wn_lane *lane)
+static void finish(wn_hub *of, wn_shard *shard)
 {
     wn_hub_drain(of);
-    wn_lane_clear(lane);
-    EQUAL(wn_budget_used(&of->budget), 0);
-    EQUAL(wn_budget_used(&births), 0);
+    wn_shard_clear(shard);
+    EQUAL(ws_budget_used(&of->budget), 0);
+    EQUAL(ws_budget_used(&births), 0);
     wn_hub_release(of);
     EQUAL(atomic_load(&births_alive), 0);
     check_nothing_left();
@@ -173,243 +173,243 @@ static void entries_come_back(void)
 
 /* --- one step at a time ---------------------------------------------------------- */
 
-static void a_lane_takes_in_order(void)
+static void a_shard_takes_in_order(void)
 {
     outcome o;
-    wn_lane lane;
+    wn_shard shard;
     wn_taken taken;
     wn_hub *of = hub(LARGE, 2);
-    wn_lane_init(&lane, of, 1);
-    wn_lane_begin(&lane, CONSUMER);
-    takes_nothing(&lane);
-    wn_partition *p = born(of, &lane, 1, &o), *q = born(of, &lane, 2, &o);
-    CHECK(add(q, 8, 20, true).todo & WN_TELL);
+    wn_shard_init(&shard, of, 1);
+    wn_shard_begin(&shard, CONSUMER);
+    takes_nothing(&shard);
+    wn_partition *p = born(of, &shard, 1, &o), *q = born(of, &shard, 2, &o);
+    CHECK(add(q, 8, 20, true).todo & WN_NOTIFY);
     /* Told once, until the list was found empty. */
-    EQUAL(add(p, 8, 10, true).todo & WN_TELL, 0);
-    EQUAL(add(p, 8, 11, true).todo & WN_TELL, 0);
-    CHECK(takes(&lane, &taken) == q);
+    EQUAL(add(p, 8, 10, true).todo & WN_NOTIFY, 0);
+    EQUAL(add(p, 8, 11, true).todo & WN_NOTIFY, 0);
+    CHECK(takes(&shard, &taken) == q);
     is_birth(&taken, 2);
     has_events(&taken, 20, 1);
     wn_partition_release(q);
-    CHECK(takes(&lane, &taken) == p);
+    CHECK(takes(&shard, &taken) == p);
     is_birth(&taken, 1);
     has_events(&taken, 10, 2);
     wn_partition_release(p);
-    EQUAL(leave(q).todo & WN_TELL, 0);
-    CHECK(takes(&lane, &taken) == q);
+    EQUAL(leave(q).todo & WN_NOTIFY, 0);
+    CHECK(takes(&shard, &taken) == q);
     EQUAL(taken.end, WN_COMPLETE);
     CHECK(!taken.batch && !taken.birth);
-    gone(&lane, q);
+    gone(&shard, q);
     wn_partition_release(q);
-    takes_nothing(&lane);
+    takes_nothing(&shard);
     outcome last = leave(p);
-    EQUAL(last.todo & WN_TELL, WN_TELL);
+    EQUAL(last.todo & WN_NOTIFY, WN_NOTIFY);
     EQUAL(last.consumer, CONSUMER);
-    CHECK(takes(&lane, &taken) == p);
+    CHECK(takes(&shard, &taken) == p);
     EQUAL(taken.end, WN_COMPLETE);
-    gone(&lane, p);
+    gone(&shard, p);
     wn_partition_release(p);
-    takes_nothing(&lane);
-    finish(of, &lane);
+    takes_nothing(&shard);
+    finish(of, &shard);
 }
 
-static void a_lane_is_told_of_enough_or_by_the_timer(void)
+static void a_shard_is_told_of_enough_or_by_the_timer(void)
 {
     outcome o;
-    wn_lane lane;
+    wn_shard shard;
     wn_taken taken;
     wn_hub *of = hub(LARGE, 64);
     wn_partition *parts[3];
-    wn_lane_init(&lane, of, 3);
-    wn_lane_begin(&lane, CONSUMER);
-    takes_nothing(&lane);
+    wn_shard_init(&shard, of, 3);
+    wn_shard_begin(&shard, CONSUMER);
+    takes_nothing(&shard);
     for (uint64_t i = 0; i < 3; i++) {
-        parts[i] = born(of, &lane, i, &o);
+        parts[i] = born(of, &shard, i, &o);
         EQUAL(o.todo & WN_WAKE, i == 0 ? WN_WAKE : 0);
     }
-    ticked(of, &lane, true, false);
+    ticked(of, &shard, true, false);
     for (uint64_t i = 0; i < 3; i++) {
-        wn_partition *p = takes(&lane, &taken);
+        wn_partition *p = takes(&shard, &taken);
         is_birth(&taken, *(uint64_t *)taken.birth);
         wn_partition_release(p);
     }
-    takes_nothing(&lane);
+    takes_nothing(&shard);
     EQUAL(add(parts[0], 8, 1, true).todo, WN_WAKE);
-    ticked(of, &lane, false, true);
-    ticked(of, &lane, false, false);
-    CHECK(takes(&lane, &taken) == parts[0]);
+    ticked(of, &shard, false, true);
+    ticked(of, &shard, false, false);
+    CHECK(takes(&shard, &taken) == parts[0]);
     has_events(&taken, 1, 1);
     wn_partition_release(parts[0]);
-    takes_nothing(&lane);
+    takes_nothing(&shard);
     for (uint64_t i = 0; i < 3; i++)
-        EQUAL(leave(parts[i]).todo & WN_TELL, i == 2 ? WN_TELL : 0);
+        EQUAL(leave(parts[i]).todo & WN_NOTIFY, i == 2 ? WN_NOTIFY : 0);
     for (uint64_t i = 0; i < 3; i++) {
-        wn_partition *p = takes(&lane, &taken);
+        wn_partition *p = takes(&shard, &taken);
         EQUAL(taken.end, WN_COMPLETE);
-        gone(&lane, p);
+        gone(&shard, p);
         wn_partition_release(p);
     }
-    finish(of, &lane);
+    finish(of, &shard);
 }
 
 /* A gap replaces events, but not the birth: the consumer must know which process the gap is of. */
 static void a_birth_is_no_part_of_a_gap(void)
 {
     outcome o;
-    wn_lane lane;
+    wn_shard shard;
     wn_taken taken;
     wn_hub *of = hub(4000, 64);
-    wn_lane_init(&lane, of, 1);
-    wn_lane_begin(&lane, CONSUMER);
-    wn_partition *p = born(of, &lane, 5, &o);
+    wn_shard_init(&shard, of, 1);
+    wn_shard_begin(&shard, CONSUMER);
+    wn_partition *p = born(of, &shard, 5, &o);
     CHECK(add(p, 100, 1, false).done);
     CHECK(!add(p, 8000, 2, false).done);
-    CHECK(takes(&lane, &taken) == p);
+    CHECK(takes(&shard, &taken) == p);
     is_birth(&taken, 5);
     EQUAL(taken.end, WN_GAP);
     EQUAL(taken.missing, 3);
     CHECK(!taken.batch);
-    gone(&lane, p);
+    gone(&shard, p);
     wn_partition_release(p);
     (void)leave(p);
-    finish(of, &lane);
+    finish(of, &shard);
 }
 
-/* What the lane has in hand is charged until it comes again. */
-static void what_a_lane_has_in_hand_is_charged(void)
+/* What the shard has in hand is charged until it comes again. */
+static void what_a_shard_has_in_hand_is_charged(void)
 {
     outcome o;
-    wn_lane lane;
+    wn_shard shard;
     wn_taken taken;
     wn_hub *of = hub(10 * 1000 * 1000, 64);
-    wn_lane_init(&lane, of, 1);
-    wn_lane_begin(&lane, CONSUMER);
-    wn_partition *p = born(of, &lane, 5, &o);
+    wn_shard_init(&shard, of, 1);
+    wn_shard_begin(&shard, CONSUMER);
+    wn_partition *p = born(of, &shard, 5, &o);
     CHECK(add(p, 6 * 1000 * 1000, 1, true).done);
-    CHECK(takes(&lane, &taken) == p);
+    CHECK(takes(&shard, &taken) == p);
     is_birth(&taken, 5);
     has_events(&taken, 1, 1);
     wn_partition_release(p);
-    CHECK(wn_budget_used(&of->budget) >= 6 * 1000 * 1000);
-    wn_lane_begin(&lane, CONSUMER);
-    EQUAL(wn_budget_used(&of->budget), 0);
+    CHECK(ws_budget_used(&of->budget) >= 6 * 1000 * 1000);
+    wn_shard_begin(&shard, CONSUMER);
+    EQUAL(ws_budget_used(&of->budget), 0);
     wn_partition_unread(p);
-    gone(&lane, p);
+    gone(&shard, p);
     (void)leave(p);
-    finish(of, &lane);
+    finish(of, &shard);
 }
 
 /* The name of a place is never that of another partition, and one that was listed and has left is not handed over. */
 static void who_has_left_is_not_named(void)
 {
     outcome o;
-    wn_lane lane;
+    wn_shard shard;
     wn_taken taken;
     wn_hub *of = hub(LARGE, 64);
-    wn_lane_init(&lane, of, 1);
-    wn_lane_begin(&lane, CONSUMER);
-    wn_partition *p = born(of, &lane, 1, &o);
+    wn_shard_init(&shard, of, 1);
+    wn_shard_begin(&shard, CONSUMER);
+    wn_partition *p = born(of, &shard, 1, &o);
     uint64_t name = p->place;
-    CHECK(wn_lane_find(&lane, name) == p);
+    CHECK(wn_shard_find(&shard, name) == p);
     CHECK(add(p, 8, 1, true).done);
     wn_partition_unread(p);
-    gone(&lane, p);
-    CHECK(wn_lane_find(&lane, name) == NULL);
-    wn_partition *q = born(of, &lane, 2, &o);
-    CHECK(q->place != name && wn_lane_find(&lane, name) == NULL);
-    takes_nothing(&lane);
+    gone(&shard, p);
+    CHECK(wn_shard_find(&shard, name) == NULL);
+    wn_partition *q = born(of, &shard, 2, &o);
+    CHECK(q->place != name && wn_shard_find(&shard, name) == NULL);
+    takes_nothing(&shard);
     (void)leave(p);
     (void)leave(q);
-    CHECK(takes(&lane, &taken) == q);
+    CHECK(takes(&shard, &taken) == q);
     is_birth(&taken, 2);
-    gone(&lane, q);
+    gone(&shard, q);
     wn_partition_release(q);
-    finish(of, &lane);
+    finish(of, &shard);
 }
 
 /* It goes on behind what was taken, with a consumer of its own. */
 static void a_partition_moves_out(void)
 {
     outcome o;
-    wn_lane lane;
+    wn_shard shard;
     wn_taken taken;
     wn_hub *of = hub(LARGE, 64);
-    wn_lane_init(&lane, of, 1);
-    wn_lane_begin(&lane, CONSUMER);
-    wn_partition *p = born(of, &lane, 1, &o);
+    wn_shard_init(&shard, of, 1);
+    wn_shard_begin(&shard, CONSUMER);
+    wn_partition *p = born(of, &shard, 1, &o);
     CHECK(add(p, 8, 1, true).done);
-    CHECK(takes(&lane, &taken) == p);
+    CHECK(takes(&shard, &taken) == p);
     is_birth(&taken, 1);
     has_events(&taken, 1, 1);
     wn_partition_release(p);
     CHECK(add(p, 8, 2, true).done); /* listed */
     wn_partition_detach(p);
-    wn_lane_leave(&lane, p); /* the reference of the table is that of the handle now */
-    takes_nothing(&lane);
+    wn_shard_leave(&shard, p); /* the reference of the table is that of the handle now */
+    takes_nothing(&shard);
     CHECK(wn_partition_take(p, 9, &taken));
     has_events(&taken, 2, 1);
     CHECK(!wn_partition_take(p, 9, &taken));
     o = add(p, 8, 3, true);
-    EQUAL(o.todo & WN_TELL, WN_TELL);
+    EQUAL(o.todo & WN_NOTIFY, WN_NOTIFY);
     EQUAL(o.consumer, 9);
     CHECK(wn_partition_take(p, 9, &taken));
     has_events(&taken, 3, 1);
     EQUAL(leave(p).consumer, 9);
     wn_partition_unread(p);
     wn_partition_release(p);
-    finish(of, &lane);
+    finish(of, &shard);
 }
 
 /* Partitions that a consumer knew become unread; those that it was not told of are the next one's. */
 static void a_consumer_has_a_successor(void)
 {
     outcome o;
-    wn_lane lane;
+    wn_shard shard;
     wn_taken taken;
     wn_hub *of = hub(LARGE, 64);
-    wn_lane_init(&lane, of, 1);
-    wn_lane_begin(&lane, CONSUMER);
-    wn_partition *p = born(of, &lane, 1, &o);
+    wn_shard_init(&shard, of, 1);
+    wn_shard_begin(&shard, CONSUMER);
+    wn_partition *p = born(of, &shard, 1, &o);
     CHECK(add(p, 8, 1, true).done);
-    CHECK(takes(&lane, &taken) == p);
+    CHECK(takes(&shard, &taken) == p);
     is_birth(&taken, 1);
     has_events(&taken, 1, 1);
     wn_partition_release(p);
-    wn_partition *q = born(of, &lane, 2, &o);
+    wn_partition *q = born(of, &shard, 2, &o);
     CHECK(add(p, 8, 2, true).done);
     CHECK(add(q, 8, 1, true).done);
-    EQUAL(wn_lane_reset(&lane), 1);
+    EQUAL(wn_shard_reset(&shard), 1);
     CHECK(wn_partition_is_unread(p) && !wn_partition_is_unread(q));
     CHECK(!add(p, 8, 3, true).done);
-    EQUAL(add(q, 8, 2, true).todo & WN_TELL, 0);
-    wn_lane_begin(&lane, CONSUMER);
-    CHECK(takes(&lane, &taken) == q);
+    EQUAL(add(q, 8, 2, true).todo & WN_NOTIFY, 0);
+    wn_shard_begin(&shard, CONSUMER);
+    CHECK(takes(&shard, &taken) == q);
     is_birth(&taken, 2);
     has_events(&taken, 1, 2);
     wn_partition_release(q);
-    takes_nothing(&lane);
+    takes_nothing(&shard);
     (void)leave(p);
-    EQUAL(leave(q).todo & WN_TELL, WN_TELL);
-    CHECK(takes(&lane, &taken) == q);
-    gone(&lane, q);
+    EQUAL(leave(q).todo & WN_NOTIFY, WN_NOTIFY);
+    CHECK(takes(&shard, &taken) == q);
+    gone(&shard, q);
     wn_partition_release(q);
-    finish(of, &lane);
+    finish(of, &shard);
 }
 
-/* A lane without a consumer frees what it has. */
-static void what_is_left_of_a_lane_is_freed(void)
+/* A shard without a consumer frees what it has. */
+static void what_is_left_of_a_shard_is_freed(void)
 {
     outcome o;
-    wn_lane lane;
+    wn_shard shard;
     wn_hub *of = hub(LARGE, 64);
-    wn_lane_init(&lane, of, 1);
+    wn_shard_init(&shard, of, 1);
     for (uint64_t i = 0; i < 200; i++) {
-        wn_partition *p = born(of, &lane, i, &o);
+        wn_partition *p = born(of, &shard, i, &o);
         CHECK(add(p, 8, 1, i % 2).done);
         (void)stop(p);
         wn_partition_release(p);
     }
-    finish(of, &lane);
+    finish(of, &shard);
 }
 
 /* --- under threads --------------------------------------------------------------- */
@@ -419,7 +419,7 @@ static void what_is_left_of_a_lane_is_freed(void)
 
 static struct {
     wn_hub *hub;
-    wn_lane lane;
+    wn_shard shard;
     sem_t bell, wake;
     atomic_bool over;
     atomic_uint_fast32_t writing;
@@ -436,7 +436,7 @@ enum { STARTED = 1 << 30, ENDED = 1 << 29, LEFT = 1 << 28, SEQ = (1 << 28) - 1 }
 
 static void notify(outcome o)
 {
-    if (o.todo & WN_TELL) {
+    if (o.todo & WN_NOTIFY) {
         CHECK(o.consumer == CONSUMER || o.consumer == READER);
         if (o.consumer == CONSUMER)
             sem_post(&world.bell);
@@ -464,7 +464,7 @@ static void *writer(void *argument)
         if (number >= world.numbers)
             break;
         outcome o;
-        wn_partition *p = born(world.hub, &world.lane, number, &o);
+        wn_partition *p = born(world.hub, &world.shard, number, &o);
         notify(o);
         uint32_t events = random_below(&random, 20), written = 0;
         for (uint32_t i = 0; i < events; i++) {
@@ -488,7 +488,7 @@ static void *writer(void *argument)
 static void tell(void *argument, uintptr_t consumer)
 {
     (void)argument;
-    notify(outcome_of(true, WN_TELL, consumer));
+    notify(outcome_of(true, WN_NOTIFY, consumer));
 }
 
 static void *timer(void *argument)
@@ -500,7 +500,7 @@ static void *timer(void *argument)
         do {
             uintptr_t consumer = NOBODY;
             left = wn_hub_tick(world.hub, 1, tell, NULL);
-            unsigned todo = wn_lane_tick(&world.lane, &consumer);
+            unsigned todo = wn_ready_tick(&world.shard.ready, &consumer);
             notify(outcome_of(true, todo, consumer));
         } while (left);
     }
@@ -536,7 +536,7 @@ static void read_out(wn_partition *p, uint64_t number)
 {
     wn_taken taken;
     wn_partition_detach(p);
-    wn_lane_leave(&world.lane, p);
+    wn_shard_leave(&world.shard, p);
     for (;;) {
         bool something = wn_partition_take(p, READER, &taken);
         if (something && check_taken(&taken, &number))
@@ -560,10 +560,10 @@ static uint32_t consume(void)
     while (ended < world.numbers) {
         wn_partition *p;
         wn_taken taken;
-        wn_lane_begin(&world.lane, CONSUMER);
+        wn_shard_begin(&world.shard, CONSUMER);
         uint32_t some = 1 + random_below(&random, 50);
         bool more = true;
-        while (some-- > 0 && (more = wn_lane_take(&world.lane, &p, &taken))) {
+        while (some-- > 0 && (more = wn_shard_take(&world.shard, &p, &taken))) {
             uint32_t place = (uint32_t)p->place & ((1u << WN_PLACE_BITS) - 1);
             CHECK(place < KNOWN);
             uint64_t number = taken.birth ? UINT64_MAX : of_place[place];
@@ -574,13 +574,13 @@ static uint32_t consume(void)
                 if (taken.end != WN_GAP)
                     EQUAL(world.next[number] & SEQ, atomic_load(&world.written[number]));
                 world.next[number] |= ENDED;
-                gone(&world.lane, p);
+                gone(&world.shard, p);
                 ended++;
             } else if (random_below(&random, 30) == 0) {
-                CHECK(wn_lane_find(&world.lane, p->place) == p);
+                CHECK(wn_shard_find(&world.shard, p->place) == p);
                 world.next[number] |= LEFT;
                 wn_partition_unread(p);
-                gone(&world.lane, p);
+                gone(&world.shard, p);
                 ended++;
             } else if (random_below(&random, 60) == 0) {
                 read_out(p, number);
@@ -590,7 +590,7 @@ static uint32_t consume(void)
         }
         if (random_below(&random, 2000) == 0) {
             /* Births go on meanwhile. */
-            uint32_t unread = wn_lane_reset(&world.lane), found = 0;
+            uint32_t unread = wn_shard_reset(&world.shard), found = 0;
             for (uint32_t i = 0; i < world.numbers; i++) {
                 if ((world.next[i] & (STARTED | ENDED | LEFT)) == STARTED) {
                     world.next[i] |= LEFT;
@@ -600,7 +600,7 @@ static uint32_t consume(void)
             EQUAL(found, unread);
             ended += unread;
         } else if (!more && ended < world.numbers) {
-            wait_for(&world.bell, "the lane");
+            wait_for(&world.bell, "the shard");
         }
     }
     return ended;
@@ -615,7 +615,7 @@ static uint64_t round_of(uint64_t seed)
     (void)random_next(&random);
     world.seed = random_next(&random);
     world.hub = hub(memories[random_below(&random, 3)], batches[random_below(&random, 3)]);
-    wn_lane_init(&world.lane, world.hub, 1 + random_below(&random, 20));
+    wn_shard_init(&world.shard, world.hub, 1 + random_below(&random, 20));
     world.numbers = 2000;
     world.number = 0;
     world.over = false;
@@ -633,8 +633,8 @@ static uint64_t round_of(uint64_t seed)
     atomic_store(&world.over, true);
     sem_post(&world.wake);
     pthread_join(threads[WRITERS], NULL);
-    CHECK(wn_budget_used(&world.hub->budget) <= world.hub->budget.limit);
-    finish(world.hub, &world.lane);
+    CHECK(ws_budget_used(&world.hub->budget) <= world.hub->budget.limit);
+    finish(world.hub, &world.shard);
     free(world.next);
     free(world.written);
     sem_destroy(&world.bell);
@@ -645,17 +645,17 @@ static uint64_t round_of(uint64_t seed)
 int main(int argc, char **argv)
 {
     static void (*const steps[])(void) = {entries_come_back,
-                                          a_lane_takes_in_order,
-                                          a_lane_is_told_of_enough_or_by_the_timer,
+                                          a_shard_takes_in_order,
+                                          a_shard_is_told_of_enough_or_by_the_timer,
                                           a_birth_is_no_part_of_a_gap,
-                                          what_a_lane_has_in_hand_is_charged,
+                                          what_a_shard_has_in_hand_is_charged,
                                           who_has_left_is_not_named,
                                           a_partition_moves_out,
                                           a_consumer_has_a_successor,
-                                          what_is_left_of_a_lane_is_freed};
+                                          what_is_left_of_a_shard_is_freed};
     static char name[80];
     test_name = name;
-    wn_budget_init(&births, SIZE_MAX);
+    ws_budget_init(&births, SIZE_MAX);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         snprintf(name, sizeof name, "shards, step %zu", i);
         steps[i]();

@@ -75,7 +75,7 @@ static void tell(void *argument, uintptr_t consumer)
 
 static void notify(outcome o)
 {
-    if (o.todo & WN_TELL)
+    if (o.todo & WN_NOTIFY)
         tell(NULL, o.consumer);
     if (o.todo & WN_WAKE)
         sem_post(&world.wake);
@@ -128,7 +128,7 @@ static bool act(writer *w, uint64_t *random, bool exits)
 {
     outcome o = {0}, ended = {0};
     wn_slot *slot = wn_table_slot(&world.table, w->process);
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     wn_tracee *tracee = wn_slot_find(slot, w->process);
     if (tracee) {
         CHECK(tracee->partition == w->part->partition);
@@ -138,7 +138,7 @@ static bool act(writer *w, uint64_t *random, bool exits)
             ended = leave(w->part->partition);
         }
     }
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
     notify(o);
     notify(ended);
     return tracee != NULL && !exits;
@@ -147,11 +147,11 @@ static bool act(writer *w, uint64_t *random, bool exits)
 static void insert(const writer *w)
 {
     wn_slot *slot = wn_table_slot(&world.table, w->process);
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     CHECK(wn_slot_find(slot, w->process) == NULL);
     /* The first process of a partition is inserted as such. */
     CHECK(wn_slot_insert(slot, w->process, w->part->partition, w->number == 0) != NULL);
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
 }
 
 static writer member(part *p, uint32_t number, uint64_t *random)
@@ -175,11 +175,11 @@ static bool named(writer *w, part *p, uint64_t *random)
 static bool fork_child(const writer *parent, writer *child, uint64_t *random)
 {
     wn_slot *slot = wn_table_slot(&world.table, parent->process);
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     bool born = wn_slot_find(slot, parent->process) && named(child, parent->part, random);
     if (born)
         wn_partition_join(parent->part->partition);
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
     if (born)
         insert(child);
     return born;
@@ -191,12 +191,12 @@ static void take_out(uint64_t *random)
     uintptr_t process = (uintptr_t)random_below(random, PARTS * PROCESSES) << 4 | 3;
     outcome o = {0};
     wn_slot *slot = wn_table_slot(&world.table, process);
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     wn_tracee *tracee = wn_slot_find(slot, process);
     wn_partition *partition = tracee ? tracee->partition : NULL;
     if (tracee)
         wn_slot_remove(slot, tracee);
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
     if (!partition)
         return;
     if (random_below(random, 2)) {
@@ -212,10 +212,10 @@ static void interfere(const writer *w, uint64_t *random)
 {
     wn_slot *slot = wn_table_slot(&world.table, w->process);
     outcome o = {0};
-    wn_lock_take(&slot->lock);
+    ws_lock_take(&slot->lock);
     if (wn_slot_find(slot, w->process))
         o = random_below(random, 2) ? stop(w->part->partition) : lose(w->part->partition);
-    wn_lock_give(&slot->lock);
+    ws_lock_give(&slot->lock);
     notify(o);
 }
 
@@ -325,7 +325,7 @@ static void *tick(void *argument)
         while (sem_wait(&world.wake) != 0) {
         }
         while (!atomic_load(&world.over)) {
-            CHECK(wn_budget_used(&world.hub->budget) <= world.hub->budget.limit);
+            CHECK(ws_budget_used(&world.hub->budget) <= world.hub->budget.limit);
             pause_for(100);
             if (!wn_hub_tick(world.hub, 1, tell, NULL)) {
                 while (sem_wait(&world.wake) != 0) {
@@ -398,7 +398,7 @@ static void finish(uint64_t ends[])
         sem_destroy(&p->bell);
     }
     snprintf(doing, sizeof doing, "the end");
-    EQUAL(wn_budget_used(&world.hub->budget), 0);
+    EQUAL(ws_budget_used(&world.hub->budget), 0);
     EQUAL(atomic_load(&wn_count_tracees), 0);
     wn_hub_drain(world.hub);
     wn_table_free(&world.table);

@@ -2,7 +2,8 @@
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
-#include "witness_native_partition.h"
+#include "witness_native_take.h"
+#include "witness_native_timer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -89,8 +90,8 @@ typedef struct {
 
 static inline outcome outcome_of(bool done, unsigned todo, uintptr_t consumer)
 {
-    CHECK((todo & ~(WN_TELL | WN_WAKE)) == 0);
-    return (outcome){done, todo, todo & WN_TELL ? consumer : (uintptr_t)NOBODY};
+    CHECK((todo & ~(WN_NOTIFY | WN_WAKE)) == 0);
+    return (outcome){done, todo, todo & WN_NOTIFY ? consumer : (uintptr_t)NOBODY};
 }
 
 /* As the callbacks of the tracer add an event. */

@@ -30,13 +30,13 @@ static wn_partition *opened(wn_hub *of, uintptr_t consumer)
 
 static void told_to(outcome o, uintptr_t consumer)
 {
-    EQUAL(o.todo & WN_TELL, WN_TELL);
+    EQUAL(o.todo & WN_NOTIFY, WN_NOTIFY);
     EQUAL(o.consumer, consumer);
 }
 
 static void not_told(outcome o)
 {
-    EQUAL(o.todo & WN_TELL, 0);
+    EQUAL(o.todo & WN_NOTIFY, 0);
 }
 
 /* Takes what must be there: this many events, then this end. */
@@ -87,7 +87,7 @@ static void finish(wn_hub *of, wn_partition *p)
     (void)leave(p);
     wn_partition_unread(p);
     wn_partition_release(p);
-    EQUAL(wn_budget_used(&of->budget), 0);
+    EQUAL(ws_budget_used(&of->budget), 0);
     while (wn_hub_tick(of, 0, tell_one, &told)) {
     }
     wn_hub_release(of);
@@ -98,33 +98,33 @@ static void finish(wn_hub *of, wn_partition *p)
 
 static void a_lock_can_be_taken_again(void)
 {
-    wn_lock fixed = WN_LOCK_INIT, zero, made;
+    ws_lock fixed = WS_LOCK_INIT, zero, made;
     memset(&zero, 0, sizeof zero); /* the table relies on it */
-    wn_lock_init(&made);
-    wn_lock *locks[] = {&fixed, &zero, &made};
+    ws_lock_init(&made);
+    ws_lock *locks[] = {&fixed, &zero, &made};
     for (int i = 0; i < 6; i++) {
-        wn_lock_take(locks[i % 3]);
+        ws_lock_take(locks[i % 3]);
         CHECK(atomic_flag_test_and_set(&locks[i % 3]->held));
-        wn_lock_give(locks[i % 3]);
+        ws_lock_give(locks[i % 3]);
     }
 }
 
 static void a_budget_is_a_hard_bound(void)
 {
-    wn_budget budget;
+    ws_budget budget;
     size_t limits[] = {0, 1, 1000, SIZE_MAX - 1, SIZE_MAX};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         size_t limit = limits[i];
-        wn_budget_init(&budget, limit);
-        CHECK(wn_budget_take(&budget, 0));
-        CHECK(wn_budget_take(&budget, limit));
-        EQUAL(wn_budget_take(&budget, 1), false);
-        EQUAL(wn_budget_take(&budget, SIZE_MAX), false);
-        CHECK(wn_budget_take(&budget, 0));
-        EQUAL(wn_budget_used(&budget), limit);
-        wn_budget_give(&budget, limit);
-        EQUAL(wn_budget_used(&budget), 0);
-        EQUAL(wn_budget_take(&budget, SIZE_MAX), limit == SIZE_MAX);
+        ws_budget_init(&budget, limit);
+        CHECK(ws_budget_take(&budget, 0));
+        CHECK(ws_budget_take(&budget, limit));
+        EQUAL(ws_budget_take(&budget, 1), false);
+        EQUAL(ws_budget_take(&budget, SIZE_MAX), false);
+        CHECK(ws_budget_take(&budget, 0));
+        EQUAL(ws_budget_used(&budget), limit);
+        ws_budget_give(&budget, limit);
+        EQUAL(ws_budget_used(&budget), 0);
+        EQUAL(ws_budget_take(&budget, SIZE_MAX), limit == SIZE_MAX);
     }
 }
 
@@ -194,7 +194,7 @@ static void the_bound_of_a_partition_is_a_gap(void)
     outcome o = add(p, 1, 3, false);
     CHECK(!o.done);
     told_to(o, 7);
-    EQUAL(wn_budget_used(&of->budget), 0);
+    EQUAL(ws_budget_used(&of->budget), 0);
     EQUAL(atomic_load(&batches_alive), 0);
     o = add(p, 1, 4, true);
     CHECK(!o.done);
@@ -233,7 +233,7 @@ static void without_bounds_only_the_impossible_is_a_gap(void)
         CHECK(add(p, LARGE, i, true).done);
     takes(p, 100, WN_OPEN);
     takes_nothing(p);
-    EQUAL(wn_budget_used(&of->budget), 0);
+    EQUAL(ws_budget_used(&of->budget), 0);
     CHECK(add(p, 1, 1, true).done);
     CHECK(!add(p, SIZE_MAX, 2, true).done);
     CHECK(wn_partition_take(p, 7, &(wn_taken){0}));
@@ -247,10 +247,10 @@ static void what_is_taken_is_given_back_when_the_consumer_returns(void)
     wn_partition *p = opened(of, 7), *q = opened(of, 8);
     CHECK(add(p, 6 * 1000 * 1000, 1, false).done);
     takes(p, 1, WN_OPEN);
-    CHECK(wn_budget_used(&of->budget) >= 6 * 1000 * 1000);
+    CHECK(ws_budget_used(&of->budget) >= 6 * 1000 * 1000);
     CHECK(!add(q, 6 * 1000 * 1000, 2, false).done);
     takes_nothing(p);
-    EQUAL(wn_budget_used(&of->budget), 0);
+    EQUAL(ws_budget_used(&of->budget), 0);
     CHECK(add(p, 6 * 1000 * 1000, 3, false).done);
     takes(p, 1, WN_OPEN);
     CHECK(!add(p, 6 * 1000 * 1000, 4, false).done);
@@ -272,7 +272,7 @@ static void a_gap_of_one_partition_makes_room_for_others(void)
     CHECK(!o.done);
     told_to(o, 8);
     CHECK(!add(p, 60 * 1000, 4, false).done);
-    EQUAL(wn_budget_used(&of->budget), 0);
+    EQUAL(ws_budget_used(&of->budget), 0);
     wn_partition *r = opened(of, 9);
     CHECK(add(r, 60 * 1000, 5, false).done);
     takes_gap(p, WN_MEMORY, 3);
@@ -295,7 +295,7 @@ static void an_event_that_cannot_be_made_is_a_gap(void)
         for (int k = 0; k < before; k++)
             CHECK(add(p, 10, 1, false).done);
         told_to(add_failing(p, 10), 7);
-        EQUAL(wn_budget_used(&of->budget), 0);
+        EQUAL(ws_budget_used(&of->budget), 0);
         takes_gap(p, WN_MEMORY, (uint64_t)before + 1);
         finish(of, p);
     }
@@ -344,7 +344,7 @@ static void unread_in_every_state(void)
         CHECK(!wn_partition_is_unread(p));
         wn_partition_unread(p);
         CHECK(wn_partition_is_unread(p));
-        EQUAL(wn_budget_used(&of->budget), 0);
+        EQUAL(ws_budget_used(&of->budget), 0);
         EQUAL(atomic_load(&batches_alive), 0);
         outcome o = add(p, 10, 3, true);
         CHECK(!o.done);
@@ -370,7 +370,7 @@ static void only_its_consumer_abandons_a_partition(void)
     told_to(add(p, 10, 2, true), 6);
     wn_partition_abandon(p, 6);
     CHECK(wn_partition_is_unread(p));
-    EQUAL(wn_budget_used(&of->budget), 0);
+    EQUAL(ws_budget_used(&of->budget), 0);
     CHECK(!add(p, 10, 3, true).done);
     takes_nothing(p);
     finish(of, p);
@@ -535,7 +535,7 @@ static void the_last_reference_frees_what_is_buffered(void)
     wn_partition_release(p);
     EQUAL(atomic_load(&wn_count_partitions), 1);
     EQUAL(atomic_load(&batches_alive), 0);
-    EQUAL(wn_budget_used(&of->budget), 0);
+    EQUAL(ws_budget_used(&of->budget), 0);
     wn_hub_release(of);
     EQUAL(atomic_load(&wn_count_hubs), 1);
     wn_partition_release(q);
@@ -570,12 +570,12 @@ static void tracees_are_found_until_they_are_removed(void)
     CHECK(wn_table_init(&table, 16));
     for (uintptr_t process = 1; process <= 1000; process++) {
         wn_slot *slot = wn_table_slot(&table, process << 4 | 3);
-        wn_lock_take(&slot->lock);
+        ws_lock_take(&slot->lock);
         CHECK(wn_slot_find(slot, process << 4 | 3) == NULL);
         wn_tracee *tracee = wn_slot_insert(slot, process << 4 | 3, NULL, false);
         CHECK(tracee != NULL && tracee->partition == NULL && !tracee->held && !tracee->launcher);
         CHECK(wn_slot_find(slot, process << 4 | 3) == tracee);
-        wn_lock_give(&slot->lock);
+        ws_lock_give(&slot->lock);
     }
     EQUAL(atomic_load(&wn_count_tracees), 1000);
     uint64_t seed = 1;

@@ -9,7 +9,9 @@ says what is the same in every run: `same`, the value; `kind`, what kind of term
 arguments, and what it can see afterwards is what the call has done (`seen/1`).
 """.
 -export([entries/1, failing/1, only_failing/0, never/0, is_called/1, stack/1, seen/1]).
--export([child/0, child/1, told/2]).
+-export([stays/1, child/1, told/2]).
+
+-import(witness_recorded_calls, [expect/1, expect_own/1, messages/0]).
 
 -define(NAME, witness_arguments_name).
 -define(TABLE, witness_arguments_table).
@@ -70,24 +72,25 @@ entries(erlang) ->
      {same, send_nosuspend, [{?NAME, 'a@b'}, false]}, {same, send_nosuspend, 2, fun() -> [self(), true] end},
      {same, send_nosuspend, 3, fun() -> [self(), m, []] end}, {same, send_nosuspend, 3, fun() -> [self(), m, [other]] end},
      {same, send_nosuspend, 3, fun() -> [ended(), m, [noconnect]] end}, {same, send_nosuspend, [{?NAME, 'a@b'}, m, [noconnect]]},
-     {same, spawn, [fun ?MODULE:child/0]}, {same, spawn, [node, fun ?MODULE:child/0]}, {same, spawn, [?MODULE, child, []]},
-     {same, spawn, 3, fun() -> [?MODULE, told, [self(), m]] end}, {same, spawn, [node, ?MODULE, child, []]},
-     {same, spawn, ['a@b', ?MODULE, child, []]},
-     {same, spawn_link, [fun ?MODULE:child/0]}, {same, spawn_link, [node, fun ?MODULE:child/0]},
-     {same, spawn_link, [?MODULE, child, []]}, {same, spawn_link, [node, ?MODULE, child, []]},
-     {kind, spawn_monitor, [fun ?MODULE:child/0]}, {kind, spawn_monitor, [node, fun ?MODULE:child/0]},
-     {kind, spawn_monitor, [?MODULE, child, []]}, {kind, spawn_monitor, [node, ?MODULE, child, []]},
-     {same, spawn_opt, [fun ?MODULE:child/0, []]}, {same, spawn_opt, [node, fun ?MODULE:child/0, []]},
-     {same, spawn_opt, [?MODULE, child, [], [link]]}, {same, spawn_opt, [node, ?MODULE, child, [], [monitor]]},
-     {same, spawn_opt, [?MODULE, child, [], [other]]},
-     {kind, spawn_request, [fun ?MODULE:child/0]}, {kind, spawn_request, [fun ?MODULE:child/0, [{reply, no}]]},
-     {kind, spawn_request, [?MODULE, child, []]}, {kind, spawn_request, [?MODULE, child, [], [{reply, no}]]},
-     {kind, spawn_request, [node, ?MODULE, child, [], [{reply, no}]]}, {kind, spawn_request, [node, fun ?MODULE:child/0, []]},
+     {same, spawn, 1, fun() -> [child()] end}, {same, spawn, 2, fun() -> [node(), child()] end}, {same, spawn, 3, fun child_mfa/0},
+     {same, spawn, 3, fun() -> expect(1), [?MODULE, told, [self(), m]] end}, {same, spawn, 4, fun() -> [node() | child_mfa()] end},
+     {same, spawn, 4, fun() -> ['a@b' | child_mfa()] end},
+     {same, spawn_link, 1, fun() -> [child()] end}, {same, spawn_link, 2, fun() -> [node(), child()] end},
+     {same, spawn_link, 3, fun child_mfa/0}, {same, spawn_link, 4, fun() -> [node() | child_mfa()] end},
+     {kind, spawn_monitor, 1, fun() -> [child()] end}, {kind, spawn_monitor, 2, fun() -> [node(), child()] end},
+     {kind, spawn_monitor, 3, fun child_mfa/0}, {kind, spawn_monitor, 4, fun() -> [node() | child_mfa()] end},
+     {same, spawn_opt, 2, fun() -> [child(), []] end}, {same, spawn_opt, 3, fun() -> [node(), child(), []] end},
+     {same, spawn_opt, 4, fun() -> child_mfa() ++ [[link]] end}, {same, spawn_opt, 5, fun() -> [node() | child_mfa()] ++ [[monitor]] end},
+     {same, spawn_opt, 4, fun() -> child_mfa() ++ [[other]] end},
+     {kind, spawn_request, 1, fun() -> [child()] end}, {kind, spawn_request, 2, fun() -> [child(), [{reply, no}]] end},
+     {kind, spawn_request, 3, fun child_mfa/0}, {kind, spawn_request, 4, fun() -> child_mfa() ++ [[{reply, no}]] end},
+     {kind, spawn_request, 5, fun() -> [node() | child_mfa()] ++ [[{reply, no}]] end},
+     {kind, spawn_request, 3, fun() -> [node(), child(), []] end},
      {same, spawn_request_abandon, 1, fun() -> [make_ref()] end},
      {kind, statistics, [reductions]}, {same, system_flag, 2, fun() -> [backtrace_depth, 60] end}, {same, system_info, [otp_release]},
      {kind, system_info, [process_count]}, {same, system_monitor, []}, {same, system_monitor, [undefined]}, {same, system_profile, []},
      {same, resume_process, 1, fun() -> P = waiting(), erlang:suspend_process(P), [P] end},
-     {same, trace_delivered, 1, fun() -> [ended()] end} , {same, trace_info, 2, fun() -> [self(), flags] end},
+     {same, trace_delivered, 1, fun() -> expect_own(1), [ended()] end}, {same, trace_info, 2, fun() -> [self(), flags] end},
      {same, trace_pattern, [{lists, nothing, 0}, false]}, {same, trace_pattern, [{lists, nothing, 0}, false, [local]]},
      {same, trace, 3, fun() -> [waiting(), false, [send]] end},
      {same, dt_get_tag, []}, {same, dt_get_tag_data, []},
@@ -95,7 +98,7 @@ entries(erlang) ->
      {same, erase, 0, fun() -> put(k, v), [] end},
      {same, seq_trace, [label, 1]}, {same, seq_trace_info, [label]}, {same, seq_trace_print, [m]}, {same, seq_trace_print, [0, m]},
      {same, make_fun, [lists, map, 2]}, {same, make_fun, [ets, lookup, 2]},
-     {same, fun_info, [fun ?MODULE:child/0]}, {same, fun_info, [fun ?MODULE:child/0, arity]},
+     {same, fun_info, [fun ?MODULE:child/1]}, {same, fun_info, [fun ?MODULE:child/1, arity]},
      {same, term_to_binary, [{a, 1}]}, {same, term_to_binary, [{a, 1}, [compressed]]},
      {same, term_to_iovec, [{a, 1}]}, {same, term_to_iovec, [{a, 1}, [deterministic]]},
      {same, binary_to_term, [term_to_binary({a, 1})]}, {same, binary_to_term, [term_to_binary({a, 1}), [safe]]},
@@ -253,10 +256,7 @@ without_table() -> _ = [ets:delete(?TABLE) || ets:whereis(?TABLE) =/= undefined]
 %% Lives as long as the process that has made it.
 waiting() ->
     Owner = self(),
-    spawn(fun() ->
-        Ref = monitor(process, Owner),
-        receive {'DOWN', Ref, process, Owner, _} -> ok end
-    end).
+    spawn(fun() -> stays(Owner) end).
 
 ended() ->
     {Pid, Ref} = spawn_monitor(fun() -> ok end),
@@ -321,8 +321,17 @@ inet() ->
     {ok, Socket} = prim_inet:open(tcp, inet, stream),
     [Socket].
 
+%% A child lives as long as the process that has made the arguments. If it ended by itself, its signals would be seen or not.
+child() ->
+    Owner = self(),
+    fun() -> stays(Owner) end.
+
+child_mfa() -> [?MODULE, stays, [self()]].
+
 -doc false.
-child() -> ok.
+stays(Owner) ->
+    Ref = monitor(process, Owner),
+    receive {'DOWN', Ref, process, Owner, _} -> ok end.
 
 -doc false.
 child(m) -> taken;
@@ -445,5 +454,3 @@ argument(?TABLE) -> try {table, ets:tab2list(?TABLE)} catch error:badarg -> gone
 argument(Ref) when is_reference(Ref) -> try {number, atomics:get(Ref, 1)} catch error:badarg -> other end;
 argument({atomics, _} = Counter) -> {counter, counters:get(Counter, 1)};
 argument(_) -> other.
-
-messages() -> receive Msg -> [Msg | messages()] after 0 -> [] end.

@@ -7,7 +7,7 @@ The module `Written` has what `m:witness_calls_program` has written. The module 
 `entries/1`, `failing/1`, `is_called/1`, `stack/1` and `seen/1`, as `m:witness_recorded_arguments`. A key is `{MFA, N, Way}`: the function, the number of its
 arguments in `cases/2`, and the way in which it is called.
 """.
--export([run/3, told/4, outcomes/3, cases/2, is_woven/1, plain/1, one/4, first/4, sleeping/4]).
+-export([run/3, told/4, outcomes/3, cases/2, is_woven/1, plain/1, expect/1, expect_own/1, messages/0, one/4, first/4, sleeping/4]).
 
 -doc "The process ends with all that came of it.".
 run(Written, Arguments, Modules) -> exit({outcomes, outcomes(Written, Arguments, Modules)}).
@@ -167,6 +167,20 @@ requested(Ref, How) ->
         {spawn_reply, Ref, ok, _} -> gone(Ref);
         {spawn_reply, Ref, error, Reason} -> {error, Reason}
     end.
+
+%% --- what comes because of a call ------------------------------------------------
+
+-doc "`messages/0` waits for so many messages. Without it, whether they have come depends on the schedule.".
+expect(N) -> put(expected, N).
+
+-doc "The same, of messages that come to the process that makes the call.".
+expect_own(N) -> get(first) orelse expect(N).
+
+-doc "The messages that came to the process that has made the arguments.".
+messages() -> messages(case get(expected) of undefined -> 0; N -> N end).
+
+messages(0) -> receive Msg -> [Msg | messages(0)] after 0 -> [] end;
+messages(N) -> receive Msg -> [Msg | messages(N - 1)] after 10_000 -> [missing] end.
 
 %% --- what is compared ------------------------------------------------------------
 

@@ -18,7 +18,7 @@ start(?MODULE, Setting = #{system := {M, F, Args}, options := Options}) ->
         #{fault := start} -> {error, "the rival does not start"};
         #{started := Other} -> Other;
         #{} ->
-            Tool = spawn(fun() -> tool(maps:with([monitors, options, verdict], Setting), #{}, 0, []) end),
+            Tool = spawn_link(fun() -> tool(maps:with([monitors, options, verdict], Setting), #{}, 0, []) end),
             Session = trace:session_create(?MODULE, Tool, []),
             First = spawn(fun() -> receive '$go' -> apply(M, F, Args) end end),
             1 = trace:process(Session, First, true, [send, 'receive', procs, set_on_spawn]),
@@ -59,6 +59,7 @@ probe({Tool, _, _}) ->
 
 stop({Tool, Session, _}) ->
     trace:session_destroy(Session),
+    unlink(Tool),
     exit(Tool, kill).
 
 ask(Tool) ->

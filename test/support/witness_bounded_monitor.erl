@@ -1,5 +1,5 @@
 -module(witness_bounded_monitor).
--moduledoc "A monitor for tests that may share a lane: it counts what it reads, keeps it, or fails at a message `crash`.".
+-moduledoc "A monitor for tests that may share a shard: it counts what it reads, keeps it, or fails at a message `crash`.".
 -behaviour(witness_monitor).
 
 -export([init/3, handle_event/2]).

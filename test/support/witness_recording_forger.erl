@@ -23,7 +23,7 @@ take_apart(Dir) -> maps:from_list([{Kind, contents(Dir, Kind)} || Kind <- kinds(
 contents(Dir, Kind) ->
     {ok, File} = witness_log_recording_file:open(Dir, Kind),
     {ok, Blocks, _} = witness_log_recording_file:fold(fun(_, Bytes, Blocks) -> {ok, [Bytes | Blocks]} end, [],
-                                                      witness_log_recording_file:first(), File),
+                                                      witness_log_recording_file:first_offset(), File),
     Id = witness_log_recording_file:recording(File),
     ok = witness_log_recording_file:close(File),
     {Id, lists:reverse(Blocks)}.

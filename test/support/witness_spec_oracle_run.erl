@@ -68,7 +68,7 @@ compiled(Properties, Style) ->
     Source = unicode:characters_to_binary(witness_spec_oracle_text:file(Properties, Style)),
     try witness_spec:compile_string(<<"random">>, Source, #{max_obligations => bound(Style)}) of
         {ok, Map, _} -> {ok, Map};
-        {error, Findings} -> {error, [Finding || #{severity := error} = Finding <- Findings]}
+        {error, {witness_spec, Findings}} -> {error, [Finding || #{severity := error} = Finding <- Findings]}
     catch
         Class:Reason:Stack -> {error, {Class, Reason, Stack}}
     end.
@@ -150,7 +150,7 @@ replayed(Taken, #{seen := Seen, told := Told, monitor := Monitor, signature := S
         true ->
             Runner = witness_monitor_runner:start(#{monitor => Monitor, process => self(), signature => Signature,
                                                     run => self(), explain => 3, ordered => false}),
-            ok = witness_monitor_runner:events(Runner, [{none, Event} || Event <- lists:reverse(Seen)]),
+            ok = witness_monitor_runner:send_events(Runner, [{none, Event} || Event <- lists:reverse(Seen)]),
             ok = witness_monitor_runner:complete(Runner),
             {Covered, Outcomes} = outcomes(Runner, []),
             case {Told -- Outcomes, Outcomes -- Told, Covered} of
