@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay test test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
+.PHONY: help all build demo demo-replay check test cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -17,8 +17,15 @@ demo: ## Build, then watch a small system go wrong
 demo-replay: ## Record a race that shows once in some hundred runs, replay it, and step to its cause
 	@examples/last_seat/demo
 
-test: ## The whole gate: compile, xref, dialyzer, EUnit, Common Test, native code, the report in a browser, the commands of the README
-	@bin/gate
+check: ## Within minutes: compile, layout, xref, the quick unit tests, one scenario of each suite
+	@bin/gate check
+
+test: ## The whole gate: compile, layout, xref, dialyzer, EUnit, Common Test, native code, the report in a browser, the commands of the guides; or make test SUITE=NAME CASE=NAME GROUP=NAME
+	@bin/gate $(if $(SUITE)$(CASE)$(GROUP),only "$(SUITE)" "$(CASE)" "$(GROUP)")
+
+cover: ## Which lines the tests run: the report is _build/otp29/test/cover/index.html; or make cover MODULES=NAME,NAME for these of EUnit
+	@$(toolchain) && rebar3 cover --reset && { \
+	  rebar3 eunit --cover $(if $(MODULES),--module=$(MODULES)); $(if $(MODULES),,rebar3 ct --cover;) rebar3 cover --verbose; }
 
 test-otp27: ## The same test suites on OTP 27
 	@WITNESS_OTP=27 bin/gate
@@ -54,7 +61,7 @@ fuzz: ## 200,000 damaged specifications and two million damaged logs, never the 
 
 oracle: ## A million random formulas with traces: monitors and the evaluator of the semantics agree
 	@$(toolchain) && rebar3 as test compile && erl -noshell -pa "$$REBAR_BASE_DIR/test/lib/witness/ebin" \
-	  -pa "$$REBAR_BASE_DIR/test/lib/witness/test" -s witness_spec_oracle_run main -s init stop
+	  -pa "$$REBAR_BASE_DIR/test/lib/witness/test/support" -s witness_spec_oracle_run main -s init stop
 
 weave-props: ## 5,000 random programs, woven, do what they did before and report it; every planted fault is found
 	@$(toolchain) && WITNESS_WEAVE_PROGRAMS=5000 rebar3 eunit --module=witness_weave_props_tests

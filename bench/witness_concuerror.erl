@@ -115,7 +115,7 @@ runs(N, Recordings, {Name, Ebin, Module, Function} = Named, #{work := Work} = Ho
 
 recorded(Recording, #{ms := Ms}) ->
     case witness_record:await(Recording, Ms) of
-        {error, timeout} ->
+        {error, {witness_record, timeout}} ->
             ok = witness_record:stop(Recording),
             witness_record:await(Recording, ?REPLAY_MS);
         Ended -> Ended
@@ -130,7 +130,7 @@ replayed(Dir) ->
     receive
         {'DOWN', Monitor, process, Pid, {replayed, {ok, #{outcome := identical, cut := 0, complete := true}}}} -> {identical, ""};
         {'DOWN', Monitor, process, Pid, {replayed, {ok, Report}}} -> {diverged, io_lib:format("~0p", [Report])};
-        {'DOWN', Monitor, process, Pid, {replayed, {error, Reason}}} -> {failed, witness_replay:format_error(Reason)};
+        {'DOWN', Monitor, process, Pid, {replayed, {error, Reason}}} -> {failed, witness:format_error(Reason)};
         {'DOWN', Monitor, process, Pid, Reason} -> {failed, io_lib:format("~0p", [Reason])}
     after ?REPLAY_MS ->
         exit(Pid, kill),

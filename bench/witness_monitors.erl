@@ -59,7 +59,8 @@ started(Module, Arg) ->
         {ok, State} -> {loop, fun Module:handle_event/2, State};
         {ok, State, Filter} -> {chosen, fun Module:handle_event/2, fun Module:slice/2, Filter, State};
         {slices, Filter} ->
-            {sliced, witness_monitor_sliced:new(Module, ?EXPLAIN, Filter, Module:slice_names(Filter), 1000)}
+            {sliced, witness_monitor_sliced:new(Module, witness_monitor_instance:config(Module, ?EXPLAIN), {fun Module:slice/2, Filter},
+                                                Module:slice_names(Filter), 1000, infinity)}
     end.
 
 %% Slices keep the steps of an explanation, so the monitor that they are compared with has to.
@@ -201,7 +202,7 @@ fed(Runner, Kind, From, Count) ->
     Batch = min(Count, 1000),
     Events = lists:append([[recv({call, Id, {add, Id, 1}}) | [send({reply, Id, Id + 1}) || Kind =:= ended]] ||
                            Id <- lists:seq(From + 1, From + Batch)]),
-    ok = witness_monitor_runner:events(Runner, [{none, Event} || Event <- Events]),
+    ok = witness_monitor_runner:send_events(Runner, [{none, Event} || Event <- Events]),
     settled(Runner),
     fed(Runner, Kind, From + Batch, Count - Batch).
 

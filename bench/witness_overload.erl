@@ -109,7 +109,8 @@ run(Options = #{load := {Workers, Alive, Requests}, pace := Pace}) ->
     {ok, Summary} = witness:await(Run, infinity),
     {ok, _} = witness:stop(Run),
     maps:merge(samples(Sampler),
-               #{source => Source, microseconds => Microseconds, budget => maps:get(memory, Given, witness_options_memory:available() div 4),
+               #{source => Source, microseconds => Microseconds,
+                 budget => maps:get(memory, Given, witness_options_memory:available_bytes() div 4),
                  summary => Summary, reasons => reasons(#{})}).
 
 -doc "The load, once the sampler has started.".
@@ -121,7 +122,7 @@ system(Collector, Workers, Alive, Requests) ->
 
 births(Run) ->
     {links, Links} = process_info(Run, links),
-    [Births] = [P || P <- Links, is_pid(P), proc_lib:get_label(P) =:= witness_births],
+    [Births] = [P || P <- Links, is_pid(P), proc_lib:get_label(P) =:= witness_dispatcher],
     Births.
 
 undecided(#{verdict := inconclusive, reason := Reason}, Collector) -> Collector ! {undecided, Reason};

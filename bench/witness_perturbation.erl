@@ -47,7 +47,7 @@ measured(Config, Schedulers) ->
     case witness_bench_run:fresh(Config, #{schedulers => Schedulers}) of
         {ok, Result} -> Result;
         {error, Reason} ->
-            io:format(standard_error, "perturbation: ~ts~n", [witness_bench_run:format_error(Reason)]),
+            io:format(standard_error, "perturbation: ~ts~n", [witness:format_error(Reason)]),
             halt(1)
     end.
 
