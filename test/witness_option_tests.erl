@@ -52,9 +52,8 @@ refused({error, Error}) -> witness:format_error(Error).
 text(Text) -> unicode:characters_to_binary(Text).
 
 options_are_a_map_test() ->
-    [?assertEqual({error, {Module, {bad_option, options, "a map"}}}, Result)
-     || {Module, Result} <- [{witness_option, witness:start([])}, {witness_record, witness_record:start([])},
-                             {witness_replay, witness_replay:replay([])}]].
+    [?assertEqual({error, {witness_option, {bad_option, options, "a map"}}}, Result)
+     || Result <- [witness:start([]), witness_record:start([]), witness_replay:replay([])]].
 
 lists_that_end_in_no_list_are_refused_test() ->
     [?assertMatch({error, {witness_option, {bad_option, Name, _}}}, witness:start(#{system => {erlang, node, []}, Name => [Value | Value]}))

@@ -423,8 +423,8 @@ a_recording_without_entries_of_hibernation_is_replayed(Config) ->
      end || Without <- [[Call || {_, hibernate, _} = Call <- Added], Added]].
 
 wrong_options_are_named(_) ->
-    ?assertEqual({error, {witness_replay, {missing_option, dir}}}, witness_replay:replay(#{})),
-    ?assertEqual({error, {witness_replay, {bad_option, allow_changed, "true or false"}}}, witness_replay:replay(#{dir => "x", allow_changed => yes})).
+    ?assertEqual({error, {witness_option, {missing_option, dir}}}, witness_replay:replay(#{})),
+    ?assertEqual({error, {witness_option, {bad_option, allow_changed, "true or false"}}}, witness_replay:replay(#{dir => "x", allow_changed => yes})).
 
 %% --- diverged --------------------------------------------------------------------
 

@@ -65,7 +65,8 @@ run(Given, Properties) ->
         {ok, Outside} ?= applications(maps:get(outside, Options, [])),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Begin = erlang:monotonic_time(millisecond),
-        All = maps:merge(maps:with([contents, hash, tracing_only, config, last], Options),
+        Own = [Name || #{name := Name} <- witness_option_schema:record()],
+        All = maps:merge(maps:with(Own, Options),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
                            environment => maps:get(environment, Mix, []), on_progress => witness_cli_progress:new()}),
         {ok, Found, Summary} ?= run_recording(maps:merge(All, Program), Properties,
@@ -152,10 +153,11 @@ check_started({error, Error}) -> refusal(Error);
 check_started({ok, _} = Started) -> Started.
 
 %% A full disk is not an error in the user's arguments.
-refusal({witness_record, Reason} = Error) ->
+refusal(Error) ->
     Text = witness:format_error(Error),
-    {error, case is_full(Reason) of true -> {unwritten, Text}; false -> Text end}.
+    {error, case is_full(Error) of true -> {unwritten, Text}; false -> Text end}.
 
+is_full({witness_record, Reason}) -> is_full(Reason);
 is_full({file, _, _}) -> true;
 is_full({dir, _, Full}) -> Full =:= enospc orelse Full =:= edquot;
 is_full({weave, {_, Full}}) -> Full =:= enospc orelse Full =:= edquot;

@@ -153,4 +153,4 @@ is_list_of(_, Rest) -> Rest =:= [].
 -spec format_error(reason()) -> unicode:chardata().
 format_error({bad_option, Name, Expected}) -> io_lib:format("option ~ts: expected ~ts", [Name, Expected]);
 format_error({unknown_option, Name}) -> io_lib:format("unknown option ~tp", [Name]);
-format_error({missing_option, Name}) -> io_lib:format("option ~ts is missing", [Name]).
+format_error({missing_option, Name}) -> io_lib:format("option ~ts is expected, and not there", [Name]).

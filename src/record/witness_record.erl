@@ -85,14 +85,14 @@ stopped. Reasons are `normal`, or text.
                      files => witness_record_writer:summary()}.
 
 -doc "What was wrong with the options, or with what they name.".
--type reason() :: witness_option:reason() | {exclusive, atom(), atom()}
+-type reason() :: no_program | {exclusive, atom(), atom()}
                 | {dir, file:filename(), exists | file:posix()} | {folder, file:filename()}
                 | {file, file:filename_all(), file:posix() | badarg | terminated}
                 | {config, file:filename(), term()}
                 | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}
                 | {observer, term()}.
 
--type error() :: {?MODULE, reason()}.
+-type error() :: {?MODULE, reason()} | witness_option:error().
 
 %% Bytes that are kept in memory at most, if the limit is a time.
 -define(MAX_LAST_BYTES, 1 bsl 28).
@@ -109,7 +109,12 @@ record(Options) ->
 Weaves what is not in the cache, and starts the program. If the caller ends, the recording is finished, and its VM ends.
 """.
 -spec start(options()) -> {ok, recording()} | {error, error()}.
-start(Options) -> add_module(start_vm(Options)).
+start(Options) ->
+    maybe
+        ok ?= witness_option:check(Options, witness_option_schema:record()),
+        ok ?= check_observer(Options),
+        add_module(start_vm(Options))
+    end.
 
 %% Within this layer errors have no module.
 add_module({error, Reason}) -> {error, {?MODULE, Reason}};
@@ -117,7 +122,7 @@ add_module({ok, _} = Result) -> Result.
 
 start_vm(Options) ->
     maybe
-        ok ?= check(Options),
+        ok ?= check_together(Options),
         ok ?= check_files(Options),
         Complete = add_needed(memory_limit(Options)),
         {ok, Code} ?= code(Complete),
@@ -158,20 +163,14 @@ stop(Recording) -> witness_record_vm:stop(Recording).
 
 %% --- options ---------------------------------------------------------------------
 
-check(Options) ->
-    maybe
-        ok ?= witness_option:check(Options, witness_option_schema:record()),
-        check_together(Options)
-    else
-        {error, {witness_option, Reason}} -> {error, Reason};
-        {error, _} = Error -> Error
-    end.
+check_observer(#{observer := _} = Options) when not is_map_key(on_told, Options) ->
+    {error, {witness_option, {missing_option, on_told}}};
+check_observer(#{}) -> ok.
 
 check_together(#{run := _, app := _}) -> {error, {exclusive, run, app}};
-check_together(#{observer := _} = Options) when not is_map_key(on_told, Options) -> {error, {missing_option, on_told}};
 check_together(#{tracing_only := true, weave := [_ | _]}) -> {error, {exclusive, tracing_only, weave}};
 check_together(#{} = Options) when is_map_key(run, Options); is_map_key(app, Options) -> ok;
-check_together(#{}) -> {error, {missing_option, run}}.
+check_together(#{}) -> {error, no_program}.
 
 check_files(Options) ->
     maybe
@@ -214,10 +213,7 @@ make_folder(#{dir := Dir}) ->
 
 -doc "An error as text.".
 -spec format_error(reason() | timeout | busy | enough | ended | witness_record_writer:reason()) -> unicode:chardata().
-format_error(Reason) when element(1, Reason) =:= bad_option; element(1, Reason) =:= unknown_option ->
-    witness_option:format_error(Reason);
-format_error({missing_option, run}) -> ~"option run, or app, is expected, and not there";
-format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
+format_error(no_program) -> ~"option run, or app, is expected, and not there";
 format_error({exclusive, A, B}) ->
     [~"options ", atom_to_binary(A), ~" and ", atom_to_binary(B), ~" exclude each other"];
 format_error({dir, Dir, exists}) ->

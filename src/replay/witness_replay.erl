@@ -72,13 +72,13 @@ Where a process did something that its log does not say.
                     divergence => divergence(), waiting => [divergence()]}.
 
 -doc "Why a recording cannot be replayed.".
--type reason() :: witness_option:reason() | {untrusted, witness_record_seal:error(), witness_replay_trust:named()}
+-type reason() :: {untrusted, witness_record_seal:error(), witness_replay_trust:named()}
                 | {header, unicode:chardata()}
                 | {release, Recorded :: binary(), Own :: binary()} | witness_log_recording_refusal:reason() | no_processes
                 | {two | no_pid, binary()} | {number, pos_integer()} | {folder, file:filename()} | {calls, [mfa()]}
                 | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
 
--type error() :: {?MODULE, reason()} | witness_log_recording:error() | witness_record:error().
+-type error() :: {?MODULE, reason()} | witness_option:error() | witness_log_recording:error() | witness_record:error().
 
 -doc "Replays a recording to its end, or to the first divergence.".
 -spec replay(options()) -> {ok, report()} | {error, error()}.
@@ -155,7 +155,7 @@ fold_items(Items, Fun, Acc) -> lists:foldl(fun({Item, Place}, A) -> Fun(Item, Pl
 
 prepare(Options) ->
     maybe
-        ok ?= check_options(Options),
+        ok ?= witness_option:check(Options, witness_option_schema:replay()),
         ok ?= check_trust(Options),
         {ok, Recording} ?= witness_log_recording:open(maps:get(dir, Options)),
         ok ?= check_replayable(Recording),
@@ -163,12 +163,6 @@ prepare(Options) ->
         {ok, Code} ?= witness_replay_code:prepare(Recording, Options),
         ok ?= check_unchanged(Code, Options),
         {ok, Recording, Code, Atoms}
-    end.
-
-check_options(Options) ->
-    case witness_option:check(Options, witness_option_schema:replay()) of
-        ok -> ok;
-        {error, {witness_option, Reason}} -> {error, {?MODULE, Reason}}
     end.
 
 -doc """
@@ -221,9 +215,6 @@ check_unchanged(_, _) -> ok.
 
 -doc "An error as text.".
 -spec format_error(reason()) -> unicode:chardata().
-format_error(Reason) when element(1, Reason) =:= bad_option; element(1, Reason) =:= unknown_option ->
-    witness_option:format_error(Reason);
-format_error({missing_option, Name}) -> [~"option ", atom_to_binary(Name), ~" is expected, and not there"];
 %% Only these: another VM may have sent the reason.
 format_error({untrusted, {Module, Reason}, Named}) when Module =:= witness_record_seal; Module =:= witness_record_key ->
     witness_replay_trust:format(Module:format_error(Reason), Named);
