@@ -11,6 +11,8 @@ is wrong, and nothing else; whatever goes wrong with a monitor, a process or the
 -compile(export_all).
 
 -define(RUN_TIMEOUT, 120_000).
+%% More than the machine keeps a process from running.
+-define(IDLE_MS, 500).
 
 suite() -> [{timetrap, {minutes, 5 + how_often()}}].
 
@@ -198,20 +200,20 @@ slices_end_when_idle(Config) ->
     Spec = write(idle, "answered: per Id over begin _ ? {ask, Id}, _ ? {answer, Id}, _ ? last\n"
                        "check [_ ? {ask, _}] <_ ? {answer, _}> tt.\n", Config),
     Given = #{system => {?MODULE, idle, []}, specs => [Spec], instrument => central},
-    {Summary, Verdicts} = run(Given#{slice_idle => 10}, Config),
+    {Summary, Verdicts} = run(Given#{slice_idle => ?IDLE_MS}, Config),
     ?assertEqual([{[{~"Id", 1}], inconclusive, slice_idle}, {[{~"Id", 2}], yes, undefined}], slices(Verdicts)),
     ?assertMatch(#{slices := 2, outcome := ok}, Summary),
     %% It holds for the slices of one process as well.
     {ok, Text} = file:read_file(Spec),
     Own = write(own, string:replace(Text, "per Id", "with witness_central_SUITE:idle() per Id"), Config),
-    {_, Same} = run(Given#{slice_idle => 10, instrument => outline, specs => [Own]}, Config),
+    {_, Same} = run(Given#{slice_idle => ?IDLE_MS, instrument => outline, specs => [Own]}, Config),
     ?assertEqual(slices(Verdicts), slices(Same)),
     {_, Others} = run(Given, Config),
     ?assertEqual([{[{~"Id", 1}], yes, undefined}, {[{~"Id", 2}], yes, undefined}], slices(Others)).
 
 idle() ->
     hear({ask, 1}),
-    timer:sleep(20),
+    timer:sleep(2 * ?IDLE_MS),
     [hear(Message) || Message <- [{ask, 2}, {answer, 2}, {answer, 1}]],
     ok.
 

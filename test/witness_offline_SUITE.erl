@@ -66,7 +66,6 @@ to be driven more finely than either allows (block sizes, moments of death) the 
 ]).
 %% Called in VMs of their own.
 -export([measured/1, written/2]).
--export([waiting/1, waits/1]).
 -export([init/3, handle_event/2, handle_end/2]).
 
 -define(LIMIT_MS, 60_000).
@@ -323,13 +322,13 @@ what_is_satisfied_is_counted_where_it_is_not_told(Config) ->
 
 %% Three processes with 600 open slices each: in the log of a run, in a run of each kind, and for people.
 undecided_slices_are_told_up_to_a_bound(Config) ->
-    Spec = write(Config, "open.hml", "with witness_offline_SUITE:waits(_) per Key over _ ? {Key, _}\n"
+    Spec = write(Config, "open.hml", "with witness_offline_waiting:waits(_) per Key over _ ? {Key, _}\n"
                                      "monitor max X.([_ ? {_, open}] X and [_ ? {_, bad}] ff).\n"),
     P = [pid(N) || N <- [2, 3, 4]],
-    Lives = [[fork(?M, Pid, {?MODULE, waits, [1]})] ++ [recv(Pid, {Key, open}) || Key <- lists:seq(1, 600)] || Pid <- P],
+    Lives = [[fork(?M, Pid, {witness_offline_waiting, waits, [1]})] ++ [recv(Pid, {Key, open}) || Key <- lists:seq(1, 600)] || Pid <- P],
     File = write(Config, "open.log", text([begins(?M, undefined, {m, main, []}) | lists:append(Lives)])),
     Log = #{system => {log, {file, File}}, specs => [Spec]},
-    Live = #{system => {?MODULE, waiting, []}, specs => [Spec], halt => false, source => evm},
+    Live = #{system => {witness_offline_waiting, run, []}, specs => [Spec], halt => false, source => evm},
     [begin
         {Summary, Verdicts} = stopped(Options),
         #{undecided := [Undecided]} = Summary,
@@ -348,29 +347,13 @@ undecided_slices_are_told_up_to_a_bound(Config) ->
 %% A run ends when all of its processes wait; they end behind it.
 stopped(#{system := {log, _}} = Options) -> checked(Options);
 stopped(Options) ->
-    {ok, Run} = witness:start(Options#{log => false, system := {?MODULE, waiting, [{self(), 600}]}}),
+    {ok, Run} = witness:start(Options#{log => false, system := {witness_offline_waiting, run, [{self(), 600}]}}),
     Waiting = [receive {waits, Pid} -> Pid after ?LIMIT_MS -> ct:fail(not_waiting) end || _ <- [1, 2, 3, 4]],
     {ok, Summary} = witness_run:finish(Run),
     Verdicts = witness:verdicts(Run),
     {ok, _} = witness:stop(Run),
     [Pid ! over || Pid <- Waiting],
     {Summary, Verdicts}.
-
-waiting({Self, Keys}) ->
-    Waiting = [spawn(?MODULE, waits, [Self]) || _ <- [1, 2, 3]],
-    [Pid ! {Key, open} || Key <- lists:seq(1, Keys), Pid <- Waiting],
-    [Pid ! last || Pid <- Waiting],
-    over(Self).
-
-waits(Self) ->
-    receive
-        {_, open} -> waits(Self);
-        last -> over(Self)
-    end.
-
-over(Self) ->
-    Self ! {waits, self()},
-    receive over -> ok end.
 
 heard(Options) ->
     Self = self(),

@@ -269,6 +269,9 @@ handle_event(E, {{held_up, Test}, []}) ->
     receive go_on -> ok end,
     {ok, {collect, [E]}};
 handle_event(E, {at_once, _}) -> {verdict, yes, E};
+handle_event({recv, P, _, batch, _} = E, {{quick, _} = Arg, Events}) ->
+    P ! taken,
+    {ok, {Arg, [E | Events]}};
 handle_event(E, {Arg, Events}) -> {ok, {Arg, [E | Events]}}.
 
 handle_end(complete, {{quick, Test}, Events}) ->
@@ -329,14 +332,16 @@ flood(Test) ->
     lists:foreach(fun message/1, lists:seq(1, 20_000)),
     Test ! {flooded, self()}.
 
-%% As many, but no faster than a tracer can take them.
+%% As many, but no faster than the quick monitor takes them: it answers each batch.
 wave(Test) ->
     Test ! {floods, self()},
     receive go -> ok end,
-    lists:foreach(fun(N) ->
-        lists:foreach(fun message/1, lists:seq(1, 100)),
-        N rem 2 =:= 0 andalso receive after 1 -> ok end
-    end, lists:seq(1, 200)),
+    lists:foreach(fun(_) ->
+        lists:foreach(fun message/1, lists:seq(1, 400)),
+        self() ! batch,
+        receive batch -> ok end,
+        receive taken -> ok end
+    end, lists:seq(1, 50)),
     Test ! {flooded, self()}.
 
 message(N) ->
