@@ -2,13 +2,13 @@
 -moduledoc """
 Reports what replayed processes do, from inside the VM of the replay. `m:witness_replay_events` makes events of the reports.
 
-Each process reports an action when it does it. A process of its own, the teller, passes the reports on in blocks, over a port
+Each process reports an action when it does it. A process of its own, the emitter, passes the reports on in blocks, over a port
 to `m:witness_replay_vm`. *Invariant:* the order of the reports agrees with cause and effect. The sender reports a message
 before it sends it, and the receiver reports it after it has taken it. A message to a process of the same node is in its mailbox
-when the send returns, if the receiver keeps its messages on its heap, as the teller does.
+when the send returns, if the receiver keeps its messages on its heap, as the emitter does.
 
 *Backpressure.* The consumer of the reports says when it wants more (`acknowledge/0`). Until then only a few blocks are on their
-way. If too many reports wait for the teller, a process with a further report waits too.
+way. If too many reports wait for the emitter, a process with a further report waits too.
 
 *Unsure sends.* If the log of a process has nothing left but an end that may be a signal's, its sends may not have happened.
 They are reported as *unsure*. Of a process that sends forever only the first ones are reported.
@@ -39,7 +39,7 @@ not sent to a pid: the process that gets it. Before a spawn: the function that s
                 | {effect, mfa(), Args :: [term()]} | timeout
                 | {leads, pos_integer()} | {with, Function :: atom(), Options :: term()}.
 
-%% Reports of a block; blocks that were not read yet; reports that may wait for the teller.
+%% Reports of a block; blocks that were not read yet; reports that may wait for the emitter.
 -define(BLOCK_REPORTS, 200).
 -define(MAX_UNREAD, 4).
 -define(HIGH_WATER, 10_000).
@@ -49,7 +49,7 @@ not sent to a pid: the process that gets it. Before a spawn: the function that s
 -define(MAX_UNSURE, 1_000).
 -define(UNSURE_TABLE, witness_replay_unsure).
 
--record(teller, {port :: port(),
+-record(emitter, {port :: port(),
                  waiting :: atomics:atomics_ref(),
                  reports = [] :: [report()],
                  size = 0 :: non_neg_integer(),
@@ -68,8 +68,8 @@ start(Port, Whole) ->
     {module, _} = code:ensure_loaded(witness_event_signature),
     Waiting = atomics:new(1, []),
     ?UNSURE_TABLE = ets:new(?UNSURE_TABLE, [named_table, public]),
-    Teller = spawn_link(fun() -> loop(#teller{port = Port, waiting = Waiting}) end),
-    persistent_term:put(?MODULE, {Teller, Waiting}).
+    Emitter = spawn_link(fun() -> loop(#emitter{port = Port, waiting = Waiting}) end),
+    persistent_term:put(?MODULE, {Emitter, Waiting}).
 
 -doc "Whether reports are wanted.".
 -spec is_on() -> boolean().
@@ -82,11 +82,11 @@ is_whole() -> persistent_term:get({?MODULE, whole}, false).
 -doc "A block was read.".
 -spec acknowledge() -> ok.
 acknowledge() ->
-    {Teller, _} = persistent_term:get(?MODULE),
-    Teller ! more,
+    {Emitter, _} = persistent_term:get(?MODULE),
+    Emitter ! more,
     ok.
 
--doc "Whether so many reports wait that processes may wait for the teller.".
+-doc "Whether so many reports wait that processes may wait for the emitter.".
 -spec is_behind() -> boolean().
 is_behind() ->
     case persistent_term:get(?MODULE, off) of
@@ -99,7 +99,7 @@ is_behind() ->
 finish() ->
     case persistent_term:get(?MODULE, off) of
         off -> ok;
-        {Teller, _} -> sync(finish, Teller)
+        {Emitter, _} -> sync(finish, Emitter)
     end.
 
 %% --- what processes do -----------------------------------------------------------
@@ -211,16 +211,16 @@ report({Id, Entry, What} = Told, Wait) ->
 pass_on(Told, Wait) ->
     case persistent_term:get(?MODULE, off) of
         off -> ok;
-        {Teller, Waiting} ->
-            Teller ! {told, Told},
+        {Emitter, Waiting} ->
+            Emitter ! {told, Told},
             case atomics:add_get(Waiting, 1, 1) > ?HIGH_WATER of
-                true when Wait =:= wait -> sync(reached, Teller);
+                true when Wait =:= wait -> sync(reached, Emitter);
                 _ -> ok
             end
     end.
 
 -doc """
-Waits until a process has handled all that was sent to it before, or has ended. The teller ends with the port, and then no
+Waits until a process has handled all that was sent to it before, or has ended. The emitter ends with the port, and then no
 reports are wanted any more.
 """.
 -spec sync(reached | finish, pid()) -> ok.
@@ -234,34 +234,34 @@ sync(Question, Pid) ->
         {'DOWN', Ref, process, Pid, _} -> ok
     end.
 
-%% --- the teller ------------------------------------------------------------------
+%% --- the emitter ------------------------------------------------------------------
 
--spec loop(#teller{}) -> no_return().
-loop(#teller{size = Size} = T) when Size >= ?BLOCK_REPORTS -> loop(flush(T));
-loop(#teller{reports = Told, size = Size, unread = Unread} = T) ->
+-spec loop(#emitter{}) -> no_return().
+loop(#emitter{size = Size} = T) when Size >= ?BLOCK_REPORTS -> loop(flush(T));
+loop(#emitter{reports = Told, size = Size, unread = Unread} = T) ->
     receive
-        {told, One} -> loop(T#teller{reports = [One | Told], size = Size + 1});
-        more -> loop(T#teller{unread = Unread - 1});
+        {told, One} -> loop(T#emitter{reports = [One | Told], size = Size + 1});
+        more -> loop(T#emitter{unread = Unread - 1});
         {reached, From, Ref} ->
             From ! {Ref, ok},
             loop(T);
         {finish, From, Ref} ->
-            Passed = flush(T#teller{last = true}),
+            Passed = flush(T#emitter{last = true}),
             From ! {Ref, ok},
             loop(Passed)
     after case Size of 0 -> infinity; _ -> ?FLUSH_MS end -> loop(flush(T))
     end.
 
 %% Reports that were sent before `finish' precede it in the mailbox.
-flush(#teller{size = 0} = T) -> T;
-flush(#teller{unread = Unread, last = false} = T) when Unread >= ?MAX_UNREAD ->
+flush(#emitter{size = 0} = T) -> T;
+flush(#emitter{unread = Unread, last = false} = T) when Unread >= ?MAX_UNREAD ->
     receive
-        more -> flush(T#teller{unread = Unread - 1});
+        more -> flush(T#emitter{unread = Unread - 1});
         {finish, _, _} = Finish ->
             self() ! Finish,
-            flush(T#teller{last = true})
+            flush(T#emitter{last = true})
     end;
-flush(#teller{port = Port, waiting = Waiting, reports = Told, size = Size, unread = Unread} = T) ->
+flush(#emitter{port = Port, waiting = Waiting, reports = Told, size = Size, unread = Unread} = T) ->
     true = port_command(Port, term_to_binary({events, lists:reverse(Told)})),
     ok = atomics:sub(Waiting, 1, Size),
-    T#teller{reports = [], size = 0, unread = Unread + 1}.
+    T#emitter{reports = [], size = 0, unread = Unread + 1}.
