@@ -197,7 +197,7 @@ collect(Runner, Slices) ->
         {verdict, Runner, #{slices := N, covered := Mask}} ->
             N = length(Slices),
             {Slices, Mask}
-    after 5000 -> error(no_verdict)
+    after 25_000 -> error(no_verdict)
     end.
 
 verdict(Name, #{verdict := inconclusive, reason := Reason}) -> {Name, inconclusive, Reason};

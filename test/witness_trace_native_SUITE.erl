@@ -395,7 +395,7 @@ take_until(Reader, Enough) ->
         false -> erlang:yield(), take_until(Read, Enough)
     end.
 
-told() -> receive witness_data -> true after 5000 -> false end.
+told() -> receive witness_data -> true after 60_000 -> false end.
 not_told() -> receive witness_data -> false after 0 -> true end.
 
 a_consumer_is_told_once(_) ->

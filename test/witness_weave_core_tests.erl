@@ -78,7 +78,7 @@ messages({Function, Args}, Messages, Module) ->
         {messages, Left} = process_info(self(), messages),
         exit(plainly({Result, Left}, self()))
     end),
-    receive {'DOWN', Ref, process, _, Outcome} -> Outcome after 5000 -> hangs end.
+    receive {'DOWN', Ref, process, _, Outcome} -> Outcome after 25_000 -> hangs end.
 
 %% Modules have different names, and processes different pids.
 plainly(Pid, Pid) -> self;

@@ -20,8 +20,8 @@ raw(Start) ->
         {started, Driver, Pid} -> Pid;
         {'DOWN', Monitor, process, Driver, Reason} -> error({not_started, Reason})
     end,
-    Raw = receive {trace, Child, spawned, _, Born} -> Born after 5000 -> error(no_spawned_event) end,
-    {Parent, Raw} = receive {trace, By, spawn, Child, Made} -> {By, Made} after 5000 -> error(no_spawn_event) end,
+    Raw = receive {trace, Child, spawned, _, Born} -> Born after 25_000 -> error(no_spawned_event) end,
+    {Parent, Raw} = receive {trace, By, spawn, Child, Made} -> {By, Made} after 25_000 -> error(no_spawn_event) end,
     ChildMonitor = monitor(process, Child),
     Driver ! stop,
     receive {'DOWN', Monitor, process, Driver, shutdown} -> ok end,
