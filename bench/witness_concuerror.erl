@@ -3,9 +3,9 @@
 The programs of Concuerror's test suites, recorded and replayed: `main([Source, Work, Recordings, Replays, Seconds, Names])`, as for
 `bench/concuerror`. They are small and full of races, and cover what a schedule can do to a program.
 
-Concuerror explores the schedules of a *scenario*, a function of a module, within some bound; several scenarios are the same function. Here
-each function runs in a VM of its own, on the VM's own schedule. Many wait for ever, which Concuerror reports as a deadlock: these are stopped
-after `Seconds`, which is a planned end. A line says of each function
+Concuerror explores the schedules of a *scenario*, a function of a module, within some bound; several scenarios are the same
+function. Here each function runs in a VM of its own, on the VM's own schedule. Many wait for ever, which Concuerror reports as
+a deadlock: these are stopped after `Seconds`, which is a planned end. A line says of each function
 
 | Column | |
 |---|---|
@@ -93,7 +93,8 @@ each(Functions, Running, How, Out) ->
             [lists:duplicate(Scenarios, Kind) | each(Functions, Others, How, Out)]
     end.
 
-%% Stops at the first recording that is not identical; its folder stays. Every second one has contents, so that contents are compared too.
+%% Stops at the first recording that is not identical; its folder stays. Every second one has contents, so that contents are
+%% compared too.
 runs(Function, #{recordings := Recordings} = How) -> runs(1, Recordings, Function, How, {failed, ""}).
 
 runs(N, Recordings, _, _, Last) when N > Recordings -> Last;

@@ -1,7 +1,7 @@
 -module(witness_logs).
 -moduledoc """
-What it costs to check a log: events a second and peak memory, for logs of several lengths, in both formats, with one
-scheduler and with two. It is compared with `wc -l`, which only reads, and with a loop of `erl_scan` and `erl_parse`, which only parses.
+What it costs to check a log: events a second and peak memory, for logs of several lengths, in both formats, with one scheduler
+and with two. It is compared with `wc -l`, which only reads, and with a loop of `erl_scan` and `erl_parse`, which only parses.
 
 The log is that of a master with a thousand workers at any time; each answers a hundred requests and ends.
 The specification (`witness_logs.hml`) reads every event of every worker. Each figure is taken in a VM of its own, and
@@ -57,8 +57,10 @@ shown(Name, Bytes, Runs) ->
     {One, Two}.
 
 lives(Format, Dir, N) ->
-    Logs = [{Name, filename:join(Dir, Name ++ "." ++ Format), Requests} || {Name, Requests} <- [{"short", ?SHORT}, {"long", ?LONG}]],
-    Events = [measured(workers, ["1", File, Format, integer_to_list(?LIVES), integer_to_list(Requests)]) || {_, File, Requests} <- Logs],
+    Logs = [{Name, filename:join(Dir, Name ++ "." ++ Format), Requests}
+            || {Name, Requests} <- [{"short", ?SHORT}, {"long", ?LONG}]],
+    Events = [measured(workers, ["1", File, Format, integer_to_list(?LIVES), integer_to_list(Requests)])
+              || {_, File, Requests} <- Logs],
     Rounds = [[{measured(check, ["1", File, Format]), measured(check, ["2", File, Format])} || {_, File, _} <- Logs]
               || _ <- lists:seq(1, N)],
     [{ShortOne, ShortTwo}, {LongOne, LongTwo}] =
@@ -186,7 +188,10 @@ workers(File, Format, Events, Requests) ->
 
 written(File, Format, Events, Requests, Exchange) ->
     {ok, Device} = file:open(File, [raw, binary, write, {delayed_write, 1 bsl 20, 1000}]),
-    Write = fun(Items) -> ok = file:write(Device, [witness_log:line(Item, list_to_atom(Format)) || Item <- Items]), length(Items) end,
+    Write = fun(Items) ->
+        ok = file:write(Device, [witness_log:line(Item, list_to_atom(Format)) || Item <- Items]),
+        length(Items)
+    end,
     Master = pid(1),
     First = Write([{init, Master, undefined, {log_master, run, []}, undefined}]),
     Count = rounds(Events, 0, Master, Requests, Exchange, Write, First),
@@ -200,7 +205,8 @@ rounds(Events, _, _, _, _, _, Count) when Count > Events -> Count;
 rounds(Events, Round, Master, Requests, Exchange, Write, Count) ->
     Workers = [pid(100 + (Round * ?WORKERS + I) rem 100_000_000) || I <- lists:seq(1, ?WORKERS)],
     Signature = {log_worker, loop, [Round]},
-    Births = Write(lists:append([[{fork, Master, W, Signature, undefined}, {init, W, Master, Signature, undefined}] || W <- Workers])),
+    Births = Write(lists:append([[{fork, Master, W, Signature, undefined}, {init, W, Master, Signature, undefined}]
+                                 || W <- Workers])),
     Messages = [Write(lists:append([Exchange(Master, W, {Master, {request, N}}, {reply, N, ~"done"}) || W <- Workers]))
                 || N <- lists:seq(1, Requests)],
     Ends = Write([{exit, W, normal, undefined} || W <- Workers]),

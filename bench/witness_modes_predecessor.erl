@@ -1,9 +1,9 @@
 -module(witness_modes_predecessor).
 -moduledoc """
 The load with the inline monitors of detectEr, the tool of the RIARC paper's authors: `m:witness_load` woven by its parse
-transform, under another name, and the monitors that the other modes have. A monitor of this tool is a fun that is given an event and
-returns the next fun, so the state is in it. Events have no time, the sender of a message is not known, and ends are not
-reported, so no monitor has a verdict.
+transform, under another name, and the monitors that the other modes have. A monitor of this tool is a fun that is given an
+event and returns the next fun, so the state is in it. Events have no time, the sender of a message is not known, and ends are
+not reported, so no monitor has a verdict.
 
 It is not part of this repository: `bench/modes` compiles a checkout of it.
 """.
@@ -66,7 +66,8 @@ born(Module, Arg, Signature) ->
 running(Module, State) ->
     fun({trace, P, 'receive', Message}) -> step({recv, P, undefined, Message, undefined}, Module, State);
        ({trace, P, send, Message, To}) -> step({send, P, To, Message, undefined}, Module, State);
-       ({trace, P, spawn, Child, {_, Function, Args}}) -> step({fork, P, Child, {witness_load, Function, Args}, undefined}, Module, State)
+       ({trace, P, spawn, Child, {_, Function, Args}}) ->
+           step({fork, P, Child, {witness_load, Function, Args}, undefined}, Module, State)
     end.
 
 step(Event, Module, State) ->

@@ -59,7 +59,8 @@ started(Module, Arg) ->
         {ok, State} -> {loop, fun Module:handle_event/2, State};
         {ok, State, Filter} -> {chosen, fun Module:handle_event/2, fun Module:slice/2, Filter, State};
         {slices, Filter} ->
-            {sliced, witness_monitor_sliced:new(Module, witness_monitor_instance:config(Module, ?EXPLAIN), {fun Module:slice/2, Filter},
+            {sliced, witness_monitor_sliced:new(Module, witness_monitor_instance:config(Module, ?EXPLAIN),
+                                                {fun Module:slice/2, Filter},
                                                 Module:slice_names(Filter), 1000, infinity)}
     end.
 

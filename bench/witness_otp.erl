@@ -1,7 +1,8 @@
 -module(witness_otp).
 -moduledoc """
 Small programs over OTP, recorded and replayed: `main([Root, Work, Replays | Names])`, as for `bench/otp`. Each exported function without arguments of the
-modules `witness_otp_*` in `bench/otp_programs` is a program. `witness_otp_program:run/2` runs it, and its process ends with what it has returned.
+modules `witness_otp_*` in `bench/otp_programs` is a program. `witness_otp_program:run/2` runs it, and its process ends with
+what it has returned.
 
 The command does all of it, as for a user. Each program is recorded without contents, then with them. A line says of a program
 
@@ -23,16 +24,20 @@ The command does all of it, as for a user. Each program is recorded without cont
 
 -spec main([string()]) -> no_return().
 main([Root, Work, Replays | Names]) ->
-    Programs = [Program || Beam <- lists:sort(filelib:wildcard(filename:join(Work, "ebin/*.beam"))), Program <- programs(Beam), is_named(Program, Names)],
+    Programs = [Program || Beam <- lists:sort(filelib:wildcard(filename:join(Work, "ebin/*.beam"))), Program <- programs(Beam),
+                is_named(Program, Names)],
     Kinds = each(Programs, #{}, #{root => Root, work => Work, replays => list_to_integer(Replays)}),
-    io:format("~b programs~s~n", [length(Kinds), [io_lib:format(", ~b ~w", [length([1 || Is <- Kinds, Is =:= Kind]), Kind]) || Kind <- lists:usort(Kinds)]]),
+    io:format("~b programs~s~n",
+              [length(Kinds),
+               [io_lib:format(", ~b ~w", [length([1 || Is <- Kinds, Is =:= Kind]), Kind]) || Kind <- lists:usort(Kinds)]]),
     halt(case {Kinds, [Kind || Kind <- Kinds, Kind =/= identical, Kind =/= refused]} of {[_ | _], []} -> 0; _ -> 1 end).
 
 %% Callback modules are no programs, though they export functions without arguments too.
 programs(Beam) ->
     Module = list_to_atom(filename:basename(Beam, ".beam")),
     Behaviours = proplists:get_all_values(behaviour, Module:module_info(attributes)),
-    [{Module, F} || Behaviours =:= [], {F, 0} <- lists:sort(Module:module_info(exports)), F =/= module_info, Module =/= witness_otp_program].
+    [{Module, F}
+     || Behaviours =:= [], {F, 0} <- lists:sort(Module:module_info(exports)), F =/= module_info, Module =/= witness_otp_program].
 
 is_named(_, []) -> true;
 is_named({Module, Function}, Names) -> lists:member(atom_to_list(Module), Names) orelse lists:member(atom_to_list(Function), Names).
@@ -50,7 +55,8 @@ each(Programs, Running, How) ->
                 {ran, Ran} -> Ran;
                 _ -> {failed, io_lib:format("~0p", [Reason])}
             end,
-            io:format("~-9w ~5.1f ~w:~w ~ts~n", [Kind, (erlang:monotonic_time(millisecond) - Began) / 1000, Module, Function, Text]),
+            io:format("~-9w ~5.1f ~w:~w ~ts~n",
+                      [Kind, (erlang:monotonic_time(millisecond) - Began) / 1000, Module, Function, Text]),
             [Kind | each(Programs, Others, How)]
     end.
 
@@ -68,7 +74,8 @@ recorded({Module, Function} = Program, Kind, Options, #{work := Work} = How) ->
     Dir = filename:join([Work, "recorded", lists:concat([Module, "-", Function, "-", Kind])]),
     _ = file:del_dir_r(Dir),
     Call = lists:concat(["witness_otp_program:run(", Module, ", ", Function, ")"]),
-    {Code, Ended, Errors} = command(Dir ++ ".record", ["record", "--json", "--pa", filename:join(Work, "ebin"), "-o", Dir | Options] ++ [Call], How),
+    {Code, Ended, Errors} = command(Dir ++ ".record",
+                                    ["record", "--json", "--pa", filename:join(Work, "ebin"), "-o", Dir | Options] ++ [Call], How),
     case Ended of
         #{<<"type">> := <<"recording">>, <<"replayable">> := true, <<"ended">> := End} when Code =:= 0 ->
             case is_result(End) of
@@ -79,7 +86,8 @@ recorded({Module, Function} = Program, Kind, Options, #{work := Work} = How) ->
             Text = lists:join("; ", Reasons),
             case command(Dir ++ ".replay", ["replay", "--json", Dir], How) of
                 {2, _, _} -> {case is_expected(Program, Text) of true -> refused; false -> needless end, [Kind, ": ", Text]};
-                {Other, _, _} -> {failed, [Kind, ": refused by record, not by replay, with exit code ", integer_to_list(Other), ": ", Text]}
+                {Other, _, _} ->
+                    {failed, [Kind, ": refused by record, not by replay, with exit code ", integer_to_list(Other), ": ", Text]}
             end;
         _ -> {failed, io_lib:format("~s: record has ended with exit code ~b: ~0tp ~ts", [Kind, Code, Ended, Errors])}
     end.
@@ -100,7 +108,8 @@ replays(N, Dir, Kind, How) ->
     case command(Dir ++ ".replay", ["replay", "--json", Dir], How) of
         {0, #{<<"outcome">> := <<"identical">>, <<"complete">> := true, <<"cut">> := 0}, _} -> replays(N + 1, Dir, Kind, How);
         {1, #{<<"divergences">> := Divergences}, _} -> {diverged, io_lib:format("~s, replay ~b: ~0tp", [Kind, N, Divergences])};
-        {Code, Ended, Errors} -> {failed, io_lib:format("~s, replay ~b has ended with exit code ~b: ~0tp ~ts", [Kind, N, Code, Ended, Errors])}
+        {Code, Ended, Errors} ->
+            {failed, io_lib:format("~s, replay ~b has ended with exit code ~b: ~0tp ~ts", [Kind, N, Code, Ended, Errors])}
     end.
 
 %% --- the command -----------------------------------------------------------------
@@ -110,7 +119,8 @@ command(Name, Args, #{root := Root}) ->
     ok = filelib:ensure_dir(Name),
     Errors = Name ++ ".errors",
     Port = open_port({spawn_executable, "/bin/sh"},
-                     [{args, ["-c", "errors=$1; shift; exec timeout -k 10 " ?SECONDS " \"$@\" < /dev/null 2> \"$errors\"", "sh", Errors, filename:join(Root, "bin/witness") | Args]},
+                     [{args, ["-c", "errors=$1; shift; exec timeout -k 10 " ?SECONDS " \"$@\" < /dev/null 2> \"$errors\"", "sh",
+                              Errors, filename:join(Root, "bin/witness") | Args]},
                       binary, exit_status, use_stdio, hide]),
     {Code, Out} = output(Port, []),
     {ok, Said} = file:read_file(Errors),

@@ -38,7 +38,8 @@ stay so.
 `microseconds`: of the system, by itself; `bytes`: the most that the buffers took in any of the `samples`; `node`: the most
 that the node took; `reasons`: why verdicts are inconclusive.
 """.
--type result() :: #{source := native | evm, microseconds := non_neg_integer(), budget := pos_integer(), samples := non_neg_integer(),
+-type result() :: #{source := native | evm, microseconds := non_neg_integer(), budget := pos_integer(),
+                    samples := non_neg_integer(),
                     bytes := non_neg_integer(), node := non_neg_integer(),
                     summary := witness:summary(), reasons := #{term() => pos_integer()}}.
 

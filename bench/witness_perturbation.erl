@@ -11,9 +11,9 @@ alternating order:
 The result is the ratio (the mean of the logarithms of the ratios of the pairs) with its 95 % interval, by Student's t.
 If 1 is inside, no difference is resolved.
 
-The sampling error is measured too. All response times of a benchmark below saturation are taken, of which `m:witness_bench_response`
-samples one in ten, many times; the result is how far the mean of the sample is from that of all. The choice of requests does not depend
-on how long they take, so the order in which they come does not matter.
+The sampling error is measured too. All response times of a benchmark below saturation are taken, of which
+`m:witness_bench_response` samples one in ten, many times; the result is how far the mean of the sample is from that of all. The
+choice of requests does not depend on how long they take, so the order in which they come does not matter.
 
 Usage: `witness_perturbation:main([Pairs, Seconds, Schedulers])`.
 """.

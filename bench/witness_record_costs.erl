@@ -57,7 +57,8 @@ summed(By, Key, Measured) ->
             end,
             Samples = lists:seq(1, length(hd(Benchmarks))),
             {Low, High} = witness_bench_statistics:bootstrap(Samples, Mean, 0.95, 1),
-            io:format("~s: geometric mean ~.3f (95 %: ~.3f to ~.3f), worst ~.3f (~w)~n", [By, Mean(Samples), Low, High, Most, Worst])
+            io:format("~s: geometric mean ~.3f (95 %: ~.3f to ~.3f), worst ~.3f (~w)~n",
+                      [By, Mean(Samples), Low, High, Most, Worst])
     end.
 
 %% For the medians.
@@ -82,7 +83,8 @@ benchmark(Name, Samples, Milliseconds, Given) ->
     Others = witness_savina_times:quartile(2, [Other || {_, #{others := Other}} <- Pairs]) / Recorded,
     io:format("~-22w ~6w ~10.2f ~10.2f ~7.3f ~7.3f-~7.3f ~7.3f ~7.3f ~8.2f ~8.2f~n",
               [Name, Runs, Plain / 1000, Recorded / 1000, ratio(wall, Pairs), witness_savina_times:quartile(1, Each),
-               witness_savina_times:quartile(3, Each), ratio(schedulers, Pairs), Others, Order / max(1, Messages), Bytes / Seconds / 1.0e6]),
+               witness_savina_times:quartile(3, Each), ratio(schedulers, Pairs), Others, Order / max(1, Messages),
+               Bytes / Seconds / 1.0e6]),
     Pairs.
 
 repetitions(Name, Milliseconds, Given, Runs) ->

@@ -294,7 +294,8 @@ about the specifications. For a log also the lines and bytes that were read, and
 -spec info(run()) -> #{phase := running | draining | finished, processes := non_neg_integer(),
                        events := non_neg_integer(), waiting_for := non_neg_integer(),
                        lines => non_neg_integer(), read => non_neg_integer(), size => pos_integer() | unknown,
-                       monitors := non_neg_integer(), verdicts := map(), gaps := non_neg_integer(), system := term(), root => undefined | pid(),
+                       monitors := non_neg_integer(), verdicts := map(), gaps := non_neg_integer(), system := term(),
+                       root => undefined | pid(),
                        warnings := [warning()]}.
 info(Run) -> witness_run:info(Run).
 

@@ -25,7 +25,8 @@ value is `{witness_option, {bad_option, Key, Expected}}`, also if its type depen
 -type signature_pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
 
 -doc "The place of a log.".
--type log() :: {file, file:name_all()} | standard_input | {recording, Dir :: file:name_all()} | {replay, witness_run_replay:options()}.
+-type log() :: {file, file:name_all()} | standard_input | {recording, Dir :: file:name_all()}
+    | {replay, witness_run_replay:options()}.
 
 -doc """
 The complete options of `witness:start/1`. `warnings`: about the options that Witness chose. If Witness is

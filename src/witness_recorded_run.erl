@@ -88,7 +88,8 @@ init({Owner, Options, Run, OnRecorded}) ->
     case witness_record:start(Observed) of
         {ok, Pid} ->
             OnVerdict = maps:get(on_verdict, Run, fun(_) -> ok end),
-            {ok, #recording{pid = Pid, dir = maps:get(dir, Options), verdicts_of = witness_verdicts:new(Run), on_verdict = OnVerdict, on_recorded = OnRecorded,
+            {ok, #recording{pid = Pid, dir = maps:get(dir, Options), verdicts_of = witness_verdicts:new(Run),
+                            on_verdict = OnVerdict, on_recorded = OnRecorded,
                              last = is_map_key(last, Options)}, {continue, wait}};
         {error, Error} -> {stop, {shutdown, observer_error(Error)}}
     end.

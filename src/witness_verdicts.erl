@@ -29,7 +29,8 @@ agrees with any verdict.
 -type key() :: {Process :: binary(), Spec :: binary(), Name :: binary(), Slice :: binary()}.
 
 -doc "Verdicts of a property that differ.".
--type difference() :: #{process := binary(), spec := binary(), name := binary(), slice := binary(), recorded := [witness_monitor:verdict()],
+-type difference() :: #{process := binary(), spec := binary(), name := binary(), slice := binary(),
+                        recorded := [witness_monitor:verdict()],
                         replayed := [witness_monitor:verdict()]}.
 
 %% Limits: verdicts that are kept, and bytes of the file.

@@ -5,7 +5,8 @@ the raw data that it leaves.
 """.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([smoke_measures_every_mode/1, tracers_and_memory_follow_the_load/1, an_interrupted_experiment_goes_on/1, a_killed_experiment_goes_on/1,
+-export([smoke_measures_every_mode/1, tracers_and_memory_follow_the_load/1, an_interrupted_experiment_goes_on/1,
+         a_killed_experiment_goes_on/1,
          another_tool_is_measured_beside_ours/1, an_unsound_benchmark_gives_no_result/1, wrong_input_is_refused/1,
          ready_made_experiments_are_listed_and_shown/1]).
 
@@ -87,7 +88,8 @@ tracers_and_memory_follow_the_load(Config) ->
      end || #{id := Id, tracers := Tracers} = Row <- Rows],
     ?assertEqual(length(Modes), length(Rows)).
 
-an_interrupted_experiment_goes_on(Config) -> goes_on(Config, ~"interrupted", fun(Port) -> witness_command:signal_group(Port, "INT") end, 3).
+an_interrupted_experiment_goes_on(Config) ->
+    goes_on(Config, ~"interrupted", fun(Port) -> witness_command:signal_group(Port, "INT") end, 3).
 
 %% The tool and the shell that started it are killed at once.
 a_killed_experiment_goes_on(Config) ->

@@ -85,7 +85,8 @@ a_byte_order_mark_is_skipped_test() ->
 a_file_makes_no_atoms_test() ->
     Name = <<"bench_atom_", (integer_to_binary(erlang:unique_integer([positive])))/binary>>,
     [{error, _} = witness_bench_experiment:parse(iolist_to_binary(json:encode(Value)), ".")
-     || Value <- [#{Name => Name}, #{~"name" => ~"x", ~"modes" => [Name]}, #{~"name" => ~"x", ~"modes" => [#{~"adapter" => Name}]}]],
+     || Value <- [#{Name => Name}, #{~"name" => ~"x", ~"modes" => [Name]},
+                  #{~"name" => ~"x", ~"modes" => [#{~"adapter" => Name}]}]],
     ?assertError(badarg, binary_to_existing_atom(Name)).
 
 files_of_arrivals_are_found_beside_the_experiment_test() ->
@@ -329,7 +330,8 @@ what_goes_wrong_is_a_row_test() ->
               end,
         {done, Done} = conduct(Experiment, Store, Run),
         {ok, Again} = open(Folder),
-        ?assertMatch([{ok, none}, {unsound, ~"the trace was not sound: a trace is wrong"}, {failed, <<"it could not be measured: ", _/binary>>} | _],
+        ?assertMatch([{ok, none}, {unsound, ~"the trace was not sound: a trace is wrong"},
+                      {failed, <<"it could not be measured: ", _/binary>>} | _],
                      [{Status, maps:get(reason, Row, none)} || #{status := Status} = Row <- witness_bench_store:rows(Again)]),
         %% They are measured again when asked for, and the last row counts.
         {done, _} = conduct(Experiment, Done, fun(_, _) -> error(not_again) end),
@@ -400,7 +402,8 @@ throw_away(_) -> {ok, #{}}.
 
 a_machine_that_never_fits_is_told_test() ->
     witness_folder:with(fun(Folder) ->
-        Text = iolist_to_binary(json:encode(#{name => x, modes => [inline], shapes => [steady], steps => [10_000], model => #{t => fit}})),
+        Text = iolist_to_binary(json:encode(#{name => x, modes => [inline], shapes => [steady], steps => [10_000],
+                                              model => #{t => fit}})),
         {ok, Store} = open(Folder, Text),
         {error, Slow} = conduct(parsed(Text), Store, machine(0.001)),
         ?assertMatch({match, _}, re:run(Slow, "no loading time was found: in 20000 s")),

@@ -49,7 +49,8 @@ errors_test_() ->
          {#{~"stages" => 3}, [~"stages"], ~"is for the kind pipeline"},
          {#{~"crash" => 0.5, ~"nodes" => 2}, [~"crash"], ~"0, where there are two nodes, is expected, not 0.5"},
          {#{~"loss" => 2}, [~"loss"], ~"a number from 0 to 1 is expected, not 2"},
-         {#{~"kind" => ~"tree", ~"depth" => 16, ~"branch" => 9}, [~"n"], ~"is too large: it comes to more than 10000000 processes"}]].
+         {#{~"kind" => ~"tree", ~"depth" => 16, ~"branch" => 9}, [~"n"],
+          ~"is too large: it comes to more than 10000000 processes"}]].
 
 an_unknown_key_is_named_test() ->
     {error, [~"threads"], Text} = parse(#{~"threads" => 3}),
@@ -66,7 +67,8 @@ a_file_of_arrivals_test() ->
         ?assertMatch({ok, #{t := 3, n := 70}}, parse(Given#{~"n" => 70})),
         ?assertEqual({error, [~"t"], ~"the file has 3 units of time: these, or no t, are expected"}, parse(Given#{~"t" => 4})),
         ok = file:write_file(File, ~"1\nx\n"),
-        ?assertEqual({error, [~"file"], <<Name/binary, ":2: ARRIVALS or UNIT,ARRIVALS is expected, whole numbers of at most 11 digits">>},
+        ?assertEqual({error, [~"file"],
+                      <<Name/binary, ":2: ARRIVALS or UNIT,ARRIVALS is expected, whole numbers of at most 11 digits">>},
                      parse(Given))
     after
         file:delete(File)

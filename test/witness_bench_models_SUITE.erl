@@ -195,7 +195,8 @@ judge([E | Events], S) ->
 dropped_events_are_found(_) ->
     Traces = traces(),
     ?assert(length(Traces) > 12),
-    [?assertEqual({no, Signature, lists:nth(I, Events)}, {verdict(Signature, P, without(I, Events)), Signature, lists:nth(I, Events)})
+    [?assertEqual({no, Signature, lists:nth(I, Events)},
+                  {verdict(Signature, P, without(I, Events)), Signature, lists:nth(I, Events)})
      || {Signature, P, Events} <- Traces, I <- lists:seq(1, length(Events)), not of_a_crash(lists:nth(I, Events), Events)].
 
 %% If a worker crashes, no event tells how far the master got with it, nor how far the worker got.

@@ -9,7 +9,9 @@ modules_that_scripts_run_are_found_test_() ->
     Run = [{Script, Module} || Script <- scripts(),
                                [Module] <- matches(Script, "-run (\\w+)")],
     ?assert(length(Run) >= 15),
-    [{Script, fun() -> ?assertNotEqual([], [Folder || Folder <- Folders, filelib:is_file(filename:join(Folder, Module ++ ".beam"))]) end}
+    [{Script, fun() ->
+        ?assertNotEqual([], [Folder || Folder <- Folders, filelib:is_file(filename:join(Folder, Module ++ ".beam"))])
+    end}
      || {Script, Module} <- Run].
 
 %% What `cp` takes from the compiled tests is there, each alternative of it.
@@ -30,7 +32,8 @@ folders() ->
     [filename:join(lib(), Name) || Name <- string:lexemes(Names, ",")].
 
 scripts() ->
-    [File || Pattern <- ["bench/*", "bench/*/run"], File <- filelib:wildcard(filename:join(root(), Pattern)), filelib:is_regular(File), filename:extension(File) =:= ""].
+    [File || Pattern <- ["bench/*", "bench/*/run"], File <- filelib:wildcard(filename:join(root(), Pattern)),
+     filelib:is_regular(File), filename:extension(File) =:= ""].
 
 matches(File, Pattern) ->
     {ok, Text} = file:read_file(File),

@@ -107,8 +107,10 @@ shape() ->
 csv_test_() ->
     [?_assertEqual({ok, [3, 0, 9]}, witness_bench_shape:csv(~"3\n0\n9\n")),
      ?_assertEqual({ok, [3, 0, 9]}, witness_bench_shape:csv(~"second, arrivals\r\n0, 3\r\n2, 9\r\n\r\n")),
-     ?_assertEqual({error, 2, ~"ARRIVALS or UNIT,ARRIVALS is expected, whole numbers of at most 11 digits"}, witness_bench_shape:csv(~"1\nx\n")),
-     ?_assertEqual({error, 1, ~"ARRIVALS or UNIT,ARRIVALS is expected, whole numbers of at most 11 digits"}, witness_bench_shape:csv(~"1,2,3\n")),
+     ?_assertEqual({error, 2, ~"ARRIVALS or UNIT,ARRIVALS is expected, whole numbers of at most 11 digits"},
+                   witness_bench_shape:csv(~"1\nx\n")),
+     ?_assertEqual({error, 1, ~"ARRIVALS or UNIT,ARRIVALS is expected, whole numbers of at most 11 digits"},
+                   witness_bench_shape:csv(~"1,2,3\n")),
      ?_assertEqual({ok, [5]}, witness_bench_shape:csv(<<16#FEFF/utf8, "\"arrivals\"\n5\n">>)),
      %% What is wrong is no header.
      [?_assertMatch({error, 1, _}, witness_bench_shape:csv(Text))
@@ -116,7 +118,8 @@ csv_test_() ->
      ?_assertEqual({error, 0, ~"a text in UTF-8 is expected"}, witness_bench_shape:csv(<<16#FEFF/utf16, "5\n"/utf16>>)),
      ?_assertMatch({error, 2, _}, witness_bench_shape:csv(~"1\n-2\n")),
      ?_assertMatch({error, 2, _}, witness_bench_shape:csv(~"1\n1.5\n")),
-     ?_assertEqual({error, 3, ~"a unit of time after that of the line before is expected"}, witness_bench_shape:csv(~"u,a\n4,1\n4,1\n")),
+     ?_assertEqual({error, 3, ~"a unit of time after that of the line before is expected"},
+                   witness_bench_shape:csv(~"u,a\n4,1\n4,1\n")),
      ?_assertMatch({error, 1, ~"a unit of time below 1000000 is expected"}, witness_bench_shape:csv(~"99999999,1\n")),
      ?_assertEqual({error, 0, ~"at least one arrival is expected"}, witness_bench_shape:csv(~"")),
      ?_assertEqual({error, 0, ~"at least one arrival is expected"}, witness_bench_shape:csv(~"0\n0\n"))].

@@ -5,9 +5,11 @@
 
 nothing_test() ->
     W = witness_bench_welford:new(),
-    ?assertEqual({0, 0.0, 0.0}, {witness_bench_welford:count(W), witness_bench_welford:mean(W), witness_bench_welford:deviation(W)}),
+    ?assertEqual({0, 0.0, 0.0},
+                 {witness_bench_welford:count(W), witness_bench_welford:mean(W), witness_bench_welford:deviation(W)}),
     One = witness_bench_welford:add(7, W),
-    ?assertEqual({1, 7.0, 0.0}, {witness_bench_welford:count(One), witness_bench_welford:mean(One), witness_bench_welford:variance(One)}),
+    ?assertEqual({1, 7.0, 0.0},
+                 {witness_bench_welford:count(One), witness_bench_welford:mean(One), witness_bench_welford:variance(One)}),
     ?assertEqual(One, witness_bench_welford:merge(One, W)),
     ?assertEqual(One, witness_bench_welford:merge(W, One)).
 

@@ -98,14 +98,16 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
-    [{run, [], [nothing_violated_ends_with_0, a_violation_ends_with_1_and_is_shown, woven_modules_are_judged_the_same, slices_are_judged_one_by_one,
-                too_many_slices_leave_the_oldest_undecided, too_many_obligations_leave_it_undecided,
-                a_vacuous_property_gets_a_warning, actions_that_were_never_taken_are_named,
-                records_come_from_included_folders, a_monitor_written_in_erlang_is_used,
-                a_monitor_gets_its_argument, the_scope_tree_watches_the_tree_only, arguments_may_be_unicode,
-                configuration_reaches_the_system, reports_of_the_logger_stay_out_of_standard_output,
-                elixir_runs_without_naming_its_libraries, colours_are_off_when_nobody_watches,
-                what_was_logged_is_checked_again]},
+    [{run, [],
+      [nothing_violated_ends_with_0, a_violation_ends_with_1_and_is_shown, woven_modules_are_judged_the_same,
+       slices_are_judged_one_by_one,
+       too_many_slices_leave_the_oldest_undecided, too_many_obligations_leave_it_undecided,
+       a_vacuous_property_gets_a_warning, actions_that_were_never_taken_are_named,
+       records_come_from_included_folders, a_monitor_written_in_erlang_is_used,
+       a_monitor_gets_its_argument, the_scope_tree_watches_the_tree_only, arguments_may_be_unicode,
+       configuration_reaches_the_system, reports_of_the_logger_stay_out_of_standard_output,
+       elixir_runs_without_naming_its_libraries, colours_are_off_when_nobody_watches,
+       what_was_logged_is_checked_again]},
      {json, [], [json_has_standard_output_for_itself, json_lines_have_what_is_promised,
                  a_gap_has_its_process_and_its_reason, a_reader_that_goes_away_ends_the_run]},
      {ends, [], [for_is_a_planned_end, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
@@ -181,7 +183,8 @@ woven_modules_are_judged_the_same(Config) ->
     ?assertEqual(4, length(Expected)),
     ?assertEqual(Expected, Verdicts(["--instrument", "inline"])),
     ?assertEqual(Expected, Verdicts(["--instrument", "inline", "--weave", "cli_system"])),
-    refused(Config, ["--instrument", "inline", "--weave", "cli_system", "--weave", "no_such", "--spec", small], "cli_system:returns()",
+    refused(Config, ["--instrument", "inline", "--weave", "cli_system", "--weave", "no_such", "--spec", small],
+            "cli_system:returns()",
             [~"no_such cannot be woven: there is no such module"]),
     refused(Config, ["--weave", "cli_system", "--spec", small], "cli_system:returns()", [~"option --weave: only where"]).
 
@@ -330,7 +333,8 @@ a_gap_has_its_process_and_its_reason(Config) ->
                     ~"1 undecided: events are missing: the process ran code of cli_library", ~"NO RESULT: events are missing."]),
     #{exit := 3, json := Lines} = json(Config, Options, "cli_system:borrows()"),
     #{~"gaps" := 1, ~"missing" := [Missing], ~"warnings" := Warnings, ~"verdicts" := #{~"inconclusive" := 1}} = lists:last(Lines),
-    #{~"process" := P, ~"signature" := ~"cli_system:borrower/0", ~"reason" := ~"not_woven", ~"module" := ~"cli_library", ~"count" := null,
+    #{~"process" := P, ~"signature" := ~"cli_system:borrower/0", ~"reason" := ~"not_woven", ~"module" := ~"cli_library",
+      ~"count" := null,
       ~"text" := Why} = Missing,
     contains(Why, [~"the process ran code of cli_library", ~"--weave"]),
     [contains(Told, [Why, <<P/binary, " (cli_system:borrower/0)">>]) || #{~"code" := ~"gap", ~"text" := Told} <- Warnings].
@@ -341,7 +345,8 @@ a_reader_that_goes_away_ends_the_run(Config) ->
          Arguments = ["run" | Options] ++ ["--pa", proplists:get_value(ebin, Config), "--spec", data(Config, "small.hml"),
                                            "cli_system:violates()"],
          #{exit := 1, stdout := Output} =
-             execute(Config, "/bin/bash", ["-c", "\"$@\" | head -n 1; exit ${PIPESTATUS[0]}", "bash", executable(Config) | Arguments]),
+             execute(Config, "/bin/bash",
+                     ["-c", "\"$@\" | head -n 1; exit ${PIPESTATUS[0]}", "bash", executable(Config) | Arguments]),
          contains(Output, [First])
      end || {Options, First} <- [{["--json"], ~"\"verdict\""}, {[], ~"VIOLATION"}]].
 
@@ -492,7 +497,8 @@ an_application_that_cannot_be_run_is_named(Config) ->
              witness(Config, ["run", "--spec", data(Config, "small.hml") | Arguments]),
          contains(Error, [Words])
      end || {Arguments, Words} <- [
-        {["--app", "inet"], ~"there is no application inet on the code path (inet.app; --pa names its folder); did you mean inets?"},
+        {["--app", "inet"],
+         ~"there is no application inet on the code path (inet.app; --pa names its folder); did you mean inets?"},
         {["--app", "kernel"], ~"the application kernel is running already"},
         {["--app", "xmerl"], ~"the application xmerl is a library"},
         {["--app", "inets", "--scope", "tree"], ~"option --scope: expected node, for an application"},
@@ -643,7 +649,8 @@ wrong_usage_ends_with_2(Config) ->
          contains(Error, Words)
      end || {Arguments, Words} <- [
         {[], [~"a command is expected", ~"compile"]},
-        {["rewind"], [~"there is no command 'rewind'", ~"demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},
+        {["rewind"],
+         [~"there is no command 'rewind'", ~"demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},
         {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
         {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
         {["run", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
@@ -656,7 +663,8 @@ a_wrong_arity_lists_the_right_ones(Config) ->
     refused(Config, ["--spec", small], "cli_system:answers()", [~"cli_system does not export answers/0", ~"answers/1"]).
 
 a_syntax_error_of_the_call_is_pointed_at(Config) ->
-    refused(Config, ["--spec", small], "cli_system:answers([1 2])", [~"\n  cli_system:answers([1 2])\n                        ^\n"]).
+    refused(Config, ["--spec", small], "cli_system:answers([1 2])",
+            [~"\n  cli_system:answers([1 2])\n                        ^\n"]).
 
 a_log_that_cannot_be_written_is_named(Config) ->
     [refused(Config, ["--spec", small, "--log", Log], "cli_system:answers([10])", [list_to_binary(Log), Why])

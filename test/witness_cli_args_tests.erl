@@ -8,7 +8,8 @@ every_option_of_run_is_read_test() ->
          "--scope", "tree", "--pa", "x", "--pa", "y", "--config", "sys.config", "--json", "--for", "1.5", "--timeout", "60",
          "--no-halt", "-I", "include", "--include", "lib/x/include", "--max-slices", "5", "--max-obligations", "7",
          "--slice-idle", "2.5", "--log", "a.log", "--report", "r", "--weave", "m", "--weave=app:a", "m:f(-1)"]),
-    ?assertEqual(#{specs => ["a.hml", "b.hml"], log_file => "a.log", report => "r", monitors => ["m:f/1=n"], instrument => central, source => evm,
+    ?assertEqual(#{specs => ["a.hml", "b.hml"], log_file => "a.log", report => "r", monitors => ["m:f/1=n"], instrument => central,
+                   source => evm,
                    include => ["include", "lib/x/include"], max_slices => 5, max_obligations => 7,
                    slice_idle => 2500, weave => ["m", "app:a"],
                    scope => tree, pa => ["x", "y"], config => "sys.config", json => true, for => 1500, timeout => 60_000,
@@ -38,7 +39,8 @@ every_option_of_compile_is_read_test() ->
                                          "y", "-I", "i", "--include", "j", "a.hml"])).
 
 errors_name_what_was_expected_test_() ->
-    [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end} || {Arguments, Words} <- [
+    [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end}
+     || {Arguments, Words} <- [
         {[], ["a command is expected", "run", "compile", "demo"]},
         {["rnu"], ["'rnu'", "demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},
         {["rnu", "--help"], ["'rnu'", "demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},

@@ -5,7 +5,8 @@ that stop the VM, files with bytes that no specification has, nodes that are sto
 """.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([disk_that_is_full_ends_a_recording_with_its_file/1, disk_that_is_full_leaves_no_half_of_a_log/1, disk_that_is_full_leaves_no_half_of_a_cache/1, monitors_that_never_return_end_with_the_timeout/1,
+-export([disk_that_is_full_ends_a_recording_with_its_file/1, disk_that_is_full_leaves_no_half_of_a_log/1,
+         disk_that_is_full_leaves_no_half_of_a_cache/1, monitors_that_never_return_end_with_the_timeout/1,
          monitor_that_takes_memory_is_killed/1, names_that_are_no_text_are_refused/1, system_that_stops_the_vm_is_told/1,
          specification_may_begin_with_a_mark/1, bytes_of_no_text_are_pointed_at/1, warnings_are_bounded/1,
          replay_that_is_killed_leaves_no_folder/1, node_that_is_stopped_is_told/1]).
@@ -17,7 +18,8 @@ that stop the VM, files with bytes that no specification has, nodes that are sto
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [disk_that_is_full_ends_a_recording_with_its_file, disk_that_is_full_leaves_no_half_of_a_log, disk_that_is_full_leaves_no_half_of_a_cache, monitors_that_never_return_end_with_the_timeout,
+    [disk_that_is_full_ends_a_recording_with_its_file, disk_that_is_full_leaves_no_half_of_a_log,
+     disk_that_is_full_leaves_no_half_of_a_cache, monitors_that_never_return_end_with_the_timeout,
      monitor_that_takes_memory_is_killed, names_that_are_no_text_are_refused, system_that_stops_the_vm_is_told,
      specification_may_begin_with_a_mark, bytes_of_no_text_are_pointed_at, warnings_are_bounded,
      replay_that_is_killed_leaves_no_folder, node_that_is_stopped_is_told].
@@ -27,7 +29,8 @@ init_per_suite(Config) ->
     Data = filename:join([Root, "test", "cli_data"]),
     Out = filename:join(proplists:get_value(priv_dir, Config), "ebin"),
     ok = filelib:ensure_path(Out),
-    [{ok, _, []} = compile:file(filename:join(Data, Module), [debug_info, return, {outdir, Out}]) || Module <- ["cli_system", "cli_hungry", "cli_monitor"]],
+    [{ok, _, []} = compile:file(filename:join(Data, Module), [debug_info, return, {outdir, Out}])
+     || Module <- ["cli_system", "cli_hungry", "cli_monitor"]],
     Ready = [{root, Root}, {data, Data}, {ebin, Out} | Config],
     #{exit := 0} = witness(Ready, ["--version"]),
     Ready.
@@ -43,7 +46,8 @@ disk_that_is_full_leaves_no_half_of_a_log(Config) ->
     Spec = ["--spec", data(Config, "small.hml")],
     Unwritten = fun(File) ->
         [begin
-             #{exit := 3, stdout := Text, stderr := Errors} = witness(Config, ["replay", "--events", File | Options] ++ [Recording]),
+             #{exit := 3, stdout := Text,
+               stderr := Errors} = witness(Config, ["replay", "--events", File | Options] ++ [Recording]),
              contains(Errors, [list_to_binary(["witness replay: ", File, ": no space left on device"])]),
              contains(string:lowercase(Text), [~"identical"])
          end || Options <- [[], ["--json"], Spec, ["--json" | Spec], ["--check" | Spec]]]
@@ -62,7 +66,8 @@ disk_that_is_full_leaves_no_half_of_a_cache(Config) ->
         %% What else is kept there is the toolchain.
         Cache = filename:join(Private, "cache_on_a_full_disk"),
         ok = file:make_dir(Cache),
-        _ = file:make_symlink(filename:join(filename:dirname(witness_record_code:cache(#{})), "toolchain"), filename:join(Cache, "toolchain")),
+        _ = file:make_symlink(filename:join(filename:dirname(witness_record_code:cache(#{})), "toolchain"),
+                              filename:join(Cache, "toolchain")),
         ok = file:make_symlink(Dir, filename:join(Cache, "woven")),
         [begin
              #{exit := 3, stderr := Errors} = shell(Config, ["WITNESS_CACHE=", Cache, " \"$1\" ", Command]),
@@ -95,13 +100,15 @@ full(Dir, Config) ->
          %% The folder can be named again.
          ?assertEqual({ok, []}, file:list_dir(To))
      end || {Name, Options, Text} <- [{"plain", [], ~"no space left on device; nothing was recorded"},
-                                      {"monitored", ["--spec", data(Config, "small.hml")], ~"no space left on device; nothing was recorded"},
+                                      {"monitored", ["--spec", data(Config, "small.hml")],
+                                       ~"no space left on device; nothing was recorded"},
                                       {"last", ["--last", "1MB"], ~"no space left on device"},
                                       {"json", ["--last", "1MB", "--json"], ~"enospc"}]].
 
 monitors_that_never_return_end_with_the_timeout(Config) ->
     Log = logged("never.log", Config),
-    Run = [["run" | Options] ++ program(Config) || Options <- [[], ["--source", "evm"], ["--instrument", "central"], ["--instrument", "inline"]]],
+    Run = [["run" | Options] ++ program(Config)
+           || Options <- [[], ["--source", "evm"], ["--instrument", "central"], ["--instrument", "inline"]]],
     Check = [["check", "--pa", proplists:get_value(ebin, Config), Log | Options] || Options <- [[], ["--instrument", "central"]]],
     [begin
          Begin = erlang:monotonic_time(second),
@@ -113,7 +120,8 @@ monitors_that_never_return_end_with_the_timeout(Config) ->
      end || What <- ["loops", "takes"], [Command | Options] <- Run ++ Check],
     %% A planned end is none for a monitor that has not judged what had happened before.
     #{exit := 3, stdout := Planned} =
-        witness(Config, ["run", "--monitor", "cli_system:server/0=cli_hungry(loops)", "--for", "1", "--instrument", "inline" | program(Config)]),
+        witness(Config, ["run", "--monitor", "cli_system:server/0=cli_hungry(loops)", "--for", "1", "--instrument",
+                         "inline" | program(Config)]),
     contains(Planned, [~"1 undecided: the monitor crashed: overdue"]).
 
 monitor_that_takes_memory_is_killed(Config) ->
@@ -130,7 +138,8 @@ monitor_that_takes_memory_is_killed(Config) ->
     end.
 
 killed(Options, Others) ->
-    {ok, Run} = witness:start(Options#{monitors => [{{cli_system, server, 0}, {cli_hungry, takes}} | Others], memory => 1 bsl 25, log => false}),
+    {ok, Run} = witness:start(Options#{monitors => [{{cli_system, server, 0}, {cli_hungry, takes}} | Others], memory => 1 bsl 25,
+                                       log => false}),
     {ok, #{outcome := untrusted, verdicts := Verdicts}} = witness:await(Run, infinity),
     ?assertEqual(#{no => 0, inconclusive => 1, yes => length(Others)}, Verdicts),
     {ok, _} = witness:stop(Run).
@@ -155,11 +164,14 @@ names_that_are_no_text_are_refused(Config) ->
 %% Either Witness sees the stop, or the VM ends before, and the launcher says that.
 system_that_stops_the_vm_is_told(Config) ->
     [begin
-         #{exit := 3, stderr := Text} = witness(Config, ["run", "--spec", data(Config, "small.hml"), "--pa", proplists:get_value(ebin, Config)] ++ Json ++
-                                                        ["cli_system:stops()"]),
-         ?assertMatch({match, _}, re:run(Text, "^witness: (the system has stopped the VM \\(init:stop\\) before the run had ended, so there is no result|"
-                                               "the VM ended with status 0 before the run did: the system may have ended it \\(halt, init:stop\\))$",
-                                         [multiline])),
+         #{exit := 3,
+           stderr := Text} = witness(Config, ["run", "--spec", data(Config, "small.hml"), "--pa",
+                                              proplists:get_value(ebin, Config)] ++ Json ++
+                                             ["cli_system:stops()"]),
+         ?assertMatch({match, _},
+                      re:run(Text, "^witness: (the system has stopped the VM \\(init:stop\\) before the run had ended, so there is no result|"
+                                   "the VM ended with status 0 before the run did: the system may have ended it \\(halt, init:stop\\))$",
+                             [multiline])),
          ?assertEqual(nomatch, binary:match(Text, ~"an error in Witness"))
      end || Json <- [[], ["--json"]]].
 
@@ -207,11 +219,13 @@ node_that_is_stopped_is_told(Config) ->
     Cookie = written("cookie", "secret", Config),
     ok = file:change_mode(Cookie, 8#600),
     Node = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
-                     [{args, ["-noshell", "-name", Name, "-setcookie", "secret", "-eval", "io:format(\"up ~s.\", [os:getpid()])"]}, binary]),
+                     [{args, ["-noshell", "-name", Name, "-setcookie", "secret", "-eval", "io:format(\"up ~s.\", [os:getpid()])"]},
+                      binary]),
     {match, [Pid]} = re:run(witness_command:until(Node, ~".", ~""), "up ([0-9]+)", [{capture, all_but_first, list}]),
     try
         "" = os:cmd("kill -STOP " ++ Pid),
-        #{exit := 2, stderr := Text} = witness(Config, ["attach", Name, "--cookie-file", Cookie, "--spec", data(Config, "small.hml")]),
+        #{exit := 2,
+          stderr := Text} = witness(Config, ["attach", Name, "--cookie-file", Cookie, "--spec", data(Config, "small.hml")]),
         contains(Text, [~"it is there, but does not answer", ~"stopped"])
     after
         os:cmd("kill -KILL " ++ Pid)

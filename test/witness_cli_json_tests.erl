@@ -51,7 +51,8 @@ a_summary_has_the_fields_that_are_promised_test() ->
     Actions = [#{line => 1, column => 2, text => ~"_ ? a", decides => no, taken => true},
                #{line => 1, column => 9, text => ~"_ ? b", decides => undefined, taken => false}],
     Summary = #{processes => 1, tracers => 2, events => 3, verdicts => #{no => 1}, vacuous => 0, gaps => 0, monitored => 4,
-                slices => 6, undecided => [#{spec => ~"a.hml:1", name => undefined, version => 1, reason => max_slices, count => 9, told => 7}],
+                slices => 6,
+                undecided => [#{spec => ~"a.hml:1", name => undefined, version => 1, reason => max_slices, count => 9, told => 7}],
                 coverage => [#{spec => ~"a.hml:1", name => undefined, actions => Actions}],
                 warnings => [#{code => timeout, text => ~"late"}], elapsed_ms => 5, outcome => violated, system => normal},
     Line = decoded(witness_cli_json:summary(Summary, ?HEADER)),
@@ -90,8 +91,9 @@ a_specification_has_the_forms_that_were_asked_for_test() ->
     Entry = #{index => 1, name => ~"sum", line => 3, all => false, group => false, action => monitor, signature => ~"m:f(_)",
               per => [~"Id"]},
     ?assertMatch(#{~"type" := ~"specification", ~"file" := ~"a.hml", ~"erlang" := null, ~"dot" := ~"digraph",
-                   ~"mermaid" := null, ~"properties" := [#{~"line" := 3, ~"name" := ~"sum", ~"signature" := ~"m:f(_)", ~"group" := false,
-                                       ~"per" := [~"Id"], ~"monitor" := true}]},
+                   ~"mermaid" := null,
+                   ~"properties" := [#{~"line" := 3, ~"name" := ~"sum", ~"signature" := ~"m:f(_)", ~"group" := false,
+                   ~"per" := [~"Id"], ~"monitor" := true}]},
                  decoded(witness_cli_json:specification("a.hml", [Entry], #{dot => "digraph"}, ?HEADER))).
 
 decoded(Line) ->

@@ -84,9 +84,12 @@ otp_server() ->
       source => #{file => ~"bug.hml", line => 9, column => 1, text => ~"max Sold."},
       steps => [step(113, {recv, p(1), p(3), {'$gen_call', {p(3), reference(5)}, {book, ~"1A", ~"anna"}}, 10}, undefined, []),
                 step(114, {recv, p(1), undefined, tick, 11}, undefined, []),
-                step(115, {send, p(1), p(3), {reference(5), {booked, ~"1A", ~"anna"}}, 20}, undefined, [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
-                step(116, {send, p(1), ledger_server, {'$gen_cast', {charge, ~"anna", 120}}, 30}, undefined, [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
-                step(117, {recv, p(1), p(4), {'$gen_call', {p(4), [alias | Alias]}, {book, ~"1A", ~"bruno"}}, 40}, undefined, [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
+                step(115, {send, p(1), p(3), {reference(5), {booked, ~"1A", ~"anna"}}, 20}, undefined,
+                     [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
+                step(116, {send, p(1), ledger_server, {'$gen_cast', {charge, ~"anna", 120}}, 30}, undefined,
+                     [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
+                step(117, {recv, p(1), p(4), {'$gen_call', {p(4), [alias | Alias]}, {book, ~"1A", ~"bruno"}}, 40}, undefined,
+                     [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
                 step(118, Event, undefined, [])]}.
 
 many_processes() ->
@@ -107,7 +110,8 @@ at_the_end() ->
 written_monitor() ->
     Exit = {exit, p(1), killed, 40},
     (violation())#{spec := ~"no_crash", source := undefined, name := undefined, info := {ended_with, killed},
-                   event := #{index => 2, event => Exit}, steps := [step(1, {init, p(1), undefined, {calc_server, loop, [buggy]}, 10}, undefined, []),
+                   event := #{index => 2, event => Exit},
+                   steps := [step(1, {init, p(1), undefined, {calc_server, loop, [buggy]}, 10}, undefined, []),
                              step(2, Exit, undefined, [])]}.
 
 hostile() ->
@@ -146,8 +150,10 @@ summaries() ->
      {Ok#{elapsed_ms := 61_500, system := undefined, verdicts := #{no => 0, yes => 1, inconclusive => 3}, vacuous := 0},
       {0, #{~"watching stopped before a decision" => 2, ~"events are missing: overload" => 1}}},
      {Ok#{verdicts := #{no => 2, yes => 1, inconclusive => 0}, vacuous := 0, outcome := violated}, {1, #{}}},
-     {Ok#{monitored := 0, verdicts := #{no => 0, yes => 0, inconclusive => 0}, vacuous := 0, processes := 1, events := 1}, {3, #{}}},
-     {Ok#{verdicts := #{no => 0, yes => 3, inconclusive => 1}, outcome := untrusted}, {3, #{~"the monitor crashed: {error,badarg}" => 1}}},
+     {Ok#{monitored := 0, verdicts := #{no => 0, yes => 0, inconclusive => 0}, vacuous := 0, processes := 1, events := 1},
+      {3, #{}}},
+     {Ok#{verdicts := #{no => 0, yes => 3, inconclusive => 1}, outcome := untrusted},
+      {3, #{~"the monitor crashed: {error,badarg}" => 1}}},
      {Ok#{slices := 120, monitored := 1, verdicts := #{no => 2, yes => 117, inconclusive => 1}, outcome := violated,
           coverage := lists:sublist(Coverage, 1)}, {1, #{}}},
      {Ok#{slices := 120, verdicts := #{no => 0, yes => 119, inconclusive => 1}, coverage := Coverage}, {0, #{}}},

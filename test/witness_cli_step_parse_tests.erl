@@ -21,17 +21,20 @@ lines_are_understood_test_() ->
      ?PARSED({break, {line, ~"src/shop.erl", 12}}, "break src/shop.erl:12"),
      ?PARSED({break, {message, ~"{add, message, _}"}}, "break message {add, message, _}"),
      ?PARSED({break, {formula, ~"shop.hml"}}, "break formula shop.hml"),
-     ?PARSED({calls, {~"shop", ~"sell", 2}, 20}, "calls shop:sell/2"), ?PARSED({calls, {~"Shop.Server", ~"sell", any}, infinity}, "calls Shop.Server.sell all"),
+     ?PARSED({calls, {~"shop", ~"sell", 2}, 20}, "calls shop:sell/2"),
+     ?PARSED({calls, {~"Shop.Server", ~"sell", any}, infinity}, "calls Shop.Server.sell all"),
      ?PARSED({calls, {~"shop", ~"half!", 0}, 3}, "calls shop:'half!'/0 3"),
      ?PARSED({sequence, infinity, mermaid}, "sequence all mermaid"), ?PARSED({sequence, 20, text}, "sequence"),
      ?PARSED({why, 7, infinity}, "why 7 all"), ?PARSED({why, here, 20}, "why"),
      ?PARSED({continue, back}, "continue back"), ?PARSED({verdict, forward}, "verdict"), ?PARSED({state, ~"shop"}, "state shop")].
 
 what_is_wrong_is_said_test_() ->
-    [?WRONG("no command 'jump'", "jump"), ?WRONG("back or breaks|back or break or breaks", "b"), ?WRONG("interprets modules", "int:i(shop)"),
+    [?WRONG("no command 'jump'", "jump"), ?WRONG("back or breaks|back or break or breaks", "b"),
+     ?WRONG("interprets modules", "int:i(shop)"),
      ?WRONG("expected: goto", "goto"), ?WRONG("expected: goto", "goto shop.erl:0"), ?WRONG("expected: next", "next 0"),
      ?WRONG("expected: next", "next often"), ?WRONG("expected: break", "break 12"), ?WRONG("expected: delete", "delete all"),
-     ?WRONG("expected: calls", "calls shop"), ?WRONG("expected: calls", "calls shop:sell/2 0"), ?WRONG("expected: calls", "calls shop:sell/1000"),
+     ?WRONG("expected: calls", "calls shop"), ?WRONG("expected: calls", "calls shop:sell/2 0"),
+     ?WRONG("expected: calls", "calls shop:sell/1000"),
      ?WRONG("expected: mailbox", "mailbox"), ?WRONG("UTF-8", <<255>>)].
 
 every_command_has_help_and_is_documented_test() ->

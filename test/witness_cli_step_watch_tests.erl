@@ -7,7 +7,8 @@
 watch(Fun, Terminal) ->
     Self = self(),
     Watcher = spawn(fun() ->
-        Result = ?W:run(fun() -> Fun(Self) end, #{terminal => Terminal, note => fun(Text) -> Self ! {noted, unicode:characters_to_binary(Text)} end}),
+        Result = ?W:run(fun() -> Fun(Self) end,
+                        #{terminal => Terminal, note => fun(Text) -> Self ! {noted, unicode:characters_to_binary(Text)} end}),
         Self ! {result, Result}
     end),
     Watcher.

@@ -148,7 +148,8 @@ what_keeps_it_from_starting_is_no_violation(Config) ->
 
 %% A checkout with the launcher alone, so that it has to build; the program that runs is the one of that.
 checkout(Private, Change) ->
-    lists:flatten(["set -e; d=$(mktemp -d ", Private, "/checkout-XXXX); mkdir $d/bin $d/src; l=$(dirname \"$1\"); cp $l/witness $l/toolchain $d/bin;"
+    lists:flatten(["set -e; d=$(mktemp -d ", Private,
+                   "/checkout-XXXX); mkdir $d/bin $d/src; l=$(dirname \"$1\"); cp $l/witness $l/toolchain $d/bin;"
                    " shift; cd $d; ", Change, "; PATH=$d/bin:$PATH; exec $d/bin/witness \"$@\""]).
 
 stub(Folder, Name, Script) ->
@@ -160,8 +161,9 @@ stub(Folder, Name, Script) ->
 %% Also with those that Witness uses for its own.
 system_that_halts_is_no_violation(Config) ->
     [begin
-         #{exit := 3, stderr := Text} = witness(Config, ["run", "--spec", data(Config, "small.hml"), "--pa", proplists:get_value(ebin, Config),
-                                                         lists:concat(["cli_system:halts(", Status, ")"])]),
+         #{exit := 3,
+           stderr := Text} = witness(Config, ["run", "--spec", data(Config, "small.hml"), "--pa", proplists:get_value(ebin, Config),
+                                              lists:concat(["cli_system:halts(", Status, ")"])]),
          contains(Text, [~"(halt, init:stop)"])
      end || Status <- [0, 1, 64, 65, 66, 67, 140]].
 
@@ -174,7 +176,8 @@ killed_launcher_ends_what_it_started(Config) ->
          {Port, Pids} = held(Config, Command ++ Held),
          ok = witness_command:signal(Port, "KILL"),
          ok = witness_command:gone(Pids)
-     end || Command <- [["run", "--spec", data(Config, "small.hml")], ["run", "--json", "--no-halt", "--spec", data(Config, "small.hml")],
+     end || Command <- [["run", "--spec", data(Config, "small.hml")],
+                        ["run", "--json", "--no-halt", "--spec", data(Config, "small.hml")],
                         ["record", "--last", "1MB", "-o", Dir]]],
     %% What was kept has been written.
     #{exit := 0, stdout := Text} = witness(Config, ["log", Dir]),
@@ -188,7 +191,8 @@ hangup_ends_in_good_order(Config) ->
          {3, Text} = collect(Port, ~""),
          contains(Text, [~"the run was interrupted", ~"NO RESULT"]),
          ok = witness_command:gone(Pids)
-     end || Signal <- [fun(Port) -> witness_command:signal(Port, "HUP") end, fun(Port) -> witness_command:signal_group(Port, "HUP") end]].
+     end || Signal <- [fun(Port) -> witness_command:signal(Port, "HUP") end,
+                       fun(Port) -> witness_command:signal_group(Port, "HUP") end]].
 
 %% The processes of the operating system that the command has started, when the system runs.
 held(Config, Arguments) ->

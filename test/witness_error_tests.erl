@@ -1,7 +1,7 @@
 -module(witness_error_tests).
 -moduledoc """
-An error that reaches a user is text, or `{Module, Reason}` where `Module:format_error(Reason)` is its text. Errors of other VMs never
-decide which module is called.
+An error that reaches a user is text, or `{Module, Reason}` where `Module:format_error(Reason)` is its text. Errors of other VMs
+never decide which module is called.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -67,7 +67,8 @@ errors_of_a_run_are_explained_test() ->
 
 another_vm_does_not_choose_the_module_test() ->
     [?assertEqual(error, witness_error:check(Error))
-     || Error <- [{?MODULE, reason}, {file, enoent}, {witness_no_such_module, reason}, {witness, {?MODULE, reason}}, {"witness_run", timeout},
+     || Error <- [{?MODULE, reason}, {file, enoent}, {witness_no_such_module, reason}, {witness, {?MODULE, reason}},
+                  {"witness_run", timeout},
                   %% This one calls a module that its reason names.
                   {witness_weave, {not_compiled, a, [{"a.erl", [{1, ?MODULE, reason}]}]}},
                   {witness_run_inline, {weave, {not_compiled, a, [{"a.erl", [{1, ?MODULE, reason}]}]}}}]],
@@ -137,7 +138,8 @@ errors(Named, M, Types) ->
 is_explained({type, _, union, Parts}, M, Types) -> lists:all(fun(Part) -> is_explained(Part, M, Types) end, Parts);
 is_explained({ann_type, _, [_, Type]}, M, Types) -> is_explained(Type, M, Types);
 is_explained({remote_type, _, [{atom, _, unicode}, {atom, _, chardata}, []]}, _, _) -> true;
-is_explained({type, _, tuple, [{atom, _, Module}, _]}, _, _) -> lists:member(Module, own()) andalso exports(Module, {format_error, 1});
+is_explained({type, _, tuple, [{atom, _, Module}, _]}, _, _) ->
+    lists:member(Module, own()) andalso exports(Module, {format_error, 1});
 is_explained({type, _, tuple, [{type, _, module, []}, _]}, _, _) -> true;
 is_explained(Named, M, Types) ->
     case resolve(Named, M, Types) of

@@ -27,7 +27,8 @@ damaged_terms_are_refused_test_() ->
 
 terms_of_each_size_are_read_test_() ->
     [{timeout, 60, ?_assertEqual(Term, witness_event_external:decode(term_to_binary(Term)))}
-     || Size <- [1, 60, 61, 4_000, 199_990, 200_001, 600_000], Term <- [lists:duplicate(Size, []), binary:copy(<<7>>, Size), {self(), 1 bsl (4 * Size)}]].
+     || Size <- [1, 60, 61, 4_000, 199_990, 200_001, 600_000],
+     Term <- [lists:duplicate(Size, []), binary:copy(<<7>>, Size), {self(), 1 bsl (4 * Size)}]].
 
 a_fun_that_is_too_large_is_refused_test() ->
     Environment = lists:duplicate(300_000, []),

@@ -49,7 +49,8 @@ nothing_of_the_input_is_shown_test_() ->
 the_work_is_bounded_test() ->
     Deep = lists:foldl(fun(_, T) -> {T, T} end, ~"x", lists:seq(1, 200)),
     Wide = list_to_tuple(lists:duplicate(16, [list_to_tuple(lists:duplicate(16, ~"x")) || _ <- lists:seq(1, 8)])),
-    [?assert(parts(witness_event_redact:term(T)) < 2000) || T <- [Deep, Wide, maps:from_keys([list_to_atom([C]) || C <- "abcdef"], Wide)]].
+    [?assert(parts(witness_event_redact:term(T)) < 2000)
+     || T <- [Deep, Wide, maps:from_keys([list_to_atom([C]) || C <- "abcdef"], Wide)]].
 
 parts(T) when is_tuple(T) -> 1 + lists:sum([parts(E) || E <- tuple_to_list(T)]);
 parts([H | T]) -> 1 + parts(H) + parts(T);

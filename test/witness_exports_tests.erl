@@ -37,7 +37,8 @@ calls_of_tests_and_benchmarks_exist_test_() ->
         Beams = beams(),
         Exports = maps:from_list([{M, maps:from_keys(E, [])} || Beam <- Beams,
                                                                 {ok, {M, [{exports, E}]}} <- [beam_lib:chunks(Beam, [exports])]]),
-        ?assertEqual([], [{Caller, {M, F, A}} || Beam <- Beams, {ok, {Caller, [{imports, Imports}]}} <- [beam_lib:chunks(Beam, [imports])],
+        ?assertEqual([], [{Caller, {M, F, A}}
+                          || Beam <- Beams, {ok, {Caller, [{imports, Imports}]}} <- [beam_lib:chunks(Beam, [imports])],
                                                  {M, F, A} <- Imports, #{M := Own} <- [Exports], Caller =/= M,
                                                  not is_map_key({F, A}, Own)])
     end}.
@@ -47,7 +48,8 @@ is_known(F) -> lists:member(F, [module_info, behaviour_info, '__info__']).
 
 is_callback(M, F, A) ->
     Behaviours = lists:append([Value || {Key, Value} <- M:module_info(attributes), Key =:= behaviour orelse Key =:= behavior]),
-    lists:any(fun(B) -> {module, B} =:= code:ensure_loaded(B) andalso lists:member({F, A}, B:behaviour_info(callbacks)) end, Behaviours).
+    lists:any(fun(B) -> {module, B} =:= code:ensure_loaded(B) andalso lists:member({F, A}, B:behaviour_info(callbacks)) end,
+              Behaviours).
 
 own() ->
     _ = application:load(witness),
@@ -62,7 +64,8 @@ beams() ->
 
 %% Funs of other modules are literals, in which names are no atoms of the file.
 calls(Beams) ->
-    [{M, F, A} || Beam <- Beams, {ok, {Module, [{debug_info, {debug_info_v1, Backend, Info}}]}} <- [beam_lib:chunks(Beam, [debug_info])],
+    [{M, F, A}
+     || Beam <- Beams, {ok, {Module, [{debug_info, {debug_info_v1, Backend, Info}}]}} <- [beam_lib:chunks(Beam, [debug_info])],
                   {ok, Forms} <- [Backend:debug_info(erlang_v1, Module, Info, [])],
                   {M, F, A} <- funs(Forms), M =/= Module].
 

@@ -202,7 +202,8 @@ handle_event(_, flood) ->
 
 the_whole_node_but_witness(Config) ->
     Self = self(),
-    {ok, Run} = witness:start(#{source => proplists:get_value(source, Config), system => {?MODULE, waits, [Self]}, scope => node, log => false,
+    {ok, Run} = witness:start(#{source => proplists:get_value(source, Config), system => {?MODULE, waits, [Self]}, scope => node,
+                                log => false,
                                 monitors => [{{?MODULE, waits, 1}, {?MODULE, quiet}}]}),
     System = receive {waits, Root} -> Root end,
     ?assert(lists:all(fun ours/1, [System, Self, whereis(init), whereis(application_controller), whereis(logger)])),
@@ -238,7 +239,8 @@ run(Config, Options, Victims) ->
     Expected = alone(Load, Args),
     Self = self(),
     Before = processes(),
-    Defaults = #{source => proplists:get_value(source, Config), system => {witness_load, Load, [Self | Args]}, log => false, monitors => [the_loads()],
+    Defaults = #{source => proplists:get_value(source, Config), system => {witness_load, Load, [Self | Args]}, log => false,
+                 monitors => [the_loads()],
                  on_verdict => fun(V) -> Self ! {verdict, V} end, max_verdicts => 1_000_000},
     Owner = spawn(fun() -> own(Self, maps:merge(Defaults, Options)) end),
     Run = receive {run, Owner, {ok, R}} -> R end,
@@ -299,7 +301,8 @@ own() -> [P || P <- processes(), is_own(proc_lib:get_label(P))].
 
 is_own({witness_monitor, _, _}) -> true;
 is_own(Label) ->
-    lists:member(Label, [witness_run, witness_pool, witness_tracer, witness_dispatcher, witness_shard, witness_timer, witness_run_notifier]).
+    lists:member(Label, [witness_run, witness_pool, witness_tracer, witness_dispatcher, witness_shard, witness_timer,
+                         witness_run_notifier]).
 
 %% Those that read the oldest processes first.
 runners() ->

@@ -113,7 +113,8 @@ who_has_hidden_before_it_is_attached(_) ->
     Attached = [spawn(?MODULE, worker, [fun() -> Flag(), Self ! {self(), ready}, receive stop -> ok end end])
                 || Flag <- [fun hide/0, fun show/0]],
     [receive {P, ready} -> ok end || P <- Attached],
-    {ok, Run} = witness:start(#{system => {attach, Attached}, monitors => [{{?MODULE, worker, 1}, {?MODULE, worker}}], log => false}),
+    {ok, Run} = witness:start(#{system => {attach, Attached}, monitors => [{{?MODULE, worker, 1}, {?MODULE, worker}}],
+                                log => false}),
     [P ! stop || P <- Attached],
     {ok, Summary} = witness:await(Run, infinity),
     Verdicts = [{P, V, Reason} || #{verdict := V, reason := Reason, process := P} <- witness:verdicts(Run)],

@@ -19,7 +19,8 @@ groups() ->
             processes_outside_of_the_tree_are_not_observed, what_was_born_before_is_not_observed,
             a_process_that_is_killed_is_a_gap, who_is_ended_while_it_waits_is_judged_to_its_end,
             nobody_is_judged_by_less_than_it_did, servers_that_their_supervisor_ends_are_judged,
-            a_dictionary_that_is_deleted_between_callbacks_is_a_gap, who_is_killed_among_many_is_found, the_tree_ends_with_its_last_process, what_a_run_weaves_is_restored, two_runs_with_modules_of_their_own,
+            a_dictionary_that_is_deleted_between_callbacks_is_a_gap, who_is_killed_among_many_is_found,
+            the_tree_ends_with_its_last_process, what_a_run_weaves_is_restored, two_runs_with_modules_of_their_own,
             undecided_monitors_end_with_what_they_have_seen, a_verdict_before_the_stop_is_not_lost, load_is_sound,
             the_death_of_the_owner_restores_the_code, the_death_of_the_host_is_a_gap],
     [{native, [], Each}, {evm, [], Each},
@@ -229,7 +230,8 @@ nobody_is_judged_by_less_than_it_did(Config) ->
          ?assertEqual([], [V || #{verdict := inconclusive, process := P} = V <- Verdicts, is_map_key(P, Waiting)]),
          ?assertEqual(500, length([P || #{verdict := yes, name := ~"n9", process := P} <- Verdicts, is_map_key(P, Waiting)])),
          Seen = [{Verdict, maps:get(reason, V), N, map_get(P, Sent)}
-                 || #{verdict := Verdict, process := P, name := <<"n", Number/binary>>} = V <- Verdicts, N <- [binary_to_integer(Number)]],
+                 || #{verdict := Verdict, process := P, name := <<"n", Number/binary>>} = V <- Verdicts,
+                 N <- [binary_to_integer(Number)]],
          ?assertEqual([], [One || {yes, _, N, Last} = One <- Seen, Last >= N]),
          ?assertEqual([], [One || {no, _, N, Last} = One <- Seen, Last < N]),
          ?assertEqual([], [One || {inconclusive, Why, _, _} = One <- Seen, Why =/= {gap, signal}]),
@@ -242,7 +244,8 @@ servers_that_their_supervisor_ends_are_judged(Config) ->
                      "with witness_inline_supervised:init({server, _}) over _ ? call(_, _), _ : _ ! reply(_, _), _ ** _\n"
                      "monitor max X.([_ ? call(_, _)] [_ : _ ! reply(_, _)] X and [_ ** Why when Why =/= shutdown] ff)."),
          {#{outcome := Outcome, gaps := Gaps}, Verdicts} =
-             finished((options(Config, #{system => {witness_inline_supervised, run, [How]}, specs => [Spec]}))#{weave := [witness_inline_supervised]}),
+             finished((options(Config, #{system => {witness_inline_supervised, run, [How]},
+                                         specs => [Spec]}))#{weave := [witness_inline_supervised]}),
          ?assertMatch({How, ok, 0, [_]}, {How, Outcome, Gaps, [V || #{verdict := yes} = V <- Verdicts]})
      end || How <- [waits, hibernates]].
 
@@ -251,7 +254,8 @@ a_dictionary_that_is_deleted_between_callbacks_is_a_gap(Config) ->
     Spec = spec(Config, "forgets.hml", "with witness_inline_supervised:init({server, _}) over _ ? call(_, _)\n"
                                        "monitor [_ ? call(_, _)] [_ ? call(_, _)] ff."),
     {#{outcome := Outcome, gaps := Gaps}, Verdicts} =
-        finished((options(Config, #{system => {witness_inline_supervised, forgets, []}, specs => [Spec]}))#{weave := [witness_inline_supervised]}),
+        finished((options(Config, #{system => {witness_inline_supervised, forgets, []},
+                                    specs => [Spec]}))#{weave := [witness_inline_supervised]}),
     ?assertMatch({untrusted, 1, [#{verdict := inconclusive, reason := {gap, dictionary}}]}, {Outcome, Gaps, Verdicts}).
 
 %% The verdicts on the others are counted and not kept (`max_verdicts').
@@ -273,7 +277,10 @@ the_tree_ends_with_its_last_process(Config) ->
          Run = started(options(Config, #{system => {?MODULE, lineage, [self(), How]},
                                          monitors => [{{?S, worker, 2}, {?M, events}}]})),
          {last, P} = told(),
-         witness_await:until(fun() -> #{system := System, waiting_for := N} = witness:info(Run), {System, N} =:= {{ended, normal}, 1} end),
+         witness_await:until(fun() ->
+             #{system := System, waiting_for := N} = witness:info(Run),
+             {System, N} =:= {{ended, normal}, 1}
+         end),
          ?assertMatch({How, #{phase := running}}, {How, witness:info(Run)}),
          P ! go,
          ?assertMatch({How, {ok, #{processes := 3}}}, {How, witness:await(Run, 60_000)}),
@@ -425,7 +432,8 @@ parts_of_a_test(Config) ->
 %% Each run observes all processes that the other one observes.
 beside_an_outline_run(Config) ->
     Monitors = [{{witness_load, '_', '_'}, {witness_load_monitor, check}}],
-    Inline = started(options(Config, #{system => {?S, sleeper, [self()]}, scope => node, monitors => Monitors, weave => [witness_load]})),
+    Inline = started(options(Config, #{system => {?S, sleeper, [self()]}, scope => node, monitors => Monitors,
+                                       weave => [witness_load]})),
     {sleeping, First} = told(),
     Outline = started(#{system => {witness_load, flat, [self(), 50, 10, 5]}, scope => tree, monitors => Monitors, log => false}),
     {done, _, _, _} = told(),

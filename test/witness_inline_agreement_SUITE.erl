@@ -91,6 +91,7 @@ a_wrong_verdict_is_found(_) ->
     %% Of what a signal ends, less may be known, and nothing else.
     [Links] = [S || #{name := links} = S <- witness_sys:all()],
     Burns = maps:with([~"burns"], witness_sys_inline:expected(Links)),
-    [?assertEqual({Counts, Agrees}, {Counts, as_expected({normal, [{~"burns", Verdict, N} || {Verdict, N} <- Counts]}, normal, Burns)})
+    [?assertEqual({Counts, Agrees},
+                  {Counts, as_expected({normal, [{~"burns", Verdict, N} || {Verdict, N} <- Counts]}, normal, Burns)})
      || {Counts, Agrees} <- [{[{yes, 6}], true}, {[{inconclusive, 6}], true}, {[{inconclusive, 2}, {yes, 4}], true},
                              {[{no, 1}, {yes, 5}], false}, {[{inconclusive, 2}, {yes, 3}], false}, {[], false}]].

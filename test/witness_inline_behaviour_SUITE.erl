@@ -185,7 +185,9 @@ agents_and_tasks(Config) ->
 same(Config, System, Argument, Specification) ->
     Spec = written(Config, Specification),
     in_peer(fun(Peer) ->
-        Run = fun(Options) -> peer:call(Peer, ?MODULE, run, [Options, {?SYSTEMS, System, [Argument]}, [Spec], [], none], ?WAIT_MS) end,
+        Run = fun(Options) ->
+            peer:call(Peer, ?MODULE, run, [Options, {?SYSTEMS, System, [Argument]}, [Spec], [], none], ?WAIT_MS)
+        end,
         Outline = Run(#{source => native}),
         ct:pal("~p ~p: ~p", [System, Argument, Outline]),
         ?assertEqual([], [Undecided || {_, inconclusive} = Undecided <- maps:keys(Outline)]),
@@ -283,7 +285,9 @@ different(Config, System, Argument, Outline, Inline, Specification) ->
 different(Config, System, Argument, Weave, Outline, Inline, Specification) ->
     Spec = written(Config, ["difference: ", Specification]),
     in_peer(fun(Peer) ->
-        Run = fun(Options) -> peer:call(Peer, ?MODULE, run, [Options, {?SYSTEMS, System, [Argument]}, [Spec], [], why], ?WAIT_MS) end,
+        Run = fun(Options) ->
+            peer:call(Peer, ?MODULE, run, [Options, {?SYSTEMS, System, [Argument]}, [Spec], [], why], ?WAIT_MS)
+        end,
         ?assertEqual(expected(Outline), Run(#{source => native})),
         ?assertEqual(expected(Inline), Run(#{instrument => inline, weave => Weave}))
     end).

@@ -39,7 +39,8 @@ request() ->
     frequency([{10, {oneof([call, cast, info]), list(act()), oneof([reply, later, {reply, hibernate}, {reply, 0}, {throw, reply},
                                                                {reply, {continue, [{tell, again}]}}])}},
                {2, {idle, [], {reply, 0}}},
-               {1, {oneof([call, cast, info]), list(act()), oneof([stop, crash, exit, bad, {stop, normal}, {stop, {shutdown, x}}])}}]).
+               {1, {oneof([call, cast, info]), list(act()),
+                    oneof([stop, crash, exit, bad, {stop, normal}, {stop, {shutdown, x}}])}}]).
 
 act() -> oneof([{tell, integer()}, answer, {local, oneof([cast, info]), [{tell, inside}]}]).
 

@@ -27,7 +27,8 @@ init_per_suite(Config) ->
     {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
     true = unlink(Peer),
     ok = peer:call(Peer, logger, set_primary_config, [level, none]),
-    _ = [ok = peer:call(Peer, witness_cli_setup, load_elixir, ['Elixir.Witness', []], ?WAIT_MS) || os:find_executable("elixir") =/= false],
+    _ = [ok = peer:call(Peer, witness_cli_setup, load_elixir, ['Elixir.Witness', []], ?WAIT_MS)
+         || os:find_executable("elixir") =/= false],
     ok = peer:call(Peer, witness_calls_program, write, [?WRITTEN, peer:call(Peer, ?MODULE, rows, []), Out], ?WAIT_MS),
     true = peer:call(Peer, code, add_patha, [Out]),
     %% A process that loads code gets messages from the code server.
@@ -166,7 +167,8 @@ source() ->
 run(Options, Modules) ->
     Before = processes(),
     Signatures = [{?CALLS, one, 4}, {?CALLS, first, 4}, {?CALLS, sleeping, 4}, {?A, ends, 1}, {?A, error_0, 0}],
-    {ok, Run} = witness:start(Options#{system => {?CALLS, told, [self(), ?WRITTEN, ?A, Modules]}, log => false, max_verdicts => 1_000_000,
+    {ok, Run} = witness:start(Options#{system => {?CALLS, told, [self(), ?WRITTEN, ?A, Modules]}, log => false,
+                                       max_verdicts => 1_000_000,
                                        monitors => [{Signature, {inline_monitor(), events}} || Signature <- Signatures]}),
     Outcomes = receive {outcomes, All} -> All end,
     %% What has no callbacks that end it with its owner.

@@ -92,7 +92,8 @@ in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
     Kept = witness_inline_kept:new(),
     Cell = witness_inline_kept:new_cell(),
     Births = #{coordinator => self(), switch => Switch, events => Counter, birth_table => Notes, kept => Kept, stamped => false,
-               prepared => #{Monitor => Taken(witness_inline_monitors:prepare(#{monitor => Monitor, explain => Explain}, traits(Module)))
+               prepared => #{Monitor => Taken(witness_inline_monitors:prepare(#{monitor => Monitor, explain => Explain},
+                                                                              traits(Module)))
                              || {Module, _} = Monitor <- Monitors}},
     Entries = [{N, #{monitor => Monitor, spec => ~"x", name => undefined, group => false}}
                || {N, Monitor} <- lists:enumerate(Monitors)],
@@ -112,7 +113,8 @@ in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
                 Ended = given(fun() -> {exit, self(), normal, undefined} end, Last),
                 Ended =:= none orelse witness_inline_monitors:finish(Ending, Ended)
         end,
-        [{mine, untouched}] = [KV || {K, _} = KV <- get(), K =/= '$witness_inline', Ending =/= asked andalso not Dies orelse K =:= mine]
+        [{mine, untouched}] = [KV || {K, _} = KV <- get(), K =/= '$witness_inline',
+                               Ending =/= asked andalso not Dies orelse K =:= mine]
     end),
     receive {'DOWN', Ref, process, P, Reason} -> normal = Reason end,
     Asked = receive
@@ -127,7 +129,8 @@ in_process(Monitors, Taken, Explain, Events, Ending, Each) ->
                   reason => case Ending of {dead, unknown} -> unknown; _ -> {ok, normal} end,
                   entries => [{Entry, map_get(Monitor, Prepared)} || {_, #{monitor := Monitor}} = Entry <- Entries]}, false, Kept),
             ok = counters:add(Counter, 1, More),
-            Decided = [N || {'EXIT', _, {told, Of, Told}} <- element(2, process_info(self(), messages)), Of =:= P, {verdict, N, _} <- Told],
+            Decided = [N || {'EXIT', _, {told, Of, Told}} <- element(2, process_info(self(), messages)), Of =:= P,
+                       {verdict, N, _} <- Told],
             [One || One <- Left, not lists:member(element(2, One), Decided)]
     after 0 -> []
     end,
@@ -209,7 +212,8 @@ a_reason_that_is_not_known_is_missed_by_whom_it_matters_to_test() ->
         """,
     {ok, #{module := Module} = Spec, _} = witness_spec:compile_string(~"reasons", Text),
     Verdict = fun(Index, Ending) ->
-        {Told, _, _} = in_process([{Module, Index}], fun(Prepared) -> Prepared#{ends := false} end, 3, [{send, {1, 0}}, wait, die], Ending, 1),
+        {Told, _, _} = in_process([{Module, Index}], fun(Prepared) -> Prepared#{ends := false} end, 3, [{send, {1, 0}}, wait, die],
+                                  Ending, 1),
         [[{verdict, #{verdict := V, reason := Reason}}]] = plain(Told, 1),
         {V, Reason}
     end,
@@ -229,7 +233,9 @@ as_left() ->
             begin
                 Waiting = lists:append([case W of true -> E; false -> tl(E) end || {W, E} <- lists:zip(Which, Given)]),
                 Events = [E || E <- Waiting, E =/= wait],
-                Taken = fun(Prepared) -> Prepared#{does := compute, survives := true, ends := false, specification := Specification} end,
+                Taken = fun(Prepared) ->
+                    Prepared#{does := compute, survives := true, ends := false, specification := Specification}
+                end,
                 {Told, _, Count} = in_process([{?MODULE, Arg} || Arg <- Args], Taken, 12,
                                               Waiting ++ [die || Waits], {dead, Waits}, 1),
                 Found = plain(Told, length(Args)),
@@ -247,7 +253,9 @@ as_left() ->
                     [] -> lists:all(fun({A, D}) -> is_no_more(A, D) end, lists:zip(Found, Decided))
                 end,
                 ?WHENFAIL(io:format("~p~ntold ~p~nexpected ~p~n", [{Args, Waiting, Waits}, Found, Expected]),
-                          conjunction([{same, Same}, {count, not Waits orelse length(Args) > 1 orelse Missed =/= [] orelse Count =:= counted(hd(Args), Events)}]))
+                          conjunction([{same, Same},
+                                       {count, not Waits orelse length(Args) > 1 orelse Missed =/= []
+                                        orelse Count =:= counted(hd(Args), Events)}]))
             end)).
 
 %% The events up to the verdict, without the end of the process.

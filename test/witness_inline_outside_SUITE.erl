@@ -196,7 +196,8 @@ who_is_stopped_after_the_call_is_not_judged(Config) ->
 
 acting_is_known_from_object_code(_) ->
     [begin
-         {ok, Module, Code} = compile:forms(forms("-module(witness_outside_facts).\n-export([f/2]).\n" ++ Text), [binary | Options]),
+         {ok, Module, Code} = compile:forms(forms("-module(witness_outside_facts).\n-export([f/2]).\n" ++ Text),
+                                            [binary | Options]),
          #{acts := Is} = witness_inline_reach:facts_of_code(Code),
          ?assertEqual({Text, Options, Acts}, {Text, Options, Is}),
          Module = witness_outside_facts

@@ -7,8 +7,10 @@ the_callback_of_an_application_is_reached_test() ->
     Dir = filename:join(witness_test_folder(), "ebin"),
     ok = filelib:ensure_path(Dir),
     [ok = file:write_file(filename:join(Dir, atom_to_list(M) ++ ".beam"), beam(M, Names))
-     || {M, Names} <- [{witness_reach_lib, []}, {witness_reach_app, [witness_reach_sup]}, {witness_reach_sup, []}, {witness_reach_not, []}]],
-    ok = file:write_file(filename:join(Dir, "witness_reach.app"), "{application, witness_reach, [{mod, {witness_reach_app, []}}]}.\n"),
+     || {M, Names} <- [{witness_reach_lib, []}, {witness_reach_app, [witness_reach_sup]}, {witness_reach_sup, []},
+                       {witness_reach_not, []}]],
+    ok = file:write_file(filename:join(Dir, "witness_reach.app"),
+                         "{application, witness_reach, [{mod, {witness_reach_app, []}}]}.\n"),
     true = code:add_pathz(Dir),
     try
         Path = maps:with([witness_reach_lib, witness_reach_app, witness_reach_sup, witness_reach_not],

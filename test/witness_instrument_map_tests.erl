@@ -110,7 +110,8 @@ the_first_process_of_a_system_is_monitored_like_any_other_test() ->
 
 %% --- properties ------------------------------------------------------------------
 
--define(holds(Property), {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {numtests, 500}, {max_size, 12}, {to_file, user}]))}).
+-define(holds(Property),
+        {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {numtests, 500}, {max_size, 12}, {to_file, user}]))}).
 
 maps_are_independent_test_() -> ?holds(prop_independent()).
 tracers_are_shared_exactly_where_monitors_are_test_() -> ?holds(prop_owner()).

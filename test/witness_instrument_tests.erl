@@ -36,7 +36,8 @@ calls(Module) ->
     Imports.
 
 instruments() ->
-    [M || M <- modules("witness_"), {behaviour, Behaviours} <- M:module_info(attributes), lists:member(witness_instrument, Behaviours)].
+    [M || M <- modules("witness_"), {behaviour, Behaviours} <- M:module_info(attributes),
+     lists:member(witness_instrument, Behaviours)].
 
 modules(Prefix) ->
     _ = application:load(witness),

@@ -1,8 +1,8 @@
 -module(witness_layers_tests).
 -moduledoc """
-A layer uses only what its row in the table allows. The table is that of `docs/internals/README.md`:
-folders under `src/`, from the command line at the top to events and options at the bottom. No modules of a folder call each other in
-a circle, but for those listed with a reason.
+A layer uses only what its row in the table allows. The table is that of `docs/internals/README.md`: folders under `src/`, from
+the command line at the top to events and options at the bottom. No modules of a folder call each other in a circle, but for
+those listed with a reason.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -37,10 +37,12 @@ instruments() -> ["instrument" | ["instrument/" ++ Kind || Kind <- ["outline", "
 
 %% Prefixes of the modules of a folder; every other `witness' module is the application's own.
 prefixes() ->
-    #{"event" => ["witness_event"], "option" => ["witness_option"], "text" => ["witness_text"], "log" => ["witness_log"], "weave" => ["witness_weave"],
+    #{"event" => ["witness_event"], "option" => ["witness_option"], "text" => ["witness_text"], "log" => ["witness_log"],
+      "weave" => ["witness_weave"],
       "log/recording" => ["witness_log_recording"],
       "spec" => ["witness_spec"], "monitor" => ["witness_monitor"], "trace" => ["witness_trace"],
-      "instrument" => ["witness_instrument"], "instrument/outline" => ["witness_outline"], "instrument/central" => ["witness_central"],
+      "instrument" => ["witness_instrument"], "instrument/outline" => ["witness_outline"],
+      "instrument/central" => ["witness_central"],
       "instrument/offline" => ["witness_offline"], "instrument/inline" => ["witness_inline"],
       "record" => ["witness_record"], "replay" => ["witness_replay"], "step" => ["witness_step"],
       "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
@@ -58,7 +60,9 @@ the_table_is_that_of_the_documentation_test() ->
 
 %% The rows of `docs/internals/README.md' for folders of `src'.
 documented() ->
-    {ok, Page} = file:read_file(filename:join([witness_checkout:root(filename:dirname(code:which(?MODULE))), "docs", "internals", "README.md"])),
+    {ok, Page} =
+        file:read_file(filename:join([witness_checkout:root(filename:dirname(code:which(?MODULE))), "docs", "internals",
+                                      "README.md"])),
     {match, Rows} = re:run(Page, "^\\| `src/(.*?)/?` \\|.*\\| ([^|]*) \\|$", [global, multiline, {capture, all_but_first, list}]),
     #{Folder => documented(Uses) || [Folder, Uses] <- Rows}.
 
@@ -76,7 +80,8 @@ modules_carry_the_prefix_of_their_folder_test() ->
 circles() ->
     [{[witness_spec_action, witness_spec_otp, witness_spec_parse],
       "recursive descent: an action may have properties inside, and properties have actions"},
-     {[witness_inline_behaviour, witness_inline_behaviour_client, witness_inline_end, witness_inline_monitors, witness_inline_process,
+     {[witness_inline_behaviour, witness_inline_behaviour_client, witness_inline_end, witness_inline_monitors,
+       witness_inline_process,
        witness_inline_spawn],
       "what woven code calls, and what it does in the process; a spawned process calls it again"},
      {[witness_outline_pool, witness_outline_tracer],
@@ -97,7 +102,8 @@ circles(Calls, Modules) ->
     Graph = digraph:new(),
     try
         _ = [digraph:add_vertex(Graph, M) || M <- Modules],
-        _ = [digraph:add_edge(Graph, From, To) || {From, To} <- Calls, From =/= To, lists:member(From, Modules), lists:member(To, Modules)],
+        _ = [digraph:add_edge(Graph, From, To)
+             || {From, To} <- Calls, From =/= To, lists:member(From, Modules), lists:member(To, Modules)],
         lists:sort([lists:sort(Circle) || Circle = [_, _ | _] <- digraph_utils:strong_components(Graph)])
     after
         digraph:delete(Graph)

@@ -172,7 +172,8 @@ a_log_that_cannot_be_written_starts_nothing(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
     Files = [Dir | [filename:join(Dir, Name) || Name <- ["nowhere/a.log", "a.log.gz"]]],
     [begin
-         {error, {witness_run_start, {log, Text}} = Reason} = witness:start(#{system => {?MODULE, started, [self()]}, log_file => File}),
+         {error, {witness_run_start, {log, Text}} = Reason} =
+             witness:start(#{system => {?MODULE, started, [self()]}, log_file => File}),
          ?assertNotEqual(nomatch, string:find(Text, filename:basename(File))),
          ?assertEqual(Text, witness:format_error(Reason))
      end || File <- Files],

@@ -99,10 +99,12 @@ garbage_behind_a_member_is_damage_test() ->
 
 zeros_behind_gzip_are_padding_test() ->
     [?assertEqual({Text, Lines, ok}, read_all([zlib:gzip(Text), binary:copy(<<0>>, Zeros)], #{block => Block}))
-     || {Text, Lines} <- [{~"", 0}, {~"a\n", 1}, {numbered(300), 300}], Zeros <- [1, 7, 8, 9, 511, 10_240], Block <- [1, 7, 1000, 262_144]].
+     || {Text, Lines} <- [{~"", 0}, {~"a\n", 1}, {numbered(300), 300}], Zeros <- [1, 7, 8, 9, 511, 10_240],
+     Block <- [1, 7, 1000, 262_144]].
 
 other_bytes_behind_zeros_are_damage_test() ->
-    [?assertMatch({~"a\n", 1, {error, {_, {_, {damaged, gzip}}}}}, read_all([zlib:gzip(~"a\n"), binary:copy(<<0>>, Zeros), Behind], #{block => Block}))
+    [?assertMatch({~"a\n", 1, {error, {_, {_, {damaged, gzip}}}}},
+                  read_all([zlib:gzip(~"a\n"), binary:copy(<<0>>, Zeros), Behind], #{block => Block}))
      || Behind <- [~"x", zlib:gzip(~"b\n")], Zeros <- [1, 512], Block <- [1, 7, 262_144]].
 
 zeros_in_the_place_of_an_end_are_damage_test() ->

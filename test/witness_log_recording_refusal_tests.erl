@@ -20,7 +20,8 @@ each_reason_is_found_test() ->
     ?assertEqual([no_code], ?R:reasons(maps:remove(code, header()), #{})),
     ?assertEqual([{unwoven, [{shop, unknown}]}], ?R:reasons(header(), #{modules => [{shop, ~"md5", false}]})),
     %% It is not there any more, and it was.
-    ?assertEqual([{unwoven, [{made, memory}]}], ?R:reasons(header(), #{modules => [{shop, ~"md5", true}], unwoven => [{made, memory}]})),
+    ?assertEqual([{unwoven, [{made, memory}]}],
+                 ?R:reasons(header(), #{modules => [{shop, ~"md5", true}], unwoven => [{made, memory}]})),
     ?assertEqual([{unwoven, [{witness_of_a_user, memory}]}], ?R:reasons(header(), #{modules => [{witness_sup, ~"md5", false}],
                                                                                     unwoven => [{witness_of_a_user, memory}]})),
     %% Without an end, it is those that could not be woven.
@@ -31,12 +32,15 @@ what_was_asked_for_is_told_from_what_was_not_test() ->
                                                   ?R:is_chosen(Reason)]).
 
 options_are_complete_test() ->
-    Modules = [{crypto, {otp, crypto}}, {public_key, {otp, public_key}}, {pubkey_ssh, {otp, public_key}}, {far, {folder, "/far/ebin"}},
+    Modules = [{crypto, {otp, crypto}}, {public_key, {otp, public_key}}, {pubkey_ssh, {otp, public_key}},
+               {far, {folder, "/far/ebin"}},
                {plain, {no_debug_info, "/plain/ebin/plain.beam", false}}, {named, {no_debug_info, "/named/named.beam", true}}],
-    ?assertEqual(["--weave", "crypto", "--weave", "public_key", "--pa", "/far/ebin", "--pa", "/plain/ebin"], ?R:options([{unwoven, Modules}])),
+    ?assertEqual(["--weave", "crypto", "--weave", "public_key", "--pa", "/far/ebin", "--pa", "/plain/ebin"],
+                 ?R:options([{unwoven, Modules}])),
     Text = text(?R:reasons(header(), #{unwoven => Modules})),
     [?assertNotEqual(nomatch, string:find(Text, Part))
-     || Part <- [~"--weave crypto --weave public_key", ~"--pa /far/ebin", ~"+debug_info", ~"and record it again with --pa /plain/ebin"]].
+     || Part <- [~"--weave crypto --weave public_key", ~"--pa /far/ebin", ~"+debug_info",
+                 ~"and record it again with --pa /plain/ebin"]].
 
 %% A long list is for the recording, not for the reader of one line.
 names_are_bounded_test() ->
@@ -48,6 +52,8 @@ anything_is_an_answer_test() ->
     [begin
          Reasons = ?R:reasons(Header, End),
          ?assertEqual(nomatch, re:run(text(Reasons), "[\\x00-\\x1f]"))
-     end || Header <- [#{}, #{node => 7, code => x, digests => y, calls => z, unwoven => w}, (header())#{unwoven => [1, {}, 'a\nb']}],
-            End <- [#{}, #{modules => x}, #{modules => [a | b], unwoven => [a | b], nodes => [a | b]}, #{unwoven => [x, {a, b}, {m, {folder, 7}}, {m2, {folder, "a\e[31m"}}, {m3, {otp, "x"}}, {1, memory}]},
+     end || Header <- [#{}, #{node => 7, code => x, digests => y, calls => z, unwoven => w},
+                       (header())#{unwoven => [1, {}, 'a\nb']}],
+            End <- [#{}, #{modules => x}, #{modules => [a | b], unwoven => [a | b], nodes => [a | b]},
+                    #{unwoven => [x, {a, b}, {m, {folder, 7}}, {m2, {folder, "a\e[31m"}}, {m3, {otp, "x"}}, {1, memory}]},
                     #{nodes => [1, 'a\n@b'], modules => [{m, 1, false}, {2, 3, false}]}]].

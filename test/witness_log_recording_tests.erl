@@ -228,7 +228,8 @@ a_block_that_tells_to_be_huge_is_refused_test() ->
         Block = <<16#FFFFFFFF:32/little, 1:32/little, 1, (erlang:crc32(~"x")):32/little>>,
         ok = file:write_file(Name, [Head, Block, <<(erlang:crc32(Block)):32/little>>, ~"x"]),
         [ok = file:delete(witness_log_recording_file:name(Dir, Kind)) || Kind <- [index, modules]],
-        ?assertMatch({error, {witness_log_recording, #{offset := ?HEAD, what := {block, too_large}}}}, witness_log_recording:open(Dir))
+        ?assertMatch({error, {witness_log_recording, #{offset := ?HEAD, what := {block, too_large}}}},
+                     witness_log_recording:open(Dir))
     end).
 
 %% An item that tells to be larger than all that there is.

@@ -1,7 +1,7 @@
 -module(witness_logger_SUITE).
 -moduledoc """
-A violation is shown by the loggers of Erlang and Elixir as they are when nothing is configured, in nodes of their own, with the property,
-the process and the place.
+A violation is shown by the loggers of Erlang and Elixir as they are when nothing is configured, in nodes of their own, with the
+property, the process and the place.
 """.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
@@ -61,7 +61,8 @@ mix_run_shows_violations(Config) ->
                 end
                 """),
             Run = ["{:ok, run} = :witness.start(%{system: {:cli_system, :answers, [[10]]}, specs: [",
-                   io_lib:format("~0tp", [proplists:get_value(spec, Config)]), "]}); {:ok, _} = :witness.await(run, :infinity); Logger.flush()"],
+                   io_lib:format("~0tp", [proplists:get_value(spec, Config)]),
+                   "]}); {:ok, _} = :witness.await(run, :infinity); Logger.flush()"],
             Paths = lists:append([["-pa", Dir] || Dir <- paths(Config)]),
             #{exit := 0, stdout := Out, stderr := Errors} =
                 witness_command:run([{cd, Folder} | Config], os:find_executable("elixir"), Paths ++ ["-S", Mix, "run", "-e", Run]),

@@ -309,7 +309,8 @@ a_slow_monitor_gives_way_after_some_events_test() ->
     with_turns(fun(Turns, Ask, Give) ->
         Test = self(),
         Event = fun({recv, _, _, N, _}) -> lists:seq(1, 10_000), Test ! {read, N}, N =:= 1 andalso receive go -> ok end, ok end,
-        {Runner, _} = start(#{event => Event, ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{tracer => Test, turns => Turns}),
+        {Runner, _} = start(#{event => Event, ended => fun(complete, Seen) -> {yes, length(Seen)} end},
+                            #{tracer => Test, turns => Turns}),
         ok = witness_monitor_runner:send_batch(Runner, [recv(N) || N <- lists:seq(1, 100)], 0, Test),
         Give(),
         receive {read, 1} -> ok end,

@@ -17,7 +17,8 @@ to be driven more finely than either allows (block sizes, moments of death) the 
 -export([
     blocks_shards_and_modes_make_no_difference/1,
     schedulers_and_modes_make_no_difference/1,
-    undecided_slices_are_told_up_to_a_bound/1, what_is_satisfied_is_counted_where_it_is_not_told/1, a_position_counts_what_is_satisfied_once/1
+    undecided_slices_are_told_up_to_a_bound/1, what_is_satisfied_is_counted_where_it_is_not_told/1,
+    a_position_counts_what_is_satisfied_once/1
 ]).
 -export([
     a_malformed_line_is_pointed_at/1,
@@ -325,7 +326,8 @@ undecided_slices_are_told_up_to_a_bound(Config) ->
     Spec = write(Config, "open.hml", "with witness_offline_waiting:waits(_) per Key over _ ? {Key, _}\n"
                                      "monitor max X.([_ ? {_, open}] X and [_ ? {_, bad}] ff).\n"),
     P = [pid(N) || N <- [2, 3, 4]],
-    Lives = [[fork(?M, Pid, {witness_offline_waiting, waits, [1]})] ++ [recv(Pid, {Key, open}) || Key <- lists:seq(1, 600)] || Pid <- P],
+    Lives = [[fork(?M, Pid, {witness_offline_waiting, waits, [1]})] ++ [recv(Pid, {Key, open}) || Key <- lists:seq(1, 600)]
+             || Pid <- P],
     File = write(Config, "open.log", text([begins(?M, undefined, {m, main, []}) | lists:append(Lives)])),
     Log = #{system => {log, {file, File}}, specs => [Spec]},
     Live = #{system => {witness_offline_waiting, run, []}, specs => [Spec], halt => false, source => evm},
@@ -335,8 +337,9 @@ undecided_slices_are_told_up_to_a_bound(Config) ->
         ?assertMatch(#{slices := 1800, verdicts := #{inconclusive := 1800}, outcome := ok}, Summary, Options),
         ?assertMatch(#{count := 1800, told := 300, reason := stopped}, Undecided, Options),
         ?assertEqual(300, length(Verdicts)),
-        ?assertEqual([lists:seq(1, 100)], lists:usort([lists:sort([Key || #{process := Of, slice := [{_, Key}]} <- Verdicts, Of =:= Pid])
-                                                        || #{process := Pid} <- Verdicts]))
+        ?assertEqual([lists:seq(1, 100)],
+                     lists:usort([lists:sort([Key || #{process := Of, slice := [{_, Key}]} <- Verdicts, Of =:= Pid])
+                                   || #{process := Pid} <- Verdicts]))
     end || Options <- [Log, Log#{instrument => central}, Live, Live#{instrument => central}, Live#{instrument => inline}]],
     #{exit := 0, stdout := Text} = check(Config, ["--spec", "open.hml", "open.log"]),
     contains(Text, [~"1800 undecided: watching stopped before a decision"]),

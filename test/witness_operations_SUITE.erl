@@ -43,7 +43,8 @@ nothing_leaves_a_redacted_run(Config) ->
     %% What is left is worth reading.
     #{verdicts := Verdicts, text := Text} = Told,
     ?assertMatch([_], [V || #{slice := [{~"K", 'integer()'}]} = V <- Verdicts]),
-    ?assertMatch([_], [V || #{reason := {crashed, {error, {oops, {'binary()', 13}}, [{?MODULE, handle_event, 2, _} | _]}}} = V <- Verdicts]),
+    ?assertMatch([_], [V || #{reason := {crashed,
+                                         {error, {oops, {'binary()', 13}}, [{?MODULE, handle_event, 2, _} | _]}}} = V <- Verdicts]),
     ?assertMatch({match, _}, re:run(Text, "answer")).
 
 %% The same with everything shows everything: what is looked for is there to be found.
@@ -62,7 +63,8 @@ told(Options, Config) ->
     ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{to => Self}, filter_default => stop,
                                                 filters => [{own, {fun logger_filters:domain/2, {log, sub, [witness]}}}]}),
     try
-        {ok, Run} = witness:start(Options#{system => {?MODULE, main, [Self, secrets()]}, source => proplists:get_value(source, Config),
+        {ok, Run} = witness:start(Options#{system => {?MODULE, main, [Self, secrets()]},
+                                           source => proplists:get_value(source, Config),
                                            specs => [File], monitors => Monitors,
                                            on_verdict => fun(V) -> Self ! {callback, V} end}),
         {ok, Ref} = witness:subscribe(Run),
@@ -170,7 +172,8 @@ alone(Binary, String, Number, Float) ->
     receive {'DOWN', Ref, process, Main, _} -> ok end.
 
 command(Arguments) ->
-    Port = open_port({spawn_executable, filename:join([witness_checkout:root(filename:dirname(code:which(?MODULE))), "bin", "witness"])},
+    Port = open_port({spawn_executable,
+                      filename:join([witness_checkout:root(filename:dirname(code:which(?MODULE))), "bin", "witness"])},
                      [{args, Arguments}, exit_status, stderr_to_stdout, binary]),
     output(Port, <<>>).
 

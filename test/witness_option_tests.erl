@@ -56,7 +56,8 @@ options_are_a_map_test() ->
      || Result <- [witness:start([]), witness_record:start([]), witness_replay:replay([])]].
 
 lists_that_end_in_no_list_are_refused_test() ->
-    [?assertMatch({error, {witness_option, {bad_option, Name, _}}}, witness:start(#{system => {erlang, node, []}, Name => [Value | Value]}))
+    [?assertMatch({error, {witness_option, {bad_option, Name, _}}},
+                  witness:start(#{system => {erlang, node, []}, Name => [Value | Value]}))
      || {Name, Value} <- [{specs, "a"}, {applications, a}, {unobserved, self()}, {weave, a}, {monitors, {{a, b, 1}, {c, d}}}]].
 
 %% --- the schema --------------------------------------------------------------------

@@ -88,17 +88,23 @@ an_ill_typed_option_is_named_test_() ->
          Text = unicode:characters_to_list(witness:format_error(Reason)),
          ?assertMatch({match, _}, re:run(Text, "^option " ++ atom_to_list(Key) ++ ": expected "))
      end} || Option <- [#{include => "include"}, #{include => dir}, #{include => [dir]}, #{specs => [1]},
-                        #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0}, #{slice_idle => 0}, #{slice_idle => soon},
+                        #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0}, #{slice_idle => 0},
+                        #{slice_idle => soon},
                         #{instrument => outside},
-                        #{max_obligations => 1.5}, #{max_verdicts => -1}, #{scope => galaxy}, #{log_file => none}, #{halt => yes}, #{source => log}, #{partition_memory => 0},
+                        #{max_obligations => 1.5}, #{max_verdicts => -1}, #{scope => galaxy}, #{log_file => none}, #{halt => yes},
+                        #{source => log}, #{partition_memory => 0},
                         #{redact => 1}, #{log_rate => 0},
-                        #{batch => 0}, #{flush => 0.5}, #{rate => 0}, #{rate => fast}, #{duration => 0}, #{message_size => none}, #{source => undefined}, #{system => nothing}, #{system => {children, []}}, #{system => {children, [init]}}, #{monitors => [{a, b}]}]].
+                        #{batch => 0}, #{flush => 0.5}, #{rate => 0}, #{rate => fast}, #{duration => 0}, #{message_size => none},
+                        #{source => undefined}, #{system => nothing}, #{system => {children, []}}, #{system => {children, [init]}},
+                        #{monitors => [{a, b}]}]].
 
 what_is_redacted_writes_no_contents_test() ->
     ?assertMatch({ok, #{redact := true, log_rate := infinity}}, check(#{redact => true, log_rate => infinity})),
     ?assertEqual({error, {witness_options, {not_redacted, log_file}}}, check(#{log_file => "a.log", redact => true})),
-    ?assertEqual({error, {witness_options, {not_redacted, save}}}, check(#{system => {log, {file, "a.log"}}, save => "position", redact => true})),
-    [?assertMatch({match, _}, re:run(witness:format_error({witness_options, {not_redacted, Key}}), "holds the contents of messages"))
+    ?assertEqual({error, {witness_options, {not_redacted, save}}},
+                 check(#{system => {log, {file, "a.log"}}, save => "position", redact => true})),
+    [?assertMatch({match, _},
+                  re:run(witness:format_error({witness_options, {not_redacted, Key}}), "holds the contents of messages"))
      || Key <- [log_file, save]].
 
 an_unknown_option_is_named_test() ->

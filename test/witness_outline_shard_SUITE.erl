@@ -31,7 +31,9 @@ end_per_testcase(_, _) ->
     [exit(P, kill) || P <- waiting()],
     witness_await:until(fun() -> waiting() =:= [] end).
 
-waiting() -> [P || P <- processes(), {current_function, {?MODULE, F, _}} <- [process_info(P, current_function)], F =:= leaf orelse F =:= serve].
+waiting() ->
+    [P || P <- processes(), {current_function, {?MODULE, F, _}} <- [process_info(P, current_function)],
+     F =:= leaf orelse F =:= serve].
 
 %% --- monitors that share a shard -------------------------------------------------
 
@@ -81,7 +83,9 @@ several_monitors_of_a_process(_) ->
     end_all(Root, Leaves),
     {ok, #{monitored := 8, verdicts := #{yes := 7, inconclusive := 1}}} = witness:await(Run, 60_000),
     ?assertEqual([], runners()),
-    Of = fun(P) -> lists:sort([{Arg, N} || #{process := Q, verdict := yes, info := {Arg, N, _}} <- witness:verdicts(Run), Q =:= P]) end,
+    Of = fun(P) ->
+        lists:sort([{Arg, N} || #{process := Q, verdict := yes, info := {Arg, N, _}} <- witness:verdicts(Run), Q =:= P])
+    end,
     ?assertEqual([{count, 5}, {keep, 5}, {other, 5}], Of(A)),
     ?assertEqual([{count, 4}, {crash, 4}, {keep, 4}, {other, 4}], Of(B)),
     {ok, _} = witness:stop(Run).
@@ -151,7 +155,8 @@ slices_move_out(Config) ->
 %% The actions of both monitors have the same numbers, and each monitor sees one of them taken.
 marks_do_not_mix(Config) ->
     Text = fun(F) -> ["with witness_outline_shard_SUITE:", F, "(_)\n",
-                      "check max X.([{_ ? first}]X and [{_ ? second}]X and [{_ <- _, witness_outline_shard_SUITE:", F, "(_)}]X)."] end,
+                      "check max X.([{_ ? first}]X and [{_ ? second}]X and [{_ <- _, witness_outline_shard_SUITE:", F,
+                      "(_)}]X)."] end,
     Files = [spec(Config, F ++ ".hml", Text(F)) || F <- ["leaf", "quiet"]],
     {Run, Root} = started([], #{specs => Files}),
     Leaves = leaves(Root, 3),

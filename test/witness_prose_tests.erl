@@ -1,6 +1,7 @@
 -module(witness_prose_tests).
 -moduledoc """
-Comments and documentation have none of the words that `docs/internals/glossary.md` retires: a process is "it", and what acts is named.
+Comments and documentation have none of the words that `docs/internals/glossary.md` retires: a process is "it", and what acts is
+named.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -12,7 +13,9 @@ retired_words_are_not_used_test_() ->
 
 a_retired_word_is_found_test() ->
     Found = fun(File, Text) -> [N || {N, _} <- found(File, unicode:characters_to_binary(Text), retired())] end,
-    ?assertEqual([1, 3, 6], Found("a.erl", "%% Who sends\n-module(a).\n-doc \"Nobody waits.\".\nf() -> who; % it\nwho() -> \"nobody\".\n% it is held\n")),
+    ?assertEqual([1, 3, 6],
+                 Found("a.erl",
+                       "%% Who sends\n-module(a).\n-doc \"Nobody waits.\".\nf() -> who; % it\nwho() -> \"nobody\".\n% it is held\n")),
     ?assertEqual([3, 4], Found("a.erl", "-moduledoc \"\"\"\nA process\nwaits for whoever\nis looked at.\n\"\"\".\n")),
     ?assertEqual([1, 2], Found("a.md", "Who\nhis `queue`\n```\nwho\n```\nThe whole `who` here\n")),
     ?assertEqual([1, 3], Found("a.c", "/* everybody */ int who;\n/* one\n * whose */\n\"nobody\";\n")),
@@ -23,7 +26,8 @@ a_retired_word_is_found_test() ->
 %% The table of the glossary.
 retired() ->
     [_, Section] = binary:split(read("docs/internals/glossary.md"), ~"## Retired words"),
-    Rows = [Cell || <<"| ", Row/binary>> <- binary:split(Section, ~"\n", [global]), [Cell | _] <- [binary:split(Row, ~" |")], Cell =/= ~"Not"],
+    Rows = [Cell || <<"| ", Row/binary>> <- binary:split(Section, ~"\n", [global]), [Cell | _] <- [binary:split(Row, ~" |")],
+            Cell =/= ~"Not"],
     Words = lists:append([binary:split(Row, ~", ", [global]) || Row <- Rows]),
     ?assert(length(Words) > 10),
     {ok, Pattern} = re:compile([~"(^|[^`\\w-])(", lists:join($|, Words), ~")\\b", ~"(?!`)"], [caseless, unicode]),
@@ -32,7 +36,8 @@ retired() ->
 files() ->
     Root = root(),
     Files = [filename:join(Folder, File) || Folder <- ["src", "c_src", "docs", "bench", "test"],
-                                            File <- filelib:wildcard(filename:join("**", "*.{erl,hrl,c,h,md}"), filename:join(Root, Folder))],
+                                            File <- filelib:wildcard(filename:join("**", "*.{erl,hrl,c,h,md}"),
+                                                                     filename:join(Root, Folder))],
     Scripts = [File || File <- filelib:wildcard("{bin,bench}/*", Root), filename:extension(File) =:= "",
                        filelib:is_regular(filename:join(Root, File))],
     ["README.md" | lists:sort(Files ++ Scripts)] -- ["docs/internals/glossary.md", "test/witness_prose_tests.erl"].
@@ -54,7 +59,8 @@ prose(".md", Text) -> outside(lists:enumerate(lines(Text)));
 prose(C, Text) when C =:= ".c"; C =:= ".h" ->
     case re:run(Text, ~B"/\*.*?\*/|//[^\n]*", [global, dotall, {capture, first, index}]) of
         {match, Comments} ->
-            lists:append([lists:enumerate(1 + length(binary:matches(binary:part(Text, 0, At), ~"\n")), lines(binary:part(Text, At, Size)))
+            lists:append([lists:enumerate(1 + length(binary:matches(binary:part(Text, 0, At), ~"\n")),
+                                          lines(binary:part(Text, At, Size)))
                           || [{At, Size}] <- Comments]);
         nomatch -> []
     end;

@@ -166,7 +166,8 @@ modules_that_were_not_woven_are_named(Config) ->
     #{exit := 3, stdout := Output} =
         witness(Config, ["record", "-o", file(found, ".rec", Config), "--pa", proplists:get_value(programs, Config),
                          lists:flatten(Call)]),
-    witness_command:contains(Output, [~"NOT REPLAYABLE", ~"witness_recorded_relay", ~"compile them with +debug_info", ~"record it again with --pa "]).
+    witness_command:contains(Output, [~"NOT REPLAYABLE", ~"witness_recorded_relay", ~"compile them with +debug_info",
+                                      ~"record it again with --pa "]).
 
 %% What is counted is work, not time: each message that a receive looks at is a reduction.
 receives_of_new_references_pass_what_waits(Config) ->

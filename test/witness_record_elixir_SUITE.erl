@@ -74,7 +74,8 @@ a_function_of_a_mix_project_is_monitored_as_in_a_run(Config) ->
     Spec = filename:join(proplists:get_value(priv_dir, Config), "starling.hml"),
     [begin
          ok = file:write_file(Spec, io_lib:format("with 'Elixir.Starling':init(_) over _ ? call(_, _) check "
-                                                  "max X.([_ ? call(_, {say, 4})] ff and [_ ? call(_, {say, N}) when N =/= 4] X).", [])),
+                                                  "max X.([_ ? call(_, {say, 4})] ff and [_ ? call(_, {say, N}) when N =/= 4] X).",
+                                                  [])),
          Words = ["--mix", Project, "--spec", Spec, "Starling.ask(" ++ Times ++ ")"],
          ?assertMatch(#{exit := Exit}, witness(Config, ["run" | Words])),
          Folder = Dir ++ Times,
@@ -100,8 +101,10 @@ a_mix_project_that_depends_on_witness(Config) ->
          {_, Dir} = names(?FUNCTION_NAME, Config),
          #{exit := 0, stdout := Text} =
              witness_command:run(Config, "/usr/bin/env",
-                                 ["-u", "REBAR_BASE_DIR", "-u", "REBAR_PROFILE", "MIX_ENV=test", "MIX_REBAR3=" ++ Rebar, "REBAR_COLOR=none",
-                                  filename:join([Root, "bin", "witness"]), "record", "--mix", Project, "-o", Dir, "Starling.ask(5)"]),
+                                 ["-u", "REBAR_BASE_DIR", "-u", "REBAR_PROFILE", "MIX_ENV=test", "MIX_REBAR3=" ++ Rebar,
+                                  "REBAR_COLOR=none",
+                                  filename:join([Root, "bin", "witness"]), "record", "--mix", Project, "-o", Dir,
+                                  "Starling.ask(5)"]),
          witness_command:contains(Text, [~"says {:test, \"runtime\", 5}", ~"RECORDED"]),
          ?assert(filelib:is_regular(filename:join(Project, "_build/test/lib/witness/ebin/witness.app"))),
          conversations(Dir, 5),

@@ -11,8 +11,10 @@ suite() -> [{timetrap, {minutes, 20}}].
 
 all() -> [dependencies_that_live_on_are_stopped, a_violation_before_a_planned_end_is_one, what_a_waiting_process_has_sent_was_sent,
           one_that_hibernates_has_not_done_what_comes_then, a_program_that_spawns_without_end_does_nothing_behind_its_recording,
-          an_application_of_a_function_is_monitored, an_application_that_a_function_starts_is_recorded, an_application_of_many_modules_is_replayed,
-          witness_is_left_out_where_the_program_starts_it, an_interrupt_stops_an_application, an_interrupted_recording_is_a_consistent_cut,
+          an_application_of_a_function_is_monitored, an_application_that_a_function_starts_is_recorded,
+          an_application_of_many_modules_is_replayed,
+          witness_is_left_out_where_the_program_starts_it, an_interrupt_stops_an_application,
+          an_interrupted_recording_is_a_consistent_cut,
           record_says_what_replay_says, applications_that_are_called_are_woven, named_options_make_it_replayable,
           the_copy_of_a_project_is_left_out, a_project_of_rebar3_that_depends_on_witness].
 
@@ -192,7 +194,8 @@ dependencies_that_live_on_are_stopped(Config) ->
 a_violation_before_a_planned_end_is_one(Config) ->
     Spec = spec(?FUNCTION_NAME, string:replace(?LOWER, "bad", "last", all), Config),
     {Dir, #{exit := 1}} = recorded(?FUNCTION_NAME, ["--spec", Spec, "--app", "end_upper"], Config),
-    [?assertMatch(#{exit := 1}, witness(Command ++ ["--spec", Spec, Dir], Config)) || Command <- [["replay"], ["check", "--replay"]]].
+    [?assertMatch(#{exit := 1}, witness(Command ++ ["--spec", Spec, Dir], Config))
+     || Command <- [["replay"], ["check", "--replay"]]].
 
 %% The server sends after its last entry, and waits when the recording ends.
 what_a_waiting_process_has_sent_was_sent(Config) ->
@@ -278,7 +281,8 @@ an_application_of_many_modules_is_replayed(Config) ->
 witness_is_left_out_where_the_program_starts_it(Config) ->
     Dir = dir(?FUNCTION_NAME, Config),
     {ok, #{outcome := recorded, refused := [], born := 1}} =
-        witness_record:record(#{run => {application, ensure_all_started, [witness]}, dir => Dir, pa => [proplists:get_value(ebin, Config)]}),
+        witness_record:record(#{run => {application, ensure_all_started, [witness]}, dir => Dir,
+                                pa => [proplists:get_value(ebin, Config)]}),
     ?assertMatch({ok, #{outcome := identical, complete := true}}, witness_replay:replay(#{dir => Dir})).
 
 an_interrupt_stops_an_application(Config) ->
@@ -292,8 +296,9 @@ an_interrupt_stops_an_application(Config) ->
 an_interrupted_recording_is_a_consistent_cut(Config) ->
     [begin
          Dir = dir(?FUNCTION_NAME, Config),
-         {ok, Recording} = witness_record:start(#{run => {end_kinds, chatter, []}, contents => true, dir => Dir, vm_args => ["+S", "4:4"],
-                                                  pa => [proplists:get_value(ebin, Config)]}),
+         {ok, Recording} =
+             witness_record:start(#{run => {end_kinds, chatter, []}, contents => true, dir => Dir, vm_args => ["+S", "4:4"],
+                                    pa => [proplists:get_value(ebin, Config)]}),
          ok = grown(filename:join(Dir, "order")),
          ok = witness_record:stop(Recording),
          {ok, #{outcome := recorded, ended := stopped}} = witness_record:await(Recording, infinity),
@@ -322,13 +327,15 @@ record_says_what_replay_says(Config) ->
     Drivers = [Dir || Dir <- [code:priv_dir(runtime_tools)], not is_tuple(Dir),
                       filelib:wildcard(filename:join([Dir, "lib", "trace_file_drv*"])) =/= []],
     ok = witness_bench_nodes:name_service(),
-    Kinds = [{nothing, [], [], none}, {found, [Folder], [], {unwoven, end_found, no_debug_info}}, {made, [], [compiler], {unwoven, end_made, memory}},
+    Kinds = [{nothing, [], [], none}, {found, [Folder], [], {unwoven, end_found, no_debug_info}},
+             {made, [], [compiler], {unwoven, end_made, memory}},
              {gone, [], [compiler], {unwoven, end_made, memory}}, {node, [], [], node}]
         ++ [{driver, [filename:join(Dir, "lib")], [], none} || Dir <- Drivers],
     [begin
          Dir = dir(Kind, Config),
          {ok, #{outcome := recorded, ended := {returned, normal}, refused := Refused}} =
-             witness_record:record(#{run => {end_kinds, Kind, Args}, weave => Weave, dir => Dir, pa => [proplists:get_value(ebin, Config)]}),
+             witness_record:record(#{run => {end_kinds, Kind, Args}, weave => Weave, dir => Dir,
+                                     pa => [proplists:get_value(ebin, Config)]}),
          ct:pal("~p: ~ts", [Kind, [witness_log_recording_refusal:format(Reason) || Reason <- Refused]]),
          case {Expected, Refused} of
              {none, []} -> ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir}));
@@ -338,7 +345,8 @@ record_says_what_replay_says(Config) ->
                  ?assertEqual({error, {witness_replay, Reason}}, witness_replay:replay(#{dir => Dir}))
          end,
          {Exit, Lines} = json(["record", "--json", "--pa", proplists:get_value(ebin, Config), "-o", Dir ++ ".json"]
-                              ++ lists:append([["--weave", atom_to_list(App)] || App <- Weave]) ++ [call(end_kinds, Kind, Args)], Config),
+                              ++ lists:append([["--weave", atom_to_list(App)] || App <- Weave]) ++ [call(end_kinds, Kind, Args)],
+                              Config),
          [#{~"replayable" := Replayable, ~"refused" := Texts}] = of_type(~"recording", Lines),
          ?assertEqual({case Refused of [] -> 0; _ -> 3 end, Refused =:= [], length(Refused)}, {Exit, Replayable, length(Texts)})
      end || {Kind, Args, Weave, Expected} <- Kinds].
@@ -348,8 +356,10 @@ applications_that_are_called_are_woven(Config) ->
     Dir = dir(?FUNCTION_NAME, Config),
     ?assertEqual([crypto, syntax_tools], witness_record_needs:apps(#{run => {end_called, main, []}, dir => Dir,
                                                                      pa => [proplists:get_value(ebin, Config)]})),
-    ?assertEqual([], witness_record_needs:apps(#{run => {end_lower, ask, [x]}, dir => Dir, pa => [proplists:get_value(ebin, Config)]})),
-    ?assertEqual([sasl], witness_record_needs:apps(#{run => {end_starting, main, []}, dir => Dir, pa => [proplists:get_value(ebin, Config)]})),
+    ?assertEqual([], witness_record_needs:apps(#{run => {end_lower, ask, [x]}, dir => Dir,
+                                                 pa => [proplists:get_value(ebin, Config)]})),
+    ?assertEqual([sasl], witness_record_needs:apps(#{run => {end_starting, main, []}, dir => Dir,
+                                                     pa => [proplists:get_value(ebin, Config)]})),
     {ok, #{refused := []}} = witness_record:record(#{run => {end_called_other, other, []}, dir => Dir,
                                                      pa => [proplists:get_value(ebin, Config)]}),
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Dir})).
@@ -381,13 +391,15 @@ the_copy_of_a_project_is_left_out(Config) ->
                          "{mod, {end_upper, []}}]}.\n"),
     [begin
          Dir = dir(?FUNCTION_NAME, Config),
-         #{exit := 0, stdout := Text} = witness(["record", "-o", Dir, "--pa", Pattern, "--pa", Needing, "--pa", Ebin | What], Config),
+         #{exit := 0, stdout := Text} = witness(["record", "-o", Dir, "--pa", Pattern, "--pa", Needing, "--pa", Ebin | What],
+                                                Config),
          witness_command:contains(Text, [~"RECORDED"]),
          {ok, R} = witness_log_recording:open(Dir),
          #{code := #{pa := Folders}} = witness_log_recording:header(R),
          ?assertNot(lists:member(Copy, Folders)),
          {ok, Processes} = witness_log_recording:processes(R),
-         ?assertEqual([], [M || #{signature := {M, _, _}} <- Processes, lists:prefix("witness_", atom_to_list(M)), M =/= witness_record_node]),
+         ?assertEqual([], [M || #{signature := {M, _, _}} <- Processes, lists:prefix("witness_", atom_to_list(M)),
+                           M =/= witness_record_node]),
          ?assertMatch(#{exit := 0}, witness(["replay", Dir], Config))
      end || What <- [["end_kinds:nothing()"], ["--app", "end_needing"]]].
 
@@ -405,7 +417,8 @@ a_project_of_rebar3_that_depends_on_witness(Config) ->
 %% --- commands ----------------------------------------------------------------------------
 
 call(Module, Function, Args) ->
-    lists:flatten([atom_to_list(Module), $:, atom_to_list(Function), $(, lists:join(", ", [io_lib:format("~tp", [Arg]) || Arg <- Args]), $)]).
+    lists:flatten([atom_to_list(Module), $:, atom_to_list(Function), $(,
+                   lists:join(", ", [io_lib:format("~tp", [Arg]) || Arg <- Args]), $)]).
 
 recorded(Case, Arguments, Config) ->
     Dir = dir(Case, Config),

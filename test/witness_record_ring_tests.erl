@@ -46,7 +46,8 @@ what_is_too_old_goes_test_() -> {timeout, 60, fun what_is_too_old_goes/0}.
 
 what_is_too_old_goes() ->
     R0 = witness_record_ring:new(#{bytes => 1_000_000, time => 100}, false),
-    [One, Two] = [[{data, subtrace(1, N, items(Part))}, {order, order(1, N, Part, none)}] || {N, Part} <- [{0, [{content, a}]}, {1, [{content, b}]}]],
+    [One, Two] = [[{data, subtrace(1, N, items(Part))}, {order, order(1, N, Part, none)}]
+                  || {N, Part} <- [{0, [{content, a}]}, {1, [{content, b}]}]],
     R1 = witness_record_ring:add(Two, 200, witness_record_ring:add([birth(1) | One], 50, R0)),
     ?assertEqual(#{1 => [{content, b}]}, entries(read(R1))),
     ?assertEqual([1], early(read(R1))),
@@ -91,7 +92,8 @@ in_turn(Lists) ->
 
 %% Data comes up to one chunk before its entries.
 pieces(Id, Entries, Chunk) ->
-    Data = [{data, subtrace(Id, N, items(Part))} || {N, Part} <- lists:enumerate(0, [P || P <- chunks(Entries, Chunk + 1), items(P) =/= <<>>])],
+    Data = [{data, subtrace(Id, N, items(Part))}
+            || {N, Part} <- lists:enumerate(0, [P || P <- chunks(Entries, Chunk + 1), items(P) =/= <<>>])],
     {Order, _} = lists:mapfoldl(fun({N, Part}, Last) -> {{order, order(Id, N, Part, Last)}, last(Part, Last)} end, none,
                                 lists:enumerate(0, chunks(Entries, Chunk))),
     mixed(Data, Order).
@@ -146,7 +148,8 @@ subtrace(Id, Number, Bytes) ->
     iolist_to_binary([[witness_log_recording_number:leb(N) || N <- [Id, Number, iolist_size(Bytes)]], Bytes]).
 
 birth(Id) ->
-    Birth = #{id => Id, parent => 0, place => 0, pid => list_to_pid(lists:concat(["<0.", Id + 1000, ".0>"])), signature => {m, f, []}},
+    Birth = #{id => Id, parent => 0, place => 0, pid => list_to_pid(lists:concat(["<0.", Id + 1000, ".0>"])),
+              signature => {m, f, []}},
     {processes, witness_log_recording_process:encode({birth, Birth})}.
 
 read(Ring) ->

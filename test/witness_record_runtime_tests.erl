@@ -30,10 +30,12 @@ cleanup(_) ->
     code:purge(?M).
 
 tests() ->
-    [{senders, fun senders/0}, {times, fun times/0}, {names, fun names/0}, {results, fun results/0}, {native_code, fun native_code/0},
+    [{senders, fun senders/0}, {times, fun times/0}, {names, fun names/0}, {results, fun results/0},
+     {native_code, fun native_code/0},
      {births, fun births/0}, {the_dictionary_is_the_programs_own, fun the_dictionary_is_the_programs_own/0},
      {room_is_not_seen, fun room_is_not_seen/0},
-     {nobody_sees_who_tells_ends, fun nobody_sees_who_tells_ends/0}, {tracing_of_the_program, fun tracing_of_the_program/0}, {who_is_outside, fun who_is_outside/0},
+     {nobody_sees_who_tells_ends, fun nobody_sees_who_tells_ends/0}, {tracing_of_the_program, fun tracing_of_the_program/0},
+     {who_is_outside, fun who_is_outside/0},
      {who_passes_labels_on, fun who_passes_labels_on/0}, {contents, fun contents/0}, {before_it_starts, fun before_it_starts/0}].
 
 text() ->
@@ -237,7 +239,8 @@ results() ->
 native_code() ->
     #{entries := Entries, all := All, said := [{native_code, Dir}]} = recorded(native_code),
     [Child, Told] = spawned(Entries),
-    [Cwd, Read, Argument] = [number(M, F, A) || {M, F, A} <- [{prim_file, get_cwd, 0}, {prim_file, read_file, 1}, {init, get_argument, 1}]],
+    [Cwd, Read, Argument] = [number(M, F, A)
+                             || {M, F, A} <- [{prim_file, get_cwd, 0}, {prim_file, read_file, 1}, {init, get_argument, 1}]],
     ?assertMatch([{result, Cwd, {ok, Dir}}, {result, Read, {error, enoent}}, {result, Argument, {ok, _}}, {spawn, Child},
                   {result, _, _}, {from, Child}, {content, {'DOWN', _, process, _, normal}},
                   {spawn, Told}, {result, ?TELL, told}, {from, Told}, {named, 0}, {exit, normal}],

@@ -121,7 +121,8 @@ options_that_exclude_each_other(Config) ->
     {_, Dir} = names(?FUNCTION_NAME, Config),
     Options = #{run => {lists, seq, [1, 2]}, dir => Dir, tracing_only => true},
     ?assertEqual({error, {witness_record, {exclusive, tracing_only, weave}}}, witness_record:record(Options#{weave => [stdlib]})),
-    ?assertEqual({error, {witness_option, {bad_option, tracing_only, "true or false"}}}, witness_record:record(Options#{tracing_only := yes})).
+    ?assertEqual({error, {witness_option, {bad_option, tracing_only, "true or false"}}},
+                 witness_record:record(Options#{tracing_only := yes})).
 
 recorded(Module, Function, Options, Config) ->
     {File, Dir} = names(Function, Config),

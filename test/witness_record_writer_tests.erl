@@ -239,7 +239,8 @@ progress() ->
 %% Kills the VM once it has reported so many thousands of entries. Returns how many entries can be read.
 killed(Thousands) ->
     Dir = witness_recording_sample:folder("killed"),
-    Folders = lists:append([["-pa", filename:dirname(code:which(Module))] || Module <- [witness_record_writer, witness_record_victim]]),
+    Folders = lists:append([["-pa", filename:dirname(code:which(Module))]
+                            || Module <- [witness_record_writer, witness_record_victim]]),
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     Port = open_port({spawn_executable, Erl}, [
         {args, Folders ++ ["-noinput", "-s", "witness_record_victim", "main", "-extra", Dir]}, exit_status, binary]),

@@ -127,7 +127,9 @@ a_program_is_monitored_while_it_is_recorded(Config) ->
     {ok, _} = witness:stop(Live),
     Self = self(),
     %% Live, a name has become the process that has it.
-    Plain = fun(Found) -> lists:sort([{V, [case E of {send, _, Msg} -> {send, Msg}; _ -> E end || E <- Info]} || {V, Info} <- Found]) end,
+    Plain = fun(Found) ->
+        lists:sort([{V, [case E of {send, _, Msg} -> {send, Msg}; _ -> E end || E <- Info]} || {V, Info} <- Found])
+    end,
     Dir = file(?FUNCTION_NAME, ".rec", Config),
     {ok, Run} = witness_recorded_run:start((options(Dir, Call, Config))#{contents => true},
                                         #{monitors => Monitors, on_verdict => fun(V) -> Self ! {verdict, V} end, log => false},
@@ -221,7 +223,8 @@ the_last_part_is_kept_and_judged(Config) ->
     %% A process that was born in time is judged from birth to end, without a gap.
     {Verdicts, #{outcome := ok, gaps := 0}} = check(Dir, [{{'_', '_', '_'}, {witness_recorded_monitor, []}}]),
     ?assert(length(Verdicts) > 10),
-    [?assertMatch(#{verdict := yes, info := [{init, _}, {recv, {_, pid}}, {send, pid, {echoed, _}}, {recv, stop}, {exit, normal}]}, V)
+    [?assertMatch(#{verdict := yes, info := [{init, _}, {recv, {_, pid}}, {send, pid, {echoed, _}}, {recv, stop}, {exit, normal}]},
+                  V)
      || #{signature := {_, echo, []}} = V <- Verdicts],
     #{exit := 0, stdout := Log} = witness(Config, ["log", Dir]),
     witness_command:contains(Log, [~"begins late"]).

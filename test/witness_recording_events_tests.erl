@@ -86,7 +86,8 @@ many_processes_and_messages_test_() ->
 signatures_are_those_that_authors_wrote_test() ->
     Birth = birth(1, 0, main),
     Named = fun(Signature, Records) ->
-        Parts = [{processes, [witness_log_recording_process:encode(R) || R <- [{birth, Birth#{signature := Signature}} | Records]]}],
+        Parts = [{processes,
+                  [witness_log_recording_process:encode(R) || R <- [{birth, Birth#{signature := Signature}} | Records]]}],
         {ok, [{{init, _, undefined, Told, _}, {1, 0}}]} = read(Parts, #{}),
         Told
     end,

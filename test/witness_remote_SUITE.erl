@@ -19,7 +19,8 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
          a_tool_that_stands_still_is_left/1, sessions_of_killed_tracers_end/1, who_is_killed_at_the_target_leaves_nothing/1,
          what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
-         verdicts_that_are_not_taken_are_counted/1, limits_strike_and_are_told/1, mistakes_are_told/1, an_old_release_is_refused/1]).
+         verdicts_that_are_not_taken_are_counted/1, limits_strike_and_are_told/1, mistakes_are_told/1,
+         an_old_release_is_refused/1]).
 
 %% At the target.
 -export([serve/0, parent/0, child/0, crowd/1, work/2, relay/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
@@ -43,14 +44,16 @@ suite() -> [{timetrap, {minutes, 5 + witness_setting:number("WITNESS_REMOTE_RAND
 all() -> [{group, this_release}, {group, other_release}, an_old_release_is_refused].
 
 groups() ->
-    Both = [verdicts_are_those_of_a_local_run, a_group_has_the_children_that_run, few_modules_are_purged_and_told, what_is_found_is_told, contents_stay_at_the_target, nothing_is_left_behind,
+    Both = [verdicts_are_those_of_a_local_run, a_group_has_the_children_that_run, few_modules_are_purged_and_told,
+            what_is_found_is_told, contents_stay_at_the_target, nothing_is_left_behind,
             a_tool_that_dies_at_a_step_leaves_nothing],
     [{this_release, [], Both ++
         [attaching_again_makes_no_more_atoms, the_whole_node_is_watched, a_long_name_is_no_obstacle,
          a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
          a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
          who_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
-         more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, limits_strike_and_are_told, mistakes_are_told]},
+         more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, limits_strike_and_are_told,
+         mistakes_are_told]},
      {other_release, [], Both}].
 
 init_per_suite(Config) ->
@@ -169,7 +172,8 @@ few_modules_are_purged_and_told(Config) ->
 
 told(Where, Options) ->
     Self = self(),
-    {ok, Run} = witness_remote:start(Where#{on_leaving => fun(Line) -> Self ! {line, unicode:characters_to_binary(Line)} end}, Options),
+    {ok, Run} = witness_remote:start(Where#{on_leaving => fun(Line) -> Self ! {line, unicode:characters_to_binary(Line)} end},
+                                     Options),
     {ok, _} = witness:stop(Run),
     lines().
 
@@ -284,7 +288,9 @@ verdicts_that_are_not_taken_are_counted(Config) ->
     Tool = tool(),
     Asked = 1000,
     Reply = self(),
-    _ = spawn_link(fun() -> Reply ! {slow, peer:call(Tool, ?MODULE, slow, [where(Node, Config), options(Config), Asked], 4 * ?EVENT)} end),
+    _ = spawn_link(fun() ->
+        Reply ! {slow, peer:call(Tool, ?MODULE, slow, [where(Node, Config), options(Config), Asked], 4 * ?EVENT)}
+    end),
     %% When watching ends, each process that asks yields a verdict of its own.
     ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =/= undefined end),
     {Told, Counted, Missed} = receive {slow, Result} -> Result end,
@@ -503,7 +509,8 @@ who_is_killed_at_the_target_leaves_nothing(Config) ->
     [begin
          Port = command(Node, ["--name", "witness_test_server"], Config),
          ok = witness_await:until(fun() -> guard(Peer) =/= none end),
-         true = peer:call(Peer, erlang, exit, [case Who of guard -> guard(Peer); _ -> peer:call(Peer, erlang, whereis, [Who]) end, kill]),
+         true = peer:call(Peer, erlang, exit,
+                          [case Who of guard -> guard(Peer); _ -> peer:call(Peer, erlang, whereis, [Who]) end, kill]),
          {3, _} = ended(Port),
          unharmed(Target)
      end || Who <- ['witness$1', 'witness_spare$1', guard]].
@@ -754,8 +761,10 @@ snapshot() ->
       modules => lists:sort([M || {M, _} <- code:all_loaded(), lists:member($$, atom_to_list(M))]),
       old => [M || {M, _} <- code:all_loaded(), lists:member($$, atom_to_list(M)), erlang:check_old_code(M)],
       tables => lists:sort([ets:info(T, name) || T <- ets:all(), is_pid(ets:info(T, owner))]),
-      sessions => [S || {S, _} <- [case Session of {S1, _} = Whole when is_reference(S1); is_atom(S1) -> Whole; Other -> {Other, x} end
-                                   || Session <- trace:session_info(all)]],
+      sessions => [S || {S, _} <- [case Session of
+                                       {S1, _} = Whole when is_reference(S1); is_atom(S1) -> Whole;
+                                       Other -> {Other, x}
+                                   end || Session <- trace:session_info(all)]],
       reports => asked(reports),
       handlers => lists:sort(logger:get_handler_ids()),
       processes => lists:sort([{proc_lib:translate_initial_call(P), process_info(P, initial_call)}

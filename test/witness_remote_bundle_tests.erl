@@ -25,7 +25,8 @@ a_module_that_is_only_named_comes_too_test_() ->
         Object = object("-module(witness_remote_sample).\n-export([f/0, g/0]).\n"
                         "f() -> witness_options_memory.\ng() -> #{a => [{fun witness_remote_exports:of_module/1, witness_run_tally}]}.\n"),
         {ok, Objects} = witness_remote_bundle:closure([{witness_remote_sample, Object}], ?CUT),
-        ?assertEqual([], [witness_remote_sample, witness_options_memory, witness_remote_exports, witness_run_tally] -- [M || {M, _} <- Objects])
+        ?assertEqual([], [witness_remote_sample, witness_options_memory, witness_remote_exports,
+                          witness_run_tally] -- [M || {M, _} <- Objects])
     end}.
 
 a_module_without_object_code_is_an_error_test() ->

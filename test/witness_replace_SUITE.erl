@@ -45,10 +45,12 @@ new_processes_get_the_new_specification(Config) ->
     ok = ended(Root),
     {ok, Summary} = witness:await(Run, infinity),
     [First, Second] = witness:verdicts(Run),
-    ?assertMatch(#{verdict := no, process := Old, source := #{line := 2, text := <<"monitor max X. ([_ ? {say, N} when N =< 5]", _/binary>>}},
+    ?assertMatch(#{verdict := no, process := Old,
+                   source := #{line := 2, text := <<"monitor max X. ([_ ? {say, N} when N =< 5]", _/binary>>}},
                  First),
     ?assertNot(is_map_key(version, First)),
-    ?assertMatch(#{verdict := no, process := New, version := 2, source := #{line := 4, text := <<"monitor max X. ([_ ? {say, N} when N =< 50]", _/binary>>}},
+    ?assertMatch(#{verdict := no, process := New, version := 2,
+                   source := #{line := 4, text := <<"monitor max X. ([_ ? {say, N} when N =< 50]", _/binary>>}},
                  Second),
     #{coverage := [#{version := 1, actions := [_ | _]}, #{version := 2, actions := [_ | _]}], monitored := 2} = Summary,
     {ok, _} = witness:stop(Run),
@@ -75,17 +77,23 @@ a_wrong_specification_changes_nothing(Config) ->
 %% What no monitor needed at the start is not traced, so a new monitor that needs it would miss it.
 what_is_not_gathered_is_refused(Config) ->
     Native = proplists:get_value(source, Config) =:= native,
-    Narrow = write("narrow.hml", "narrow: with witness_replace_SUITE:worker(_) over _ ? {say, _} monitor [_ ? {say, 7}] ff.", Config),
-    Narrower = write("narrower.hml", "narrow: with witness_replace_SUITE:worker(_) over _ ? {say, _} monitor [_ ? {say, 8}] ff.", Config),
-    Sends = write("sends.hml", "sends: with witness_replace_SUITE:worker(_) over _ : _ ! {said, _} monitor [_ : _ ! {said, 7}] ff.", Config),
+    Narrow = write("narrow.hml", "narrow: with witness_replace_SUITE:worker(_) over _ ? {say, _} monitor [_ ? {say, 7}] ff.",
+                   Config),
+    Narrower = write("narrower.hml", "narrow: with witness_replace_SUITE:worker(_) over _ ? {say, _} monitor [_ ? {say, 8}] ff.",
+                     Config),
+    Sends = write("sends.hml", "sends: with witness_replace_SUITE:worker(_) over _ : _ ! {said, _} monitor [_ : _ ! {said, 7}] ff.",
+                  Config),
     Other = write("other.hml", "other: with witness_replace_SUITE:other(_) over _ ? {say, _} monitor [_ ? {say, 7}] ff.", Config),
-    Group = write("group.hml", "group: with witness_replace_SUITE:worker(_) group over _ ? {say, _} monitor [_ ? {say, 7}] ff.", Config),
+    Group = write("group.hml", "group: with witness_replace_SUITE:worker(_) group over _ ? {say, _} monitor [_ ? {say, 7}] ff.",
+                  Config),
     {Run, Root} = start(#{specs => [Narrow]}, Config),
     ?assertEqual({ok, []}, witness:replace(Run, [Narrower])),
     {error, {witness_run, {not_replaced, messages}} = Reason} = witness:replace(Run, [Sends]),
     ?assertMatch({match, _}, re:run(witness:format_error(Reason), "start it with the option replaceable")),
-    ?assertEqual(case Native of true -> {error, {witness_run, {not_replaced, signatures}}}; false -> {ok, []} end, witness:replace(Run, [Other])),
-    ?assertEqual({error, {witness_run, {not_replaced, case Native of true -> signatures; false -> groups end}}}, witness:replace(Run, [Group])),
+    ?assertEqual(case Native of true -> {error, {witness_run, {not_replaced, signatures}}}; false -> {ok, []} end,
+                 witness:replace(Run, [Other])),
+    ?assertEqual({error, {witness_run, {not_replaced, case Native of true -> signatures; false -> groups end}}},
+                 witness:replace(Run, [Group])),
     ok = ended(Root),
     {ok, _} = witness:stop(Run),
     {Run1, Root1} = start(#{specs => [Narrow], replaceable => true}, Config),
@@ -93,20 +101,24 @@ what_is_not_gathered_is_refused(Config) ->
     {ok, []} = witness:replace(Run1, [Sends, Other]),
     say(7, new_worker(Root1)),
     say(7, new_other(Root1)),
-    ?assertEqual(case Native of true -> {error, {witness_run, {not_replaced, signatures}}}; false -> {ok, []} end, witness:replace(Run1, [Group])),
+    ?assertEqual(case Native of true -> {error, {witness_run, {not_replaced, signatures}}}; false -> {ok, []} end,
+                 witness:replace(Run1, [Group])),
     ok = ended(Root1),
     ?assertMatch({ok, #{verdicts := #{no := 2}}}, witness:await(Run1, infinity)),
     {ok, _} = witness:stop(Run1).
 
 %% The old group reads its later children, also one that the new specification names, which has a monitor of its own.
 a_group_goes_on_as_it_began(Config) ->
-    Group = fun(N) -> io_lib:format("all: with witness_replace_SUITE:parent(_) group over _ ? {say, _} monitor [_ ? {say, 1}] [_ ? {say, ~w}] ff.", [N]) end,
+    Group = fun(N) ->
+        io_lib:format("all: with witness_replace_SUITE:parent(_) group over _ ? {say, _} monitor [_ ? {say, 1}] [_ ? {say, ~w}] ff.", [N])
+    end,
     File = write("group.hml", Group(2), Config),
     {Run, Root} = start(#{specs => [File]}, Config),
     Old = new_parent(Root),
     First = child(Old),
     say(1, First),
-    _ = write("group.hml", [Group(3), "\nchild: with witness_replace_SUITE:worker(_) over _ ? {say, _} monitor [_ ? {say, 2}] ff."], Config),
+    _ = write("group.hml", [Group(3), "\nchild: with witness_replace_SUITE:worker(_) over _ ? {say, _} monitor [_ ? {say, 2}] ff."],
+              Config),
     Options = case proplists:get_value(source, Config) of
         evm -> {ok, []} = witness:replace(Run, [File]);
         %% The native source has to know a signature before.
@@ -120,7 +132,8 @@ a_group_goes_on_as_it_began(Config) ->
     [leave(P) || P <- [First, Second, Third, Old, New]],
     ok = ended(Root),
     {ok, _} = witness:await(Run, infinity),
-    Found = lists:sort([{maps:get(version, V, 1), Name, P} || #{verdict := no, name := Name, process := P} = V <- witness:verdicts(Run)]),
+    Found = lists:sort([{maps:get(version, V, 1), Name, P}
+                        || #{verdict := no, name := Name, process := P} = V <- witness:verdicts(Run)]),
     case Options of
         {ok, _} -> ?assertEqual(lists:sort([{1, ~"all", Old}, {2, ~"child", Second}, {2, ~"child", Third}]), Found);
         {error, {witness_run, {not_replaced, signatures}}} -> ?assertEqual([{1, ~"all", Old}], Found)
@@ -129,7 +142,9 @@ a_group_goes_on_as_it_began(Config) ->
 
 %% Two files, replaced again and again while processes are born: each process has the monitors of one version.
 each_process_has_all_of_one_version(Config) ->
-    Spec = fun(Name) -> write(Name ++ ".hml", [Name, ": with witness_replace_SUITE:brief(_) monitor [_ <- _, _] [_ ** killed] ff."], Config) end,
+    Spec = fun(Name) ->
+        write(Name ++ ".hml", [Name, ": with witness_replace_SUITE:brief(_) monitor [_ <- _, _] [_ ** killed] ff."], Config)
+    end,
     Files = [Spec("one"), Spec("two")],
     {Run, Root} = start(#{specs => Files, max_verdicts => 1_000_000}, Config),
     Root ! {briefly, self()},
@@ -221,7 +236,8 @@ a_monitor_in_purged_code_is_inconclusive(Config) ->
     Worker = new_worker(Root),
     say(1, Worker),
     witness_await:until(fun() -> [x || P <- processes(),
-                         process_info(P, current_function) =:= {current_function, {witness_replace_monitor, handle_event, 2}}] =/= [] end),
+                         process_info(P, current_function) =:= {current_function,
+                                                                {witness_replace_monitor, handle_event, 2}}] =/= [] end),
     [load_monitor("{ok, {Process, 2}}", "{ok, {F, N + 1}}") || _ <- [1, 2]],
     say(2, Worker),
     ok = ended(Root),
@@ -232,11 +248,13 @@ a_monitor_in_purged_code_is_inconclusive(Config) ->
 
 load_monitor(Init, Next) ->
     load(["-module(witness_replace_monitor).", "-export([init/3, handle_event/2, read/1]).",
-          "init(_, Process, _) -> _ = Process, " ++ Init ++ ".", "handle_event(_, {F, N}) -> _ = F, " ++ Next ++ ".", "read({_, N}) -> N."]).
+          "init(_, Process, _) -> _ = Process, " ++ Init ++ ".", "handle_event(_, {F, N}) -> _ = F, " ++ Next ++ ".",
+          "read({_, N}) -> N."]).
 
 %% How many events the monitor of a process has read.
 read(_, Worker) ->
-    Machines = [element(tuple_size(R), R) || P <- processes(), {witness_monitor, _, Read} <- [proc_lib:get_label(P)], Read =:= Worker,
+    Machines = [element(tuple_size(R), R)
+                || P <- processes(), {witness_monitor, _, Read} <- [proc_lib:get_label(P)], Read =:= Worker,
                                              R <- [sys:get_state(P)]],
     case Machines of
         [{single, _, {_, Index, _, _}}] -> Index;
@@ -263,7 +281,8 @@ unload(Module) ->
 %% --- the system ------------------------------------------------------------------
 
 start(Options, Config) ->
-    {ok, Run} = witness:start(Options#{system => {?MODULE, root, [self()]}, source => proplists:get_value(source, Config), log => false}),
+    {ok, Run} = witness:start(Options#{system => {?MODULE, root, [self()]}, source => proplists:get_value(source, Config),
+                                       log => false}),
     receive {root, Root} -> {Run, Root} end.
 
 root(Test) ->

@@ -17,16 +17,21 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() -> [{group, Group} || {Group, _, _} <- groups()].
 
 groups() ->
-    [{programs, [], [two_messages_overtake_each_other, a_crowd_that_grows, what_the_vm_has_compiled_is_the_same | [Case || {Case, _, _} <- programs()]]},
+    [{programs, [],
+      [two_messages_overtake_each_other, a_crowd_that_grows,
+       what_the_vm_has_compiled_is_the_same | [Case || {Case, _, _} <- programs()]]},
      {funs, [], [funs_are_what_they_are_unrecorded, funs_that_stand_in_are_the_same, a_fun_with_another_environment_diverges,
                  an_exit_with_a_fun_is_compared]},
      {generated, [], [networks_of_processes, impatient_clients_and_kills]},
      {ends, [], [an_application_is_replayed, a_crash_is_replayed,
                  a_killed_vm_is_replayed_to_a_cut, a_recording_that_was_cut_is_replayed_to_there,
-                 a_replay_ends_with_its_caller, what_callers_have_left_is_removed, output_is_dropped_or_mirrored, recorded_messages_are_compared]},
-     {refused, [], [a_changed_module_is_named, a_recording_of_another_user_is_refused, another_build_of_otp_is_refused, damage_is_told,
-                    a_module_that_is_not_woven_is_refused, a_pattern_in_a_persistent_term_is_the_same,
-                    a_recording_without_entries_of_exits_is_replayed, a_recording_without_entries_of_hibernation_is_replayed, wrong_options_are_named]},
+                 a_replay_ends_with_its_caller, what_callers_have_left_is_removed, output_is_dropped_or_mirrored,
+                 recorded_messages_are_compared]},
+     {refused, [],
+      [a_changed_module_is_named, a_recording_of_another_user_is_refused, another_build_of_otp_is_refused, damage_is_told,
+       a_module_that_is_not_woven_is_refused, a_pattern_in_a_persistent_term_is_the_same,
+                    a_recording_without_entries_of_exits_is_replayed, a_recording_without_entries_of_hibernation_is_replayed,
+                    wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
                      a_process_that_goes_on_diverges, an_exit_that_is_not_made_diverges, another_result_diverges]},
      {command, [], [the_command_replays, the_command_tells_a_divergence]}].
@@ -65,7 +70,8 @@ init_per_suite(Config) ->
     ok = witness_record_programs:compile(Out),
     [{programs, Out}, {pa, [Out]}, {until, until()} | Config].
 
-until() -> erlang:monotonic_time(second) + times("WITNESS_REPLAY_UNTIL", erlang:system_time(second) + ?SLICE) - erlang:system_time(second).
+until() -> erlang:monotonic_time(second) + times("WITNESS_REPLAY_UNTIL",
+                                                 erlang:system_time(second) + ?SLICE) - erlang:system_time(second).
 
 end_per_suite(_) -> ok.
 
@@ -164,7 +170,8 @@ times(Name, Default) ->
 
 recorded(Run, Options, Config) ->
     Dir = dir(Config),
-    {ok, #{outcome := _}} = witness_record:record(maps:merge(#{run => Run, dir => Dir, pa => proplists:get_value(pa, Config)}, Options)),
+    {ok, #{outcome := _}} =
+        witness_record:record(maps:merge(#{run => Run, dir => Dir, pa => proplists:get_value(pa, Config)}, Options)),
     Dir.
 
 dir(Config) ->
@@ -207,8 +214,10 @@ funs_are_what_they_are_unrecorded(Config) ->
                                                                none, 1, Recording),
          %% The order of a large map depends on the numbers of its atoms.
          Plain = maps:remove(large_map, witness_recorded_funs:shown(Number)),
-         [?assertEqual({Number, What, Of}, {Number, What, plainly(maps:get(What, Recorded))}) || What := Of0 <- Plain, Of <- [plainly(Of0)]],
-         ?assertMatch({Options, {ok, #{outcome := identical, messages := Messages}}}, {Options, witness_replay:replay(#{dir => Dir})})
+         [?assertEqual({Number, What, Of}, {Number, What, plainly(maps:get(What, Recorded))})
+          || What := Of0 <- Plain, Of <- [plainly(Of0)]],
+         ?assertMatch({Options, {ok, #{outcome := identical, messages := Messages}}},
+                      {Options, witness_replay:replay(#{dir => Dir})})
      end || {Number, Options, Messages} <- [{1, #{}, none}, {2, #{contents => true}, contents}, {3, #{hash => true}, hash},
                                             {4, #{hash => true, contents => true}, contents}, {5, #{}, none}]].
 
@@ -223,11 +232,15 @@ funs_that_stand_in_are_the_same(Config) ->
 
 a_fun_with_another_environment_diverges(Config) ->
     Replayed = fun(Value, Options) ->
-        Run = fun(Body) -> compiled(["main() -> Self = self(), spawn(fun() -> Self ! ", Body, " end), receive F -> {element(1, F()), 1} end."], Config) end,
+        Run = fun(Body) ->
+            compiled(["main() -> Self = self(), spawn(fun() -> Self ! ", Body, " end), receive F -> {element(1, F()), 1} end."],
+                     Config)
+        end,
         Fun = fun(Of) -> ["begin X = ", Of, ", fun() -> {X, self()} end end"] end,
         Dir = dir(Config),
         {ok, #{outcome := recorded}} =
-            witness_record:record(Options#{run => {witness_replayed, main, []}, dir => Dir, pa => [Run(Fun("length(get_keys())"))]}),
+            witness_record:record(Options#{run => {witness_replayed, main, []}, dir => Dir,
+                                           pa => [Run(Fun("length(get_keys())"))]}),
         {ok, Report} = witness_replay:replay(#{dir => Dir, pa => [Run(Fun(Value))], allow_changed => true}),
         maps:with([outcome, messages], Report)
     end,
@@ -297,7 +310,8 @@ a_replay_ends_with_its_caller(Config) ->
 what_callers_have_left_is_removed(Config) ->
     Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{}, Config),
     Cache = witness_record_code:cache(#{}),
-    [Old, New] = Left = [filename:join(Cache, ["replay.none.", integer_to_list(erlang:unique_integer([positive]))]) || _ <- [old, new]],
+    [Old, New] = Left = [filename:join(Cache, ["replay.none.", integer_to_list(erlang:unique_integer([positive]))])
+                         || _ <- [old, new]],
     [ok = file:make_dir(Folder) || Folder <- Left],
     ok = file:write_file(filename:join(Old, "atoms"), "left"),
     ok = file:write_file_info(Old, #file_info{mtime = erlang:system_time(second) - 90_000}, [{time, posix}]),
@@ -337,7 +351,8 @@ a_recording_of_another_user_is_refused(Config) ->
         ok -> ok;
         {error, eperm} -> ok = file:rename(File, Dir ++ ".data"), ok = file:make_symlink(Dir ++ ".data", File)
     end,
-    ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, {file, File, _}}, _}}}, witness_replay:replay(#{dir => Dir})),
+    ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, {file, File, _}}, _}}},
+                 witness_replay:replay(#{dir => Dir})),
     {2, Text} = witness_command(["replay", Dir]),
     ?assertMatch({_, _}, binary:match(Text, ~"--trust")),
     {Code, Trusted} = witness_command(["replay", "--trust", Dir]),
@@ -377,9 +392,11 @@ a_module_that_is_not_woven_is_refused(Config) ->
     Unwoven = witness_record_programs:unwoven(proplists:get_value(programs, Config)),
     Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, relayed]},
                    #{pa => [proplists:get_value(programs, Config), Unwoven]}, Config),
-    ?assertMatch({error, {witness_replay, {unwoven, [{witness_recorded_relay, {no_debug_info, _, true}}]}}}, witness_replay:replay(#{dir => Dir})).
+    ?assertMatch({error, {witness_replay, {unwoven, [{witness_recorded_relay, {no_debug_info, _, true}}]}}},
+                 witness_replay:replay(#{dir => Dir})).
 
-%% Since OTP 28 it is native code that holds a compiled pattern. The log has the reference, and a replay has a pattern of its own for it.
+%% Since OTP 28 it is native code that holds a compiled pattern. The log has the reference, and a replay has a pattern of its
+%% own for it.
 a_pattern_in_a_persistent_term_is_the_same(Config) ->
     Ebin = compiled("main() -> {ok, Made} = re:compile(\"b+\"), persistent_term:put(?MODULE, Made), "
                     "{match, [{1, 2}]} = re:run(\"abbc\", persistent_term:get(?MODULE)).", Config),
@@ -408,7 +425,8 @@ a_recording_without_entries_of_exits_is_replayed(Config) ->
 a_recording_without_entries_of_hibernation_is_replayed(Config) ->
     Child = fun(Does) ->
         compiled(["-export([next/0]).\nnext() -> receive go -> ok end.\n"
-                  "main() -> {Pid, Ref} = spawn_monitor(fun() -> ", Does, " end), Pid ! go, receive {'DOWN', Ref, process, Pid, normal} -> ok end."],
+                  "main() -> {Pid, Ref} = spawn_monitor(fun() -> ", Does,
+                  " end), Pid ! go, receive {'DOWN', Ref, process, Pid, normal} -> ok end."],
                  Config)
     end,
     Dir = dir(Config),
@@ -424,7 +442,8 @@ a_recording_without_entries_of_hibernation_is_replayed(Config) ->
 
 wrong_options_are_named(_) ->
     ?assertEqual({error, {witness_option, {missing_option, dir}}}, witness_replay:replay(#{})),
-    ?assertEqual({error, {witness_option, {bad_option, allow_changed, "true or false"}}}, witness_replay:replay(#{dir => "x", allow_changed => yes})).
+    ?assertEqual({error, {witness_option, {bad_option, allow_changed, "true or false"}}},
+                 witness_replay:replay(#{dir => "x", allow_changed => yes})).
 
 %% --- diverged --------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ groups() ->
     [{outcomes, [], [no_memory_is_told_and_replayed_to_there | [Case || {Case, _} <- programs()]]},
      {heaps, [], [a_process_that_was_killed_takes_no_gigabytes, a_limit_of_the_replayed_vm_is_named]},
      {gaps, [], [a_process_that_waited_has_a_complete_trace, a_process_that_hibernated_has_a_complete_trace,
-                 one_that_has_woken_has_done_what_comes_then, one_that_computed_has_a_gap_of_its_own, gaps_of_others_change_no_verdict,
+                 one_that_has_woken_has_done_what_comes_then, one_that_computed_has_a_gap_of_its_own,
+                 gaps_of_others_change_no_verdict,
                  a_gap_is_told_by_process_signature_and_reason, what_the_replay_itself_ends_may_have_sent_more,
                  a_long_computation_before_the_end_is_waited_for, hibernation_that_fails_is_replayed]}].
 
@@ -103,7 +104,8 @@ program(Case, Config) ->
 
 result(Dir) ->
     {ok, Recording} = witness_log_recording:open(Dir),
-    {ok, {result, Result}} = witness_log_recording:fold(fun({exit, Reason}, _) -> Reason; (_, Found) -> Found end, none, 1, Recording),
+    {ok, {result, Result}} = witness_log_recording:fold(fun({exit, Reason}, _) -> Reason; (_, Found) -> Found end, none, 1,
+                                                        Recording),
     Result.
 
 recorded(Module, Function, Arguments, More, Config) ->
@@ -128,8 +130,9 @@ a_process_that_was_killed_takes_no_gigabytes(Config) ->
     Witness = filename:join([proplists:get_value(root, Config), "bin", "witness"]),
     [begin
          Dir = recorded(witness_recorded_limits, Function, [], #{}, Config),
-         Port = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "ulimit -v " ?MOST_KIB "; exec \"$0\" \"$@\"", Witness, "replay", Dir]},
-                                                         exit_status, stderr_to_stdout, binary]),
+         Port = open_port({spawn_executable, "/bin/sh"},
+                          [{args, ["-c", "ulimit -v " ?MOST_KIB "; exec \"$0\" \"$@\"", Witness, "replay", Dir]},
+                          exit_status, stderr_to_stdout, binary]),
          {Status, Text} = output(Port, []),
          ?assertMatch({Function, 0, {_, _}}, {Function, Status, binary:match(Text, ~"IDENTICAL")})
      end || Function <- [flag, option, endless, endless_binaries]].
@@ -171,8 +174,10 @@ a_process_that_waited_has_a_complete_trace(Config) ->
 a_process_that_hibernated_has_a_complete_trace(Config) ->
     [begin
          Dir = recorded(witness_recorded_gaps, {hibernates, [How]}, [], #{}, Config),
-         ?assertMatch({How, {ok, #{outcome := identical, killed := Killed}}} when Killed > 0, {How, witness_replay:replay(#{dir => Dir})}),
-         ?assertMatch({How, #{outcome := ok, gaps := 0, missing := [], verdicts := #{no := 0, inconclusive := 0}}}, {How, judged(Dir, specs(), Config)})
+         ?assertMatch({How, {ok, #{outcome := identical, killed := Killed}}} when Killed > 0,
+                      {How, witness_replay:replay(#{dir => Dir})}),
+         ?assertMatch({How, #{outcome := ok, gaps := 0, missing := [], verdicts := #{no := 0, inconclusive := 0}}},
+                      {How, judged(Dir, specs(), Config)})
      end || How <- [erlang, proc_lib, value, call, server, server_after] ++ [How || How <- [bare, bare_value], has_bare()]].
 
 has_bare() -> erlang:function_exported(erlang, hibernate, 0).
@@ -195,12 +200,14 @@ one_that_computed_has_a_gap_of_its_own(Config) ->
 gaps_of_others_change_no_verdict(Config) ->
     [begin
          Dir = recorded(witness_recorded_gaps, Function, [], #{}, Config),
-         ?assertMatch({Function, #{outcome := ok, verdicts := #{yes := 1, inconclusive := 0}}}, {Function, judged(Dir, other(), Config)})
+         ?assertMatch({Function, #{outcome := ok, verdicts := #{yes := 1, inconclusive := 0}}},
+                      {Function, judged(Dir, other(), Config)})
      end || Function <- [waits, computes]].
 
 a_gap_is_told_by_process_signature_and_reason(Config) ->
     Dir = recorded(witness_recorded_gaps, computes, [], #{}, Config),
-    #{missing := [#{process := P, signature := {witness_recorded_gaps, worker, _}, reason := killed}], warnings := [#{code := gaps, text := Text}]} =
+    #{missing := [#{process := P, signature := {witness_recorded_gaps, worker, _}, reason := killed}],
+      warnings := [#{code := gaps, text := Text}]} =
         judged(Dir, other(), Config),
     [?assertMatch({_, _}, binary:match(Text, Part))
      || Part <- [witness_event:format_proc(P), ~"witness_recorded_gaps:worker/2", ~"1 gap", ~"ended by a signal"]].
@@ -208,7 +215,8 @@ a_gap_is_told_by_process_signature_and_reason(Config) ->
 %% The process would have computed for minutes, and then have sent something: it is not known how far it came.
 what_the_replay_itself_ends_may_have_sent_more(Config) ->
     Dir = recorded(witness_recorded_gaps, silent, [], #{}, Config),
-    ?assertMatch(#{outcome := untrusted, missing := [#{reason := killed}], verdicts := #{inconclusive := 1}}, judged(Dir, specs(), Config)).
+    ?assertMatch(#{outcome := untrusted, missing := [#{reason := killed}], verdicts := #{inconclusive := 1}},
+                 judged(Dir, specs(), Config)).
 
 %% No process can have ended it before it waits, or before it ends by itself.
 a_long_computation_before_the_end_is_waited_for(Config) ->

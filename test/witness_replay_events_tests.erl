@@ -3,7 +3,8 @@
 
 %% The first process spawns the second one.
 begun() ->
-    Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => true} || Id <- [1, 2]],
+    Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => true}
+                 || Id <- [1, 2]],
     {[{{init, _, undefined, {m, f, [1]}, _}, {1, 0}}], E} =
         witness_replay_events:handle_report({1, 0, {born, {m, f, [1]}}}, witness_replay_events:new(Processes, none)),
     {[{{fork, _, _, {m, f, [2]}, _}, {1, 1}}, {{init, _, _, {m, f, [2]}, _}, {1, 1}}], E1} =
@@ -37,7 +38,8 @@ what_is_sure_is_told_at_once_test() ->
 
 who_ends_by_itself_has_sent_all_test() ->
     ?assertEqual([{send, a}, {send, b}, {exit, 2, done}, {recv, b}, {exit, 1, normal}],
-                 short(events([send(a, unsure), send(b, unsure), {2, 4, {exit, ended, done}}, recv(b), {1, 3, {exit, ended, normal}}]))).
+                 short(events([send(a, unsure), send(b, unsure), {2, 4, {exit, ended, done}}, recv(b),
+                               {1, 3, {exit, ended, normal}}]))).
 
 what_was_taken_was_sent_and_all_before_it_test() ->
     %% Also what is taken after its sender was killed. The exit is reported when none of the sender's messages is unknown.
@@ -67,7 +69,8 @@ nothing_comes_behind_an_end_test() ->
 
 %% A process that is alive at a planned end was stopped. What it has sent is known if it waited.
 stopped(Told, Waiting) ->
-    Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => false} || Id <- [1, 2]],
+    Processes = [#{id => Id, parent => Id - 1, place => 0, pid => pid(Id), signature => {erlang, apply, 2}, ended => false}
+                 || Id <- [1, 2]],
     {Items, E} = lists:mapfoldl(fun witness_replay_events:handle_report/2, witness_replay_events:new(Processes, Waiting),
                                 [{1, 0, {born, {m, f, [1]}}}, {1, 1, {spawn, 2, {m, f, [2]}}} | Told]),
     [Item || {_, Item} <- lists:enumerate(lists:append(Items) ++ witness_replay_events:finish(E)),

@@ -22,7 +22,8 @@ with(Processes, Fun) ->
 
 crashed(N, Line) -> {{bad, N}, [{m, f, 1, [{line, Line}]}]}.
 
-%% A tree of processes that a crash has ended: each of them asks whether another one has its reason. Reasons are the same but for stack traces.
+%% A tree of processes that a crash has ended: each of them asks whether another one has its reason. Reasons are the same but
+%% for stack traces.
 exit_reasons_of_others_are_read_once_test() ->
     Last = 60,
     Processes = [{1, []}, {2, [{exit, normal}]}, {3, [{exit, normal}]}, {4, [{exit, killed}]}]

@@ -13,8 +13,9 @@ all() ->
 
 init_per_suite(Config) ->
     [Programs, Monitors] = [compiled(Name, Files, Config)
-                            || {Name, Files} <- [{"programs", ["recorded/witness_recorded_checked", "recorded/witness_recorded_killed",
-                                                               "cli_data/cli_system"]},
+                            || {Name, Files} <- [{"programs",
+                                                  ["recorded/witness_recorded_checked", "recorded/witness_recorded_killed",
+                                                   "cli_data/cli_system"]},
                                                  {"monitors", ["recorded/witness_recorded_monitor", "cli_data/cli_monitor"]}]],
     true = code:add_patha(Monitors),
     {ok, Started} = application:ensure_all_started(witness),
@@ -62,7 +63,8 @@ what_is_replayed_is_judged_as_what_is_kept_and_live(Config) ->
     ?assertEqual(lists:sort([Place || #{log := Place} <- FromFile]), lists:sort([Place || #{log := Place} <- FromReplay])).
 
 by_process(Verdicts, Plain) ->
-    lists:sort([{Process, Verdict, [Plain(Event) || Event <- Info]} || #{process := Process, verdict := Verdict, info := Info} <- Verdicts]).
+    lists:sort([{Process, Verdict, [Plain(Event) || Event <- Info]}
+                || #{process := Process, verdict := Verdict, info := Info} <- Verdicts]).
 
 same(Event) -> Event.
 
@@ -76,7 +78,8 @@ what_a_killed_process_has_sent_may_not_be_known(Config) ->
          {ok, #{outcome := recorded}} = witness_record:record(options(Dir, {witness_recorded_killed, Function, []}, Config)),
          {Verdicts, Summary} = judged({replay, #{dir => Dir}}),
          ct:pal("~p~n~p", [Verdicts, Summary]),
-         [Found] = [V || #{signature := {witness_recorded_killed, Who, []}} = V <- Verdicts, lists:member(Who, [worker, computer, talker])],
+         [Found] = [V || #{signature := {witness_recorded_killed, Who, []}} = V <- Verdicts,
+                    lists:member(Who, [worker, computer, talker])],
          ?assertMatch({Function, Expected}, {Function, {maps:get(verdict, Found), maps:get(reason, Found)}}),
          %% No other process misses anything.
          ?assertMatch([#{verdict := yes}], [V || #{signature := {_, Who, []}} = V <- Verdicts, Who =:= Function])
@@ -105,21 +108,25 @@ what_is_replayed_can_be_written(Config) ->
 a_replay_stops_at_the_first_violation(Config) ->
     Dir = file(".rec", Config),
     {ok, #{outcome := recorded}} = witness_record:record(options(Dir, {witness_recorded_checked, long, [1000]}, Config)),
-    Arguments = ["replay", "--monitor", "witness_recorded_checked:echo/0=cli_monitor(11)", "--pa", proplists:get_value(monitors, Config)],
+    Arguments = ["replay", "--monitor", "witness_recorded_checked:echo/0=cli_monitor(11)", "--pa",
+                 proplists:get_value(monitors, Config)],
     #{exit := 1, stdout := Text} = witness(Config, Arguments ++ ["--until", "verdict", Dir]),
-    witness_command:contains(Text, [~"VIOLATION", ~"STOPPED at the first violation, at", unicode:characters_to_binary([Dir, ":2:"])]),
+    witness_command:contains(Text, [~"VIOLATION", ~"STOPPED at the first violation, at",
+                                    unicode:characters_to_binary([Dir, ":2:"])]),
     #{exit := 1, stdout := Json} = witness(Config, Arguments ++ ["--json", "--until", "verdict", Dir]),
     Lines = [json:decode(Line) || Line <- binary:split(Json, ~"\n", [global, trim_all])],
     [#{~"events" := Events}] = [S || #{~"type" := ~"summary"} = S <- Lines],
     [#{~"log" := Place} | _] = [V || #{~"type" := ~"verdict", ~"verdict" := ~"no"} = V <- Lines],
     ?assertMatch(#{~"type" := ~"replay", ~"outcome" := ~"stopped", ~"at" := Place}, lists:last(Lines)),
     #{exit := 1, stdout := Whole} = witness(Config, Arguments ++ ["--json", Dir]),
-    [#{~"events" := All}] = [S || #{~"type" := ~"summary"} = S <- [json:decode(L) || L <- binary:split(Whole, ~"\n", [global, trim_all])]],
+    [#{~"events" := All}] =
+        [S || #{~"type" := ~"summary"} = S <- [json:decode(L) || L <- binary:split(Whole, ~"\n", [global, trim_all])]],
     ct:pal("~b of ~b events", [Events, All]),
     ?assert(All > 6000),
     ?assert(Events < All),
     %% Without a violation it goes to the end.
-    #{exit := 0, stdout := End} = witness(Config, ["replay", "--spec", spec(Config), "--until", "verdict", answering("[1]", [], Config)]),
+    #{exit := 0,
+      stdout := End} = witness(Config, ["replay", "--spec", spec(Config), "--until", "verdict", answering("[1]", [], Config)]),
     witness_command:contains(End, [~"IDENTICAL"]).
 
 verdicts_are_those_of_the_recording(Config) ->
@@ -133,7 +140,8 @@ verdicts_are_those_of_the_recording(Config) ->
     {ok, Text} = file:read_file(spec(Config)),
     ok = file:write_file(Other, string:replace(Text, ~"N > 9", ~"N > 99")),
     #{exit := 1, stdout := Differs} = witness(Config, ["replay", "--check", "--spec", Other, Dir]),
-    witness_command:contains(Differs, [~"differs: one_digit, small.hml:3 on", ~"recorded: violated", ~"replayed: ", ~"OTHER VERDICTS"]),
+    witness_command:contains(Differs,
+                             [~"differs: one_digit, small.hml:3 on", ~"recorded: violated", ~"replayed: ", ~"OTHER VERDICTS"]),
     #{exit := 1, stdout := Json} = witness(Config, ["replay", "--json", "--check", "--spec", Other, Dir]),
     ?assertMatch(#{~"outcome" := ~"identical", ~"verdicts" := [#{~"recorded" := [~"no"]}]},
                  json:decode(lists:last(binary:split(Json, ~"\n", [global, trim_all])))),
@@ -148,7 +156,9 @@ a_violation_is_found_where_nothing_was_recorded(Config) ->
     #{exit := 0} = witness(Config, ["replay", "--check", Dir]),
     #{exit := 1} = witness(Config, ["replay", "--check", "--spec", spec(Config), Dir]),
     %% An undecided result has no verdict to compare.
-    #{exit := 3} = witness(Config, ["replay", "--monitor", "nobody:nothing/0=cli_monitor", "--pa", proplists:get_value(monitors, Config), Dir]).
+    #{exit := 3} =
+        witness(Config, ["replay", "--monitor", "nobody:nothing/0=cli_monitor", "--pa", proplists:get_value(monitors, Config),
+                         Dir]).
 
 %% A program that was changed answers otherwise.
 what_diverges_is_no_verdict(Config) ->

@@ -50,7 +50,10 @@ woken_by_an_end_test() ->
 %% A process wakes the sleepers at the same time as they park.
 many_at_once_test_() -> {timeout, 60, fun() ->
     ok = start(),
-    Sleepers = [spawn_monitor(fun() -> [ok = slept(Id) || _ <- lists:seq(1, 200)], {messages, []} = process_info(self(), messages) end)
+    Sleepers = [spawn_monitor(fun() ->
+        [ok = slept(Id) || _ <- lists:seq(1, 200)],
+        {messages, []} = process_info(self(), messages)
+    end)
                 || Id <- lists:seq(1, 50)],
     Waker = spawn_link(fun Wake() -> ok = witness_replay_parking:wake(-1), Wake() end),
     [receive {'DOWN', Ref, process, _, Reason} -> ?assertEqual(normal, Reason) end || {_, Ref} <- Sleepers],

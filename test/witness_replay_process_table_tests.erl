@@ -63,7 +63,8 @@ shuffled(List) -> [Element || {_, Element} <- lists:sort([{rand:uniform(), Eleme
 who_cannot_be_told_apart_is_refused_test() ->
     Pid = pid(77, 1),
     with([birth(1, pid(76, 1)), birth(2, Pid), birth(3, Pid)], fun(Read) -> ?assertMatch({error, {two, <<"<0.77.1>">>}}, Read) end),
-    with([birth(1, pid(76, 1)), birth(2, pid(78, 1)), birth(2, Pid)], fun(Read) -> ?assertMatch({error, {two, <<"<0.77.1>">>}}, Read) end),
+    with([birth(1, pid(76, 1)), birth(2, pid(78, 1)), birth(2, Pid)],
+         fun(Read) -> ?assertMatch({error, {two, <<"<0.77.1>">>}}, Read) end),
     with([birth(1, Pid), birth(2, none)], fun(Read) -> ?assertEqual({error, {no_pid, ~"none"}}, Read) end),
     with([birth(1, whereis(init))], fun(Read) -> ?assertMatch({error, {no_pid, _}}, Read) end),
     with([], fun(Read) -> ?assertEqual({error, no_processes}, Read) end).
@@ -72,7 +73,8 @@ a_number_that_no_table_can_have_is_refused_test() ->
     with([birth(1, pid(76, 1)), birth(1 bsl 32, pid(77, 1))], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end),
     with([birth(1, pid(76, 1), 1 bsl 32)], fun(Read) -> ?assertEqual({error, {number, 1 bsl 32}}, Read) end),
     %% A parent that is not in the recording is `none`.
-    with([birth(1, pid(76, 1), 9)], fun(Read) -> ?assertEqual({{ok, []}, none}, {Read, witness_replay_process_table:parent(1)}) end).
+    with([birth(1, pid(76, 1), 9)],
+         fun(Read) -> ?assertEqual({{ok, []}, none}, {Read, witness_replay_process_table:parent(1)}) end).
 
 %% Each word has bits of processes of both.
 ends_are_told_side_by_side_test() ->
@@ -120,7 +122,9 @@ nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
         ok = atomics:put(Turn, 1, Count + 1),
         [receive {'DOWN', Monitor, process, Looker, Reason} -> ?assertEqual(normal, Reason) end || {Looker, Monitor} <- Looking],
         ?assertEqual([0, 0], [ets:info(Table, size) || Table <- [witness_replay_proxies, witness_replay_pids]]),
-        witness_await:until(fun() -> [P || P <- processes(), {_, {witness_replay_proxies, wait_to_run, 0}} <- [process_info(P, current_function)]] =:= [] end),
+        witness_await:until(fun() ->
+            [P || P <- processes(), {_, {witness_replay_proxies, wait_to_run, 0}} <- [process_info(P, current_function)]] =:= []
+        end),
         ?assertEqual(none, witness_replay_proxies:receiver(whereis(init)))
     end)
 end}.

@@ -127,7 +127,8 @@ the_table_is_the_recorders_and_more_test() ->
     ?assertEqual({effect, none, self}, {witness_replay_calls:class(erlang, exit, 2), witness_replay_calls:class(erlang, self, 0),
                                         witness_replay_calls:known(erlang, self, 0)}),
     %% Calls that only a replay does in another way have stand-ins in a recording too, where they are funs.
-    [?assertEqual({Call, true}, {Call, witness_record_calls:possible(erlang, F, A)}) || {F, A} = Call <- witness_record_calls:steered()],
+    [?assertEqual({Call, true}, {Call, witness_record_calls:possible(erlang, F, A)})
+     || {F, A} = Call <- witness_record_calls:steered()],
     ?assertEqual([], [{F, A} || {F, A} <- erlang:module_info(exports), witness_replay_calls:known(erlang, F, A) =/= none,
                                 witness_record_calls:class(erlang, F, A) =:= none] -- witness_record_calls:steered()),
     [begin

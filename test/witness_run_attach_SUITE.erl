@@ -137,7 +137,8 @@ a_group_has_the_workers_that_a_supervisor_has_started(Config) ->
 %% its groups; they are in the groups of the first. Each process sends one mark, which violates each group that reads it.
 a_group_has_every_descendant_that_runs(Config) ->
     Group = "with witness_run_attach_SUITE:root() group per P over P : _ ! mark monitor [P : _ ! mark] ff. ",
-    Texts = [Group, Group ++ "with witness_run_attach_SUITE:cut() none. with witness_run_attach_SUITE:named() check [_ ? never] ff."],
+    Texts = [Group, Group
+             ++ "with witness_run_attach_SUITE:cut() none. with witness_run_attach_SUITE:named() check [_ ? never] ff."],
     [begin
          _ = rand:seed(exsss, Seed),
          Tree = grown(rand:uniform(15), #{member(root) => {root, none}}),
@@ -252,7 +253,8 @@ a_specification_is_checked(Config) ->
          "[_ ? {_, stray}] ff.", 1},
         {"with M:echo() when M =:= m check [_ ? _] ff. with _:_() check [_ <- _, _:_(Unused)] ff.", 0},
         {"with witness_run_attach_SUITE:F() when F =:= echo over _ ? {_, _} check [_ ? {_, 1}] [_ ? {_, stray}] ff.", 1},
-        {"with witness_run_attach_SUITE:echo() over C <- _, _, _ : _ ! {_, stray} check [C <- _, _] [P : _ ! _ when P =:= C] ff.", 1}]].
+        {"with witness_run_attach_SUITE:echo() over C <- _, _, _ : _ ! {_, stray} check [C <- _, _] [P : _ ! _ when P =:= C] ff.",
+         1}]].
 
 %% --- refused --------------------------------------------------------------------------
 
@@ -278,7 +280,8 @@ who_is_not_there_is_refused(_) ->
     {Gone, M} = spawn_monitor(fun() -> ok end),
     receive {'DOWN', M, process, Gone, _} -> ok end,
     [begin
-         {error, {witness_run_attach, _} = Error} = witness:start(#{system => {attach, [self(), Target]}, monitors => [recorder()]}),
+         {error, {witness_run_attach, _} = Error} =
+             witness:start(#{system => {attach, [self(), Target]}, monitors => [recorder()]}),
          ?assertNotEqual(nomatch, string:find(witness:format_error(Error), Part))
      end || {Target, Part} <- [{Gone, "there is no process"}, {nobody_has_this_name, "registered as nobody_has_this_name"},
                                {{application, stdlib}, "the application stdlib is not running, or has no processes"},

@@ -11,7 +11,8 @@ course(Count) ->
     Course.
 
 few_samples_are_all_there_test() ->
-    ?assertEqual([{0, #{events => 1}}, {50, #{events => 2}}, {100, #{events => 3}}], witness_run_history_samples:samples(course(3))).
+    ?assertEqual([{0, #{events => 1}}, {50, #{events => 2}}, {100, #{events => 3}}],
+                 witness_run_history_samples:samples(course(3))).
 
 samples_are_bounded_and_reach_from_the_beginning_to_the_end_test_() ->
     [{integer_to_list(Count), ?_test(begin

@@ -46,7 +46,8 @@ monitors_are_told_with_their_processes_test() ->
     T0 = witness_run_history_tree:add_birth(p(1), undefined, {m, f, 0}, at(1), witness_run_history_tree:new(1)),
     T1 = lists:foldl(fun(P, A) -> witness_run_history_tree:add_monitor(Meta(P), self(), at(2), A) end, T0, [p(1), p(2), p(3)]),
     T2 = lists:foldl(fun({P, Verdict}, A) -> witness_run_history_tree:add_verdict(Meta(P), Verdict, at(3), A) end, T1,
-                     [{p(1), {slice, no}}, {p(1), {slice, no}}, {p(1), {verdict, yes}}, {p(2), {verdict, no}}, {p(3), {verdict, no}}]),
+                     [{p(1), {slice, no}}, {p(1), {slice, no}}, {p(1), {verdict, yes}}, {p(2), {verdict, no}},
+                      {p(3), {verdict, no}}]),
     Self = self(),
     ?assertMatch(#{monitors := [#{process := 1, reader := Self, began := {2, _}, ended := {3, _}, verdict := yes, violations := 2}],
                    violations := 2},
@@ -82,7 +83,8 @@ born(#{tree := #{processes := Processes}}) ->
     Called = maps:from_list([{I, Function} || {I, #{function := Function}} <- lists:enumerate(Processes)]),
     lists:sort([{Function, case maps:get(Parent, Called, none) of {?MODULE, F, A} -> {F, A}; _ -> none end,
                  Ended =/= undefined, Reason}
-                || #{function := {?MODULE, Function, _}, parent := Parent, born := Born, ended := Ended, reason := Reason} <- Processes,
+                || #{function := {?MODULE, Function, _}, parent := Parent, born := Born, ended := Ended,
+                     reason := Reason} <- Processes,
                    Born =/= undefined]).
 
 expected(Reason) ->
@@ -105,7 +107,8 @@ the_tree_is_the_real_one_test_() ->
 
 inline_too_test_() ->
     {timeout, 60, fun() ->
-        ?assertEqual(expected(<<"{shutdown,<<\"secret\">>}">>), born(history(#{instrument => inline, monitors => [], weave => [?MODULE]})))
+        ?assertEqual(expected(<<"{shutdown,<<\"secret\">>}">>),
+                     born(history(#{instrument => inline, monitors => [], weave => [?MODULE]})))
     end}.
 
 reasons_are_redacted_test_() ->
@@ -148,5 +151,6 @@ of_log(Lines) ->
     {ok, #{history := #{log := true, tree := #{processes := Processes}}}} = witness:await(Run, infinity),
     {ok, _} = witness:stop(Run),
     ok = file:delete(File),
-    {[{witness_event:format_proc(P), case Parent of undefined -> none; _ -> Parent end} || #{process := P, parent := Parent} <- Processes],
+    {[{witness_event:format_proc(P), case Parent of undefined -> none; _ -> Parent end}
+      || #{process := P, parent := Parent} <- Processes],
      [{Born, Ended} || #{born := {_, Born}, ended := {_, Ended}} <- Processes]}.

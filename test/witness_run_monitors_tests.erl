@@ -10,7 +10,8 @@ verdict(Reader) -> {verdict, Reader, #{verdict => yes}}.
 process(N) -> list_to_pid("<0." ++ integer_to_list(N) ++ ".0>").
 
 announced(Readers) ->
-    lists:foldl(fun(Reader, A) -> {[], _, A1} = witness_run_monitors:announce(Reader, meta(), A), A1 end, witness_run_monitors:new(), Readers).
+    lists:foldl(fun(Reader, A) -> {[], _, A1} = witness_run_monitors:announce(Reader, meta(), A), A1 end,
+                witness_run_monitors:new(), Readers).
 
 reports_before_the_announcement_are_kept_in_order_test() ->
     Reader = {process(1), 1},

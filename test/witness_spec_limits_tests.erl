@@ -52,7 +52,8 @@ the_count_of_names_is_an_upper_bound_test_() ->
 piece() ->
     frequency([{Weight, ?LET(N, range(1, 400), lists:flatten(io_lib:format(Name, [N])))} ||
                {Weight, Name} <- [{10, "n~b "}, {5, "'q ~b' "}, {3, "$aV~b"}, {2, "16#ffx~b,"}, {2, "'a\\'~b'"}]] ++
-              [{1, oneof(["\"it's\"", "% don't\n", "$'", "$\\'", "\"\\\"'\"", "{", " ", "é", "$\\x41", "~\"'\"", "\n\"\"\"\n'\n\"\"\"\n"])}]).
+              [{1, oneof(["\"it's\"", "% don't\n", "$'", "$\\'", "\"\\\"'\"", "{", " ", "é", "$\\x41", "~\"'\"",
+                          "\n\"\"\"\n'\n\"\"\"\n"])}]).
 
 nesting_of_a_thousand_levels_is_compiled_or_refused_test_() ->
     Deep = fun(Open, Middle, Close) -> [lists:duplicate(1000, Open), Middle, lists:duplicate(1000, Close)] end,
@@ -72,7 +73,9 @@ nesting_of_a_thousand_levels_is_compiled_or_refused_test_() ->
 
 what_is_beyond_the_limits_is_refused_with_its_place_test_() ->
     Variables = [["V", integer_to_list(N)] || N <- lists:seq(1, 100)],
-    Refused = fun(Code, Text) -> ?assertMatch({error, {witness_spec, [#{code := Code, line := 1}]}}, compile(iolist_to_binary(Text))) end,
+    Refused = fun(Code, Text) ->
+        ?assertMatch({error, {witness_spec, [#{code := Code, line := 1}]}}, compile(iolist_to_binary(Text)))
+    end,
     [fun() -> Refused(too_deep, ["with m:f(_) check ", lists:duplicate(100_000, "(")]) end,
      fun() -> Refused(too_large, ["with m:f(_) check ", lists:duplicate(3000, "[_ ? a] "), "ff."]) end,
      fun() -> Refused(too_large, ["with m:f(_) check [_ ? [", lists:duplicate(3000, "_, "), "_]] ff."]) end,

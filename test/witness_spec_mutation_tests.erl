@@ -16,7 +16,8 @@ memory of another VM, under its own name, and is the right one again for the nex
 every_fault_is_found_test_() ->
     {setup, fun start/0, fun peer:stop/1, fun(Peer) ->
         [{"no fault", {timeout, 300, fun() -> ?assertMatch({ok, _}, pairs(Peer, ?UNMUTATED, mixed)) end}} |
-         [{Fault, {timeout, 600, fun() -> found(Peer, Module, From, To) end}} || {Fault, Module, From, To} <- witness_mutant:sample(faults())]]
+         [{Fault, {timeout, 600, fun() -> found(Peer, Module, From, To) end}}
+          || {Fault, Module, From, To} <- witness_mutant:sample(faults())]]
     end}.
 
 faults() ->

@@ -120,7 +120,8 @@ combinations_keep_their_meaning() ->
 
 %% Which obligations are left decides what is vacuous, so the form is compared, not only its value.
 normal_forms_agree() ->
-    ?FORALL(Expr, ?SIZED(Size, expr(Size)), compiled_form(combined(Expr)) =:= oracle_form(witness_spec_oracle:normal(residual(Expr)))).
+    ?FORALL(Expr, ?SIZED(Size, expr(Size)),
+            compiled_form(combined(Expr)) =:= oracle_form(witness_spec_oracle:normal(residual(Expr)))).
 
 residual({verdict, yes, _}) -> tt;
 residual({verdict, no, _}) -> ff;

@@ -99,7 +99,8 @@ a_guard_with_greater_in_a_diamond_needs_parentheses_or_braces_test() ->
     ?assertMatch({yes, 1, _}, verdict("with m:f(_) check <{P ? #{a := b}}> tt.", [recv(#{a => b})])).
 
 a_tuple_pattern_of_a_process_is_not_taken_for_braces_test() ->
-    ?assertMatch({no, 1, _}, verdict("with m:f(_) monitor [{external, N} ? a] ff.", [{recv, {external, <<"x">>}, undefined, a, 0}])).
+    ?assertMatch({no, 1, _},
+                 verdict("with m:f(_) monitor [{external, N} ? a] ff.", [{recv, {external, <<"x">>}, undefined, a, 0}])).
 
 %% Formulas.
 
@@ -203,7 +204,8 @@ names_that_the_generator_likes_are_free_for_authors_test() ->
 what_is_bound_before_can_be_a_key_or_a_size_test() ->
     [begin
          ?assertMatch({no, 1, _}, verdict(["with m:g(B) ", Over, " check [_ ? ", Pattern, "] ff."], {m, g, [8]}, [recv(Good)])),
-         ?assertMatch({yes, 1, #{vacuous := true}}, verdict(["with m:g(B) check [_ ? ", Pattern, "] ff."], {m, g, [9]}, [recv(Good)]))
+         ?assertMatch({yes, 1, #{vacuous := true}},
+                      verdict(["with m:g(B) check [_ ? ", Pattern, "] ff."], {m, g, [9]}, [recv(Good)]))
      end || {Pattern, Good} <- [{"<<_:B>>", <<1>>}, {"#{B := _}", #{8 => x}}], Over <- ["", ["over _ ? ", Pattern]]].
 
 overlapping_branches_all_have_to_hold_test() ->
@@ -513,7 +515,8 @@ run_all(Module, Events, State) ->
 with_spec(Source, Fun) ->
     case witness_spec:compile_string(<<"test.hml">>, unicode:characters_to_binary(Source)) of
         {ok, Map, _} -> try Fun(Map) after witness_spec:unload(Map) end;
-        {error, {witness_spec, Diagnostics}} -> error({rejected, [iolist_to_binary(witness_spec:format_diagnostic(D)) || D <- Diagnostics]})
+        {error, {witness_spec, Diagnostics}} ->
+            error({rejected, [iolist_to_binary(witness_spec:format_diagnostic(D)) || D <- Diagnostics]})
     end.
 
 write(Name, Source) ->

@@ -18,8 +18,10 @@ all() -> [going_back_agrees_with_going_forward, going_back_agrees_with_going_for
           a_place_is_found, links_and_names_come_and_go, causes_go_back_to_the_beginning,
           the_end_of_a_killed_process_has_a_cause, messages_of_a_run_make_a_sequence, a_diverged_replay_is_stepped_through,
           processes_tell_their_state, calls_are_those_that_the_steps_tell_of, calls_end_as_they_did, calls_have_a_bound,
-          calls_of_a_cut_recording_are_found, what_cannot_be_traced_is_said, the_command_steps, the_command_has_a_terminal, verdicts_are_gone_to,
-          verdicts_are_placed_at_once, what_is_gone_through_is_not_read_with_its_messages, a_pattern_that_never_matches_reads_each_message_once,
+          calls_of_a_cut_recording_are_found, what_cannot_be_traced_is_said, the_command_steps, the_command_has_a_terminal,
+          verdicts_are_gone_to,
+          verdicts_are_placed_at_once, what_is_gone_through_is_not_read_with_its_messages,
+          a_pattern_that_never_matches_reads_each_message_once,
           an_interrupt_ends_the_command,
           a_replay_has_its_messages_in_the_report, wrong_commands_are_named].
 
@@ -126,7 +128,8 @@ expected(Points, Steps, Pids) ->
 
 expected([N | Points], Steps, N, So, Who, Found) -> expected(Points, Steps, N, So, Who, Found#{N => So});
 expected([], _, _, _, _, Found) -> Found;
-expected(Points, [#{number := N} = Step | Steps], _, So, Who, Found) -> expected(Points, Steps, N, expect(Step, So, Who), Who, Found).
+expected(Points, [#{number := N} = Step | Steps], _, So, Who, Found) ->
+    expected(Points, Steps, N, expect(Step, So, Who), Who, Found).
 
 %% A link is there twice: each of the two processes has it.
 expect(#{id := Id, entry := Entry, number := N, cause := Cause, what := What}, {Entries, Boxes, Links}, {Pids, Ids}) ->
@@ -234,7 +237,8 @@ causes_go_back_to_the_beginning(Config) ->
 the_end_of_a_killed_process_has_a_cause(Config) ->
     S = opened(Config),
     {ok, Told} = witness_step:next(fun(#{what := {recv, outside, {'EXIT', _, killed}}}) -> true; (_) -> false end, S),
-    ?assertMatch([#{id := 1}, #{id := 3, what := {exit, killed, killed}}, #{id := 1, what := {effect, {erlang, exit, 2}, [_, kill]}} | _],
+    ?assertMatch([#{id := 1}, #{id := 3, what := {exit, killed, killed}},
+                  #{id := 1, what := {effect, {erlang, exit, 2}, [_, kill]}} | _],
                  witness_step:why(Told)),
     ok = witness_step:close(S).
 
@@ -294,8 +298,10 @@ calls_are_those_that_the_steps_tell_of(Config) ->
     Casts = [{N, Id, Entry, integer_to_binary(Apples)}
              || #{number := N, id := Id, entry := Entry, what := {recv, 1, {'$gen_cast', {put, apples, Apples}}}} <- forward(S1)],
     ?assertEqual(1500, length(Casts)),
-    ?assertEqual(Casts, [{N, Id, Entry, Apples} || #{number := N, id := Id, entry := Entry, args := [~"apples", Apples, _]} <- Puts]),
-    [?assertEqual({returned, <<"#{apples => ", Apples/binary, "}">>}, Result) || #{args := [_, Apples, _], result := Result} <- Puts],
+    ?assertEqual(Casts, [{N, Id, Entry, Apples}
+                         || #{number := N, id := Id, entry := Entry, args := [~"apples", Apples, _]} <- Puts]),
+    [?assertEqual({returned, <<"#{apples => ", Apples/binary, "}">>}, Result)
+     || #{args := [_, Apples, _], result := Result} <- Puts],
     %% The second time nothing is replayed.
     ?assertEqual({{ok, Puts, true}, S1}, witness_step:calls({~"witness_recorded_steps", ~"put_in", 3}, S1)),
     {{ok, Counts, true}, S2} = witness_step:calls({~"witness_recorded_steps", ~"counter", any}, S1),
@@ -313,7 +319,8 @@ recorded_calls(Times, Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), ["traced", integer_to_list(Times), ".rec"]),
     case filelib:is_dir(Dir) of
         true -> ok;
-        false -> {ok, #{outcome := recorded}} = witness_record:record(#{run => {witness_recorded_traced, main, [Times]}, dir => Dir, pa => [Out]})
+        false -> {ok, #{outcome := recorded}} = witness_record:record(#{run => {witness_recorded_traced, main, [Times]}, dir => Dir,
+                                                                        pa => [Out]})
     end,
     Dir.
 
@@ -324,7 +331,8 @@ calls_end_as_they_did(Config) ->
     ?assertEqual([{[~"4"], {returned, ~"1"}}, {[~"2"], {returned, ~"1"}}, {[~"1"], {returned, ~"1"}},
                   {[~"6"], {raised, error, ~"{odd,3}"}}, {[~"3"], {raised, error, ~"{odd,3}"}}],
                  [{Args, Result} || #{id := 1, args := Args, result := Result} <- Halves]),
-    {{ok, [#{result := {raised, throw, ~"thrown"}}], true}, S2} = witness_step:calls({~"witness_recorded_traced", ~"throws", 0}, S1),
+    {{ok, [#{result := {raised, throw, ~"thrown"}}], true}, S2} = witness_step:calls({~"witness_recorded_traced", ~"throws", 0},
+                                                                                     S1),
     %% A result of megabytes is not kept whole.
     {{ok, [#{result := {returned, Large}}], true}, S3} = witness_step:calls({~"witness_recorded_traced", ~"large", 1}, S2),
     ?assert(string:length(Large) =< 1000),
@@ -373,8 +381,10 @@ stepped(Commands, Config) ->
                                          ++ [proplists:get_value(recording, Config)]).
 
 the_command_steps(Config) ->
-    Commands = ["next 2 take of 3", "mailbox 3", "links steps_counter", "processes", "list 1", "goto end", "why", "sequence 3 mermaid",
-                "goto start", "goto witness_recorded_steps:counter/2", "break witness_recorded_steps.erl:12", "breaks", "continue back",
+    Commands = ["next 2 take of 3", "mailbox 3", "links steps_counter", "processes", "list 1", "goto end", "why",
+                "sequence 3 mermaid",
+                "goto start", "goto witness_recorded_steps:counter/2", "break witness_recorded_steps.erl:12", "breaks",
+                "continue back",
                 "delete 1", "breaks", "goto end", "stack 3", "help why", "goto start", "calls witness_recorded_steps:put_in/3 2",
                 "calls witness_recorded_steps:init", "quit", "nonsense"],
     #{exit := Code, stdout := Out, stderr := Errors} = stepped(Commands, Config),
@@ -384,7 +394,8 @@ the_command_steps(Config) ->
      || Text <- [~"takes of", ~"{add,2}", ~"linked with", ~"steps_counter", ~"=> ", ~"<- ", ~"sequenceDiagram", ~"before the first",
                  ~"register(steps_counter", ~"there is no breakpoint", ~"why [N] [all]",
                  ~"witness_recorded_steps:put_in(apples, 2, #{apples => 1}) -> #{apples => 2}",
-                 ~"and 1498 calls more: calls witness_recorded_steps:put_in/3 all", ~"witness_recorded_steps:init([]) -> {ok,#{}}"]].
+                 ~"and 1498 calls more: calls witness_recorded_steps:put_in/3 all",
+                 ~"witness_recorded_steps:init([]) -> {ok,#{}}"]].
 
 %% A terminal that `script` makes: completion, an empty line, a history, and the end.
 the_command_has_a_terminal(Config) ->
@@ -416,7 +427,8 @@ verdicts_are_gone_to(Config) ->
     Program = filename:join([root(Config), "bin", "witness"]),
     Commands = ["verdict", "goto start", "break formula " ++ Spec, "continue", "verdict"],
     #{exit := 3, stdout := Shown, stderr := Errors} =
-        witness_command:run(Config, Program, ["replay", "--step"] ++ Out ++ lists:append([["--command", Command] || Command <- Commands])
+        witness_command:run(Config, Program,
+                            ["replay", "--step"] ++ Out ++ lists:append([["--command", Command] || Command <- Commands])
                                              ++ [proplists:get_value(recording, Config)]),
     ?assertMatch([_, _, _], binary:split(Shown, ~"3:7 ", [global])),
     ?assertMatch({_, _}, binary:match(Shown, ~"violated: no_seven")),
@@ -430,10 +442,13 @@ verdicts_are_placed_at_once(Config) ->
     [Few, Many] = [begin
         Spec = filename:join(proplists:get_value(programs, Config), "each.hml"),
         ok = file:write_file(Spec, io_lib:format("each: with witness_recorded_steps:counter(_, _) per N over _ ? {add, N}\ncheck\n"
-                                                 "  max X.([_ ? {add, N} when N > ~b] X and [_ ? {add, N} when N =< ~b] ff).\n", [Slices, Slices])),
+                                                 "  max X.([_ ? {add, N} when N > ~b] X and [_ ? {add, N} when N =< ~b] ff).\n",
+                                                 [Slices, Slices])),
         reductions(fun() ->
-            {ok, Verdicts} = witness_cli_step_verdicts:find(#{specs => [Spec], monitors => []}, #{dir => proplists:get_value(recording, Config)}, S),
-            ?assertEqual(Slices, length([N || {N, Text} <- Verdicts, binary:match(iolist_to_binary(Text), ~"violated") =/= nomatch]))
+            {ok, Verdicts} = witness_cli_step_verdicts:find(#{specs => [Spec], monitors => []},
+                                                            #{dir => proplists:get_value(recording, Config)}, S),
+            ?assertEqual(Slices, length([N || {N, Text} <- Verdicts,
+                                         binary:match(iolist_to_binary(Text), ~"violated") =/= nomatch]))
         end)
     end || Slices <- [20, 200]],
     ct:pal("~b and ~b reductions", [Few, Many]),
@@ -466,7 +481,8 @@ what_is_gone_through_is_not_read_with_its_messages(Config) ->
     ?assert(Large < Small + 100_000).
 
 large(Messages, Words, Config) ->
-    Dir = filename:join(proplists:get_value(priv_dir, Config), "large-" ++ integer_to_list(erlang:unique_integer([positive])) ++ ".rec"),
+    Dir = filename:join(proplists:get_value(priv_dir, Config),
+                        "large-" ++ integer_to_list(erlang:unique_integer([positive])) ++ ".rec"),
     {ok, #{outcome := recorded}} = witness_record:record(#{run => {witness_recorded_steps, large, [Messages, Words]}, dir => Dir,
                                                            pa => [proplists:get_value(programs, Config)]}),
     {ok, S} = witness_step:open(#{dir => Dir}),

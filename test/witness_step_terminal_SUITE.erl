@@ -1,7 +1,8 @@
 -module(witness_step_terminal_SUITE).
 -moduledoc """
-Every command of the stepper in a session on a terminal: with the demonstration, and with a project of Mix. Each command has to be answered
-before the next one is typed, and what stands in one answer counts for no other. What `help` lists is what must be typed.
+Every command of the stepper in a session on a terminal: with the demonstration, and with a project of Mix. Each command has to
+be answered before the next one is typed, and what stands in one answer counts for no other. What `help` lists is what must be
+typed.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -129,8 +130,8 @@ session(Typed, Arguments, Config) ->
     {Exit, _} = witness_command:collect(Port, Rest),
     ?assertEqual(0, Exit).
 
-%% What the terminal echoes of the line is no answer to it: that comes behind the end of the line. The prompt is behind the answer. What
-%% is wrong is told on standard error, which may overtake both.
+%% What the terminal echoes of the line is no answer to it: that comes behind the end of the line. The prompt is behind the
+%% answer. What is wrong is told on standard error, which may overtake both.
 typed({Keys, wrong, Expected}, Port, Shown) ->
     true = port_command(Port, [Keys, "\r"]),
     until(Expected, Port, Shown);

@@ -249,7 +249,8 @@ files_are_found_above_the_source_test_() ->
                    witness_test_files:find(["calc_server.hml"], filename:join(Here, "test/systems"))),
      ?_assertEqual({ok, [filename:join(Here, "rebar.config")]},
                    witness_test_files:find([filename:join(Here, "rebar.config")], undefined)),
-     ?_assertMatch({error, {witness_test_files, {no_file, "nowhere.hml", [Here | _]}}}, witness_test_files:find(["nowhere.hml"], Source)),
+     ?_assertMatch({error, {witness_test_files, {no_file, "nowhere.hml", [Here | _]}}},
+                   witness_test_files:find(["nowhere.hml"], Source)),
      ?_assertEqual(Source, witness_test_files:source_folder(fun() -> ok end))].
 
 %% --- several at once ---------------------------------------------------------------------------

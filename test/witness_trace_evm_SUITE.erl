@@ -69,7 +69,8 @@ a_process_that_is_off_has_no_events(_) ->
     ok = witness_trace_evm:on(session(T), P),
     P ! stop,
     Events = [E || {_, E} <- until(T, kind_of(exit, P))],
-    ?assertMatch([{recv, P, _, go, _}, {recv, P, _, {ask, _}, _}, {send, P, _, answered, _}, {recv, P, _, stop, _}, {exit, P, _, _}],
+    ?assertMatch([{recv, P, _, go, _}, {recv, P, _, {ask, _}, _}, {send, P, _, answered, _}, {recv, P, _, stop, _},
+                  {exit, P, _, _}],
                  Events).
 
 ask(P) -> P ! {ask, self()}, receive answered -> ok end.
@@ -118,7 +119,8 @@ a_session_ends_with_its_owner(_) ->
 
 every_event_has_a_stamp_and_a_time(_) ->
     Before = erlang:monotonic_time(nanosecond),
-    {P, Stamped} = gathered(always, fun() -> [begin self() ! N, receive N -> ok end end || N <- lists:seq(1, 100)] end, fun(_) -> ok end),
+    {P, Stamped} = gathered(always, fun() -> [begin self() ! N, receive N -> ok end end || N <- lists:seq(1, 100)] end,
+                            fun(_) -> ok end),
     After = erlang:monotonic_time(nanosecond),
     Us = [U || {U, E} <- Stamped, element(2, E) =:= P],
     Ts = [witness_event:ts(E) || {_, E} <- Stamped],

@@ -29,7 +29,8 @@ all() ->
      a_consumer_is_told_once, a_consumer_is_told_of_an_exit, a_consumer_is_told_after_a_while, a_consumer_is_told_of_the_end,
      the_consumer_is_who_takes, a_dead_consumer_reads_no_more, a_handle_that_is_collected_reads_no_more,
      what_is_unread_is_gone, only_what_its_consumer_needs_is_added,
-     a_full_partition_has_a_gap, a_large_batch_comes_in_pieces, full_memory_is_a_gap_and_recovers, a_large_message_is_a_gap, an_exit_that_was_not_reported_is_a_gap,
+     a_full_partition_has_a_gap, a_large_batch_comes_in_pieces, full_memory_is_a_gap_and_recovers, a_large_message_is_a_gap,
+     an_exit_that_was_not_reported_is_a_gap,
      sizes_are_not_too_small, deep_terms_do_no_harm, shared_terms_do_no_harm,
      close_while_processes_are_born, many_sessions_at_once, a_session_ends_with_its_owner,
      nothing_happens_to_a_run_when_the_code_is_replaced, without_the_code_nothing_crashes, a_node_stops_while_it_is_traced,
@@ -316,16 +317,20 @@ raw(Depth) ->
                {1, {erts_internal, spawn_init, odd_list()}}]).
 
 generic() ->
-    ?LET({Gen, Name, Mod, Args}, {oneof([gen_server, gen_event, gen_statem, gen_fsm, m]), oneof([[], [{local, x}]]), callback_module(),
-                                  callback_argument()},
+    ?LET({Gen, Name, Mod, Args},
+         {oneof([gen_server, gen_event, gen_statem, gen_fsm, m]), oneof([[], [{local, x}]]), callback_module(),
+          callback_argument()},
          [Gen, self(), self()] ++ Name ++ [Mod, Args, []]).
 
-callback_module() -> oneof([m, n, supervisor, supervisor_bridge, 'Elixir.DynamicSupervisor', 'Elixir.Agent.Server', 'Elixir.Supervisor.Default', 1, "x"]).
+callback_module() ->
+    oneof([m, n, supervisor, supervisor_bridge, 'Elixir.DynamicSupervisor', 'Elixir.Agent.Server', 'Elixir.Supervisor.Default', 1,
+           "x"]).
 
 callback_argument() ->
     ?LET(MFA, raw(0), oneof([[], {name, m, []}, {m, [], name}, [m, [], name], {name, 1, []}, a_fun(), MFA])).
 
-arguments() -> oneof([[], [1], [a, b], [{m, f, []}, c, d], [1, 2, 3, 4, 5], [a, b, c, d, e, f, g], [a | b], [a, b, c, d, e, f, g, h, i]]).
+arguments() ->
+    oneof([[], [1], [a, b], [{m, f, []}, c, d], [1, 2, 3, 4, 5], [a, b, c, d, e, f, g], [a | b], [a, b, c, d, e, f, g, h, i]]).
 odd_list() -> list(oneof([m, gen, init_it, f, 1, "x", [], [a | b], {m, f, []}, {1, f, []}, a_fun()])).
 a_fun() -> oneof([exactly(fun() -> ok end), exactly(fun lists:append/1)]).
 
@@ -348,7 +353,8 @@ a_grouped_partition_is_causal(_) ->
 %% Each process receives as many messages as it sends.
 chat(N) ->
     Peers = receive {peers, All} -> All end,
-    [begin P ! {said, self(), {K, P}}, receive never -> ok after 0 -> ok end end || K <- lists:seq(1, N div length(Peers)), P <- Peers],
+    [begin P ! {said, self(), {K, P}}, receive never -> ok after 0 -> ok end end
+     || K <- lists:seq(1, N div length(Peers)), P <- Peers],
     [receive {said, _, _} -> ok end || _ <- lists:seq(1, N)].
 
 %% Events that do not come after their cause.
@@ -551,7 +557,10 @@ a_large_batch_comes_in_pieces(_) ->
     [hear(P, N) || N <- lists:seq(1, 25_000)],
     #{bytes := Before} = ?N:counts(Session),
     Handle = ?READER:handle(R, P),
-    Piece = fun() -> ok = ?N:take(Handle), receive {witness_batch, Events, open} -> [N || {recv, _, _, {hear, N, _}, _} <- Events] end end,
+    Piece = fun() ->
+        ok = ?N:take(Handle),
+        receive {witness_batch, Events, open} -> [N || {recv, _, _, {hear, N, _}, _} <- Events] end
+    end,
     ?assertEqual(lists:seq(1, 10_000), Piece()),
     ?assertMatch(#{bytes := Before}, ?N:counts(Session)),
     ?assertEqual(lists:seq(10_001, 20_000), Piece()),
@@ -725,7 +734,8 @@ spawning() ->
 many_sessions_at_once(_) ->
     Work = fun() ->
         Reader = open(#{}),
-        Ps = [born(Reader, fun() -> [begin self() ! N, receive N -> ok end end || N <- lists:seq(1, 100)] end) || _ <- lists:seq(1, 10)],
+        Ps = [born(Reader, fun() -> [begin self() ! N, receive N -> ok end end || N <- lists:seq(1, 100)] end)
+              || _ <- lists:seq(1, 10)],
         %% The first may have ended before the second was born: that all are gone is told then, too.
         Complete = fun(R) -> length([x || #{status := complete} <- ?READER:partitions(R)]) =:= length(Ps) end,
         Read = close(read(Reader, Complete)),
@@ -779,7 +789,9 @@ nothing_happens_to_a_run_when_the_code_is_replaced(_) ->
     receive {numbers, Last} ->
         Read = close(read(R, fun ?READER:ended/1)),
         ?assertMatch(#{status := complete}, partition(Read, P)),
-        ?assertEqual(lists:seq(1, Last), [N || #{child := Q} = Partition <- ?READER:partitions(Read), Q =:= P, {send, _, To, N, _} <- events(Partition), To =:= P])
+        ?assertEqual(lists:seq(1, Last),
+                     [N || #{child := Q} = Partition <- ?READER:partitions(Read), Q =:= P, {send, _, To, N, _} <- events(Partition),
+                      To =:= P])
     end.
 
 %% Sends itself numbers until it is stopped.
@@ -826,7 +838,8 @@ a_node_stops_while_it_is_traced(_) ->
 node_that_stops(How) ->
     Args = ["-noinput", "-kernel", "logger_level", "none"] ++ lists:append([["-pa", Dir] || Dir <- code:get_path()]) ++
         ["-s", atom_to_list(?MODULE), "stop_node", How],
-    Port = open_port({spawn_executable, filename:join(code:root_dir(), "bin/erl")}, [{args, Args}, exit_status, binary, stderr_to_stdout]),
+    Port = open_port({spawn_executable, filename:join(code:root_dir(), "bin/erl")},
+                     [{args, Args}, exit_status, binary, stderr_to_stdout]),
     node_output(Port, <<>>).
 
 node_output(Port, Output) ->
@@ -973,7 +986,8 @@ births(Session, Until, Any) ->
         ok ->
             receive
                 {witness_batch, Births, open} ->
-                    [racing_consumer(Any([takes, takes, unread, dies, late, forgets]), Handle) || {birth, Handle, _, _, _, _} <- Births],
+                    [racing_consumer(Any([takes, takes, unread, dies, late, forgets]), Handle)
+                     || {birth, Handle, _, _, _, _} <- Births],
                     births(Session, Until, Any);
                 %% It could not follow, and there is little memory.
                 {witness_batch, [], {gap, Reason, Missing}} -> true = lists:member(Reason, [overflow, memory]) andalso Missing > 0

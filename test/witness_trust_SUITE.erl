@@ -1,9 +1,10 @@
 -module(witness_trust_SUITE).
 -moduledoc """
-A recording is data until its user trusts it: no code that it names runs unless this account has recorded it on this machine, or it is
-trusted. Whatever its files hold, Witness reads or refuses them in bounded memory.
+A recording is data until its user trusts it: no code that it names runs unless this account has recorded it on this machine, or
+it is trusted. Whatever its files hold, Witness reads or refuses them in bounded memory.
 
-If another account could have made a recording of these tests, it names a module that leaves a mark when it is loaded, and when it is called.
+If another account could have made a recording of these tests, it names a module that leaves a mark when it is loaded, and when
+it is called.
 """.
 -include_lib("stdlib/include/assert.hrl").
 
@@ -36,7 +37,8 @@ init_per_suite(Config) ->
     Other = compiled("other", ["-module(witness_trusted).\n-export([main/0]).\n-on_load(load/0).\n",
                                "load() -> mark(), ok.\n",
                                "main() -> mark().\n",
-                               "mark() -> _ = os:cmd(\"touch '", Mark, "'\"), file:write_file(\"", Mark, "\", \"\").\n"], [], [Folder]),
+                               "mark() -> _ = os:cmd(\"touch '", Mark, "'\"), file:write_file(\"", Mark, "\", \"\").\n"], [],
+                     [Folder]),
     Spec = filename:join(Priv, "answers.hml"),
     ok = file:write_file(Spec, "with witness_trusted:main() check [_ <- _, _] max(X. [{answer, none} ? _] ff and [_ ? _] X).\n"),
     Dirs = [begin
@@ -90,7 +92,8 @@ what_is_no_longer_what_was_recorded_needs_trust(Config) ->
     [begin
          Dir = copy(bare(Config), Config),
          ok = file:change_mode(filename:join(Dir, Name), 8#777),
-         ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, {file, _, _}}, _}}}, witness_replay:replay(#{dir => Dir}))
+         ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, {file, _, _}}, _}}},
+                      witness_replay:replay(#{dir => Dir}))
      end || Name <- ["", "order"]],
     %% Every single bit of the seal counts.
     Seal = filename:join(bare(Config), "seal"),
@@ -122,7 +125,8 @@ a_seal_of_another_key_needs_trust(Config) ->
         ?assertEqual({error, {witness_record_key, none}}, witness_record_seal:verify(Dir)),
         {ok, _} = witness_record_key:make(),
         ?assertEqual({error, {witness_record_seal, foreign}}, witness_record_seal:verify(Dir)),
-        ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, foreign}, _}}}, witness_replay:replay(#{dir => Dir})),
+        ?assertMatch({error, {witness_replay, {untrusted, {witness_record_seal, foreign}, _}}},
+                     witness_replay:replay(#{dir => Dir})),
         ok = witness_record_seal:seal(Dir),
         ?assertEqual(ok, witness_record_seal:verify(Dir))
     end),
@@ -178,13 +182,15 @@ what_would_run_is_listed(Config) ->
     Again = ["replay", "--step", "--command", "where", Dir],
     [begin
          #{exit := 2, stdout := ~"", stderr := Text} = witness(Config, Arguments),
-         witness_command:contains(Text, [~"why: ", ~"witness_trusted:main()", unicode:characters_to_binary(other(Config)), ~"witness_trusted, digest ",
+         witness_command:contains(Text, [~"why: ", ~"witness_trusted:main()", unicode:characters_to_binary(other(Config)),
+                                         ~"witness_trusted, digest ",
                                          Digest, ~"modules are those of this Erlang/OTP", ~"--trust"])
      end || Arguments <- [["replay", Dir], ["replay", "--check", Dir], ["replay", "--spec", spec(Config), Dir],
                           ["replay", "--events", file(".log", Config), Dir], Again, ["replay", "--json", Dir],
                           ["check", "--replay", "--spec", spec(Config), Dir]]],
     ?assertMatch({error, {witness_replay, {untrusted, _, _}}}, witness_step:open(#{dir => Dir})),
-    ?assertMatch({error, {witness_replay, {untrusted, _, _}}}, witness_replay:calls({~"witness_trusted", ~"main", 0}, #{dir => Dir})),
+    ?assertMatch({error, {witness_replay, {untrusted, _, _}}},
+                 witness_replay:calls({~"witness_trusted", ~"main", 0}, #{dir => Dir})),
     ?assertMatch({error, {witness_replay, {untrusted, _, _}}}, witness_replay:start_stopped(#{1 => 0}, #{dir => Dir})),
     unmarked(Config).
 
@@ -202,10 +208,12 @@ trust_lets_it_run(Config) ->
 %% The folders hold a module that leaves a mark, and it cannot be woven. Trust is for the code of a replay, and that is woven.
 code_that_cannot_be_woven_never_runs(Config) ->
     Dir = forged(bare(Config), Config),
-    ?assertMatch({error, {witness_replay, {unwoven, _}}}, witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
+    ?assertMatch({error, {witness_replay, {unwoven, _}}},
+                 witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
     %% Without the list of loaded modules nothing is known of the module, and it must not run either.
     ok = gone(filename:join(Dir, "modules")),
-    ?assertMatch({error, {witness_replay, {unwoven, _}}}, witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
+    ?assertMatch({error, {witness_replay, {unwoven, _}}},
+                 witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true})),
     %% If the recording claims that the module was never loaded, the replay refuses it when a process calls it.
     Silent = forged(bare(Config), Config),
     Files = witness_recording_forger:take_apart(Silent),
@@ -227,10 +235,12 @@ native(Name, Body, Config) ->
     Own = compiled(Name, ["-module(witness_trusted).\n-export([main/0]).\nmain() -> ", Body, ".\n"], [debug_info], Config),
     Source = filename:join(Own, "witness_trusted_nif.erl"),
     ok = file:write_file(Source, ["-module(witness_trusted_nif).\n-export([value/0]).\n-on_load(load/0).\n",
-                                  "load() -> _ = file:write_file(\"", mark(Config), "\", \"\"), _ = erlang:load_nif(\"/nowhere\", 0), ok.\n"
+                                  "load() -> _ = file:write_file(\"", mark(Config),
+                                  "\", \"\"), _ = erlang:load_nif(\"/nowhere\", 0), ok.\n"
                                   "value() -> 1.\n"]),
     {ok, _} = compile:file(Source, [debug_info, {outdir, Own}]),
-    {ok, #{outcome := recorded, refused := []}} = witness_record:record(#{run => {witness_trusted, main, []}, dir => Dir, pa => [Own]}),
+    {ok, #{outcome := recorded, refused := []}} =
+        witness_record:record(#{run => {witness_trusted, main, []}, dir => Dir, pa => [Own]}),
     %% It was loaded while the program was recorded.
     _ = file:delete(mark(Config)),
     Replayed = witness_replay:replay(#{dir => Dir}),
@@ -256,15 +266,18 @@ names_of_otp_and_of_witness_are_theirs(Config) ->
          Replayed = witness_replay:replay(#{dir => Dir, trust => true, allow_changed => true}),
          unmarked(Config),
          ?assertMatch({Module, {ok, #{outcome := identical}}}, {Module, Replayed})
-     end || {Module, Function, Arity} <- [{error_handler, undefined_function, 3}, {application_controller, start, 1}, {kernel, start, 2},
-                                          {gen_server, start_link, 4}, {witness_replay_node, main, 0}, {witness_replay_loads, start, 2},
+     end || {Module, Function, Arity} <- [{error_handler, undefined_function, 3}, {application_controller, start, 1},
+                                          {kernel, start, 2},
+                                          {gen_server, start_link, 4}, {witness_replay_node, main, 0},
+                                          {witness_replay_loads, start, 2},
                                           {witness_log_recording, open, 2}],
             Options <- [[], [debug_info]]].
 
 %% Woven code is made of the debug information, and the module's own MD5 digest leaves that out.
 debug_information_that_was_exchanged_is_noticed(Config) ->
     Own = own(Config),
-    Others = compiled("others", "-module(witness_trusted).\n-export([main/0]).\nmain() -> erlang:display(other).\n", [debug_info], Config),
+    Others = compiled("others", "-module(witness_trusted).\n-export([main/0]).\nmain() -> erlang:display(other).\n", [debug_info],
+                      Config),
     Name = "witness_trusted.beam",
     {ok, Code} = file:read_file(filename:join(Own, Name)),
     {ok, {_, [{"Dbgi", Other}]}} = beam_lib:chunks(filename:join(Others, Name), ["Dbgi"]),
@@ -273,7 +286,8 @@ debug_information_that_was_exchanged_is_noticed(Config) ->
     ?assertEqual(code:module_md5(Code), code:module_md5(Exchanged)),
     ?assertNotEqual(witness_weave_objects:digest(Code), witness_weave_objects:digest(Exchanged)),
     ok = file:write_file(filename:join(Others, Name), Exchanged),
-    ?assertEqual({error, {witness_replay, {changed, [witness_trusted]}}}, witness_replay:replay(#{dir => bare(Config), pa => [Others]})),
+    ?assertEqual({error, {witness_replay, {changed, [witness_trusted]}}},
+                 witness_replay:replay(#{dir => bare(Config), pa => [Others]})),
     %% If it was exchanged in a module that OTP has, the module is listed.
     Dir = copy(bare(Config), Config),
     {ok, Lists} = file:read_file(code:which(lists)),
@@ -306,7 +320,8 @@ a_key_that_others_may_read_is_none(Config) ->
         [begin
              ok = file:change_mode(Key, Mode),
              ?assertMatch({error, {witness_record_key, {file, Key, _}}}, witness_record_key:make()),
-             ?assertMatch({error, {witness_replay, {untrusted, {witness_record_key, {file, Key, _}}, _}}}, witness_replay:replay(#{dir => Dir}))
+             ?assertMatch({error, {witness_replay, {untrusted, {witness_record_key, {file, Key, _}}, _}}},
+                          witness_replay:replay(#{dir => Dir}))
          end || Mode <- [8#644, 8#660, 8#606]],
         ok = file:change_mode(Key, 8#600),
         ?assertEqual(ok, witness_record_seal:verify(Dir)),
@@ -355,7 +370,8 @@ recordings_made_by_hand_run_nothing(Config) ->
     [begin
          #{exit := Exit, stderr := Error} = witness(Here, Arguments ++ [filename:basename(Dir)]),
          ?assertMatch({2, nomatch}, {Exit, binary:match(Error, ~"an error in Witness")})
-     end || Arguments <- [["check", "--spec", spec(Config)], ["check", "--replay", "--spec", spec(Config)], ["replay"], ["replay", "--trust"],
+     end || Arguments <- [["check", "--spec", spec(Config)], ["check", "--replay", "--spec", spec(Config)], ["replay"],
+                          ["replay", "--trust"],
                           ["replay", "--trust", "--allow-changed", "--check"]]],
     unmarked(Config).
 
@@ -367,8 +383,10 @@ by_hand(Config) ->
     [{"relative folders, no modules, an own module", fun(Dir) -> relative(Dir, Config) end},
      {"no modules", fun(Dir) -> gone(filename:join(Dir, "modules")) end},
      {"a seal without a code", fun(Dir) -> file:write_file(filename:join(Dir, "seal"), <<"WITSEAL", 1, 0, 0:256>>) end},
-     {"a seal that is a folder", fun(Dir) -> _ = file:delete(filename:join(Dir, "seal")), file:make_dir(filename:join(Dir, "seal")) end},
-     {"a seal without end", fun(Dir) -> _ = file:delete(filename:join(Dir, "seal")), file:make_symlink("/dev/zero", filename:join(Dir, "seal")) end},
+     {"a seal that is a folder",
+      fun(Dir) -> _ = file:delete(filename:join(Dir, "seal")), file:make_dir(filename:join(Dir, "seal")) end},
+     {"a seal without end",
+      fun(Dir) -> _ = file:delete(filename:join(Dir, "seal")), file:make_symlink("/dev/zero", filename:join(Dir, "seal")) end},
      {"a header that is a link to a device", fun(Dir) ->
          _ = file:delete(filename:join(Dir, "header")),
          file:make_symlink("/dev/zero", filename:join(Dir, "header"))
@@ -380,11 +398,13 @@ by_hand(Config) ->
      {"folders up from here", Header(fun(#{code := C} = H) -> H#{code := C#{pa := ["../other"]}} end)},
      {"a call of the operating system", Header(fun(H) -> H#{run := {os, cmd, ["touch " ++ mark(Config)]}} end)},
      {"arguments that are no list", Header(fun(H) -> H#{run := {os, cmd, [a | b]}} end)},
-     {"an application of its own", Header(fun(H) -> (maps:remove(run, H))#{app => witness_trusted, applications => [witness_trusted]} end)},
+     {"an application of its own",
+      Header(fun(H) -> (maps:remove(run, H))#{app => witness_trusted, applications => [witness_trusted]} end)},
      {"digests that are none", Header(fun(H) -> H#{digests := #{"x" => 1, lists => []}} end)},
      {"a table of calls that is none", Header(fun(H) -> H#{calls := #{{os, cmd, 1} => a}} end)},
      {"a header that is no map", Header(fun(_) -> [header] end)},
-     {"escape sequences for the terminal", Header(fun(H) -> H#{otp := ~"\e[2J\e]0;x\a", started := ~"\e[31m", run := {'\e[2J', '\e[2J', ["\e[2J"]}} end)},
+     {"escape sequences for the terminal",
+      Header(fun(H) -> H#{otp := ~"\e[2J\e]0;x\a", started := ~"\e[31m", run := {'\e[2J', '\e[2J', ["\e[2J"]}} end)},
      {"verdicts that name monitors", fun(Dir) ->
          file:write_file(filename:join(Dir, "verdicts"), ["{\"witness_verdicts\":1,\"whole\":true,\"specs\":[],\"monitors\":",
                                                           "[\"_:_/_=witness_trusted\"],\"verdicts\":[]}"])
@@ -416,7 +436,8 @@ relative(Dir, Config) ->
     file:delete(filename:join(Dir, "modules")).
 
 changed(Kind, Change, Dir) ->
-    witness_recording_forger:put_together(Dir, witness_recording_forger:change(Kind, Change, witness_recording_forger:take_apart(Dir))).
+    witness_recording_forger:put_together(Dir, witness_recording_forger:change(Kind, Change,
+                                                                               witness_recording_forger:take_apart(Dir))).
 
 %% Without the index, since its sizes would be wrong.
 appended(Kind, Block, Dir) ->
@@ -443,7 +464,8 @@ forged_sizes_take_no_memory(Config) ->
     Early = << <<5, N, 250, 1, 0:2000>> || N <- lists:seq(1, 120) >>,
     Births = fun(Ids, Size) ->
         << <<(witness_log_recording_process:encode({birth, #{id => Id, parent => 0, place => 0, pid => self(),
-                                                             signature => {m, f, [[Id | lists:duplicate(Size, [])]]}}}))/binary>> || Id <- Ids >>
+                                                             signature => {m, f, [[Id | lists:duplicate(Size, [])]]}}}))/binary>>
+           || Id <- Ids >>
     end,
     [begin
          Dir = forged(whole(Config), Config),
@@ -493,7 +515,8 @@ recordings_that_are_mutated_run_nothing(Config) ->
                end || N <- lists:seq(1, number("WITNESS_FORGED", 150))],
     unmarked(Config),
     Counts = maps:map(fun(_, L) -> length(L) end, maps:groups_from_list(fun({Outcome, _}) -> Outcome end, Results)),
-    Text = io_lib:format("~b mutations of seed ~b: ~p, at most ~b MB more memory", [length(Results), Seed, Counts, megabytes(Results)]),
+    Text = io_lib:format("~b mutations of seed ~b: ~p, at most ~b MB more memory",
+                         [length(Results), Seed, Counts, megabytes(Results)]),
     ct:pal("~ts", [Text]),
     %% Some mutations are read as far as their events.
     ?assertMatch(#{ok := _, refused := _}, Counts),

@@ -22,7 +22,8 @@ what_was_written_is_read_test() ->
 
 what_is_not_the_same_is_told_test() ->
     Recorded = verdicts([verdict(no, ~"one"), verdict(yes, ~"two"), verdict(inconclusive, ~"three")]),
-    ?assertEqual([], witness_verdicts:differences(Recorded, verdicts([verdict(yes, ~"three"), verdict(yes, ~"two"), verdict(no, ~"one")]))),
+    ?assertEqual([], witness_verdicts:differences(Recorded,
+                                                  verdicts([verdict(yes, ~"three"), verdict(yes, ~"two"), verdict(no, ~"one")]))),
     ?assertMatch([#{name := ~"one", spec := ~"a.hml:3", slice := ~"N = 1", recorded := [no], replayed := [yes]}],
                  witness_verdicts:differences(Recorded, verdicts([verdict(yes, ~"one"), verdict(yes, ~"two")]))),
     ?assertMatch([#{name := ~"two", recorded := [yes], replayed := []}, #{name := ~"zero", recorded := [], replayed := [yes]}],
@@ -36,13 +37,15 @@ what_is_no_file_of_verdicts_is_named_test() ->
         [begin
              ok = file:write_file(File, Text),
              {error, Error} = witness_verdicts:read(Dir),
-             ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(Error), unicode:characters_to_binary([File, ": ", Word])))
+             ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(Error),
+                                               unicode:characters_to_binary([File, ": ", Word])))
          end || {Text, Word} <- [
              {"", "it is no JSON"}, {"[1", "it is no JSON"}, {"{}", "it does not hold"}, {"[]", "it does not hold"},
              {"{\"witness_verdicts\":2}", "it has the version 2"},
              {"{\"witness_verdicts\":1,\"whole\":false}", "there were more than"},
              {"{\"witness_verdicts\":1,\"whole\":true,\"specs\":[1],\"monitors\":[],\"verdicts\":[]}", "it does not hold"},
-             {"{\"witness_verdicts\":1,\"whole\":true,\"specs\":[],\"monitors\":[],\"verdicts\":[{\"verdict\":\"no\"}]}", "it does not hold"}]],
+             {"{\"witness_verdicts\":1,\"whole\":true,\"specs\":[],\"monitors\":[],\"verdicts\":[{\"verdict\":\"no\"}]}",
+              "it does not hold"}]],
         ok = file:delete(File),
         ok = file:make_dir(File),
         ?assertMatch({error, _}, witness_verdicts:read(Dir))

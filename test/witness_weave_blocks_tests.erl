@@ -42,7 +42,8 @@ example(Weaves) ->
     Source = lists:flatten(["-module(", atom_to_list(?MODULE_NAME), ").\n-export([f/3]).\n", Runtime, ?SOURCE]),
     {ok, Tokens, _} = erl_scan:string(Source),
     {ok, ?MODULE_NAME, Code} = compile:forms([form(Form) || Form <- forms(Tokens, [])],
-                                             [clint, ssalint, nowarn_export_vars | [{core_transform, witness_weave_blocks} || Weaves]]),
+                                             [clint, ssalint,
+                                              nowarn_export_vars | [{core_transform, witness_weave_blocks} || Weaves]]),
     {module, ?MODULE_NAME} = code:load_binary(?MODULE_NAME, "", Code),
     ok.
 
@@ -76,7 +77,8 @@ does(N, T, Now, Later) ->
     Done.
 
 cases() ->
-    [{1, 0, [], []}, {1, 0, [{a, 1}, {a, 2}], []}, {1, infinity, [], [x, {a, 1}, {a, 3}]}, {1, infinity, [{other, 1}], []}, {1, 1, [{a, 1}], []},
+    [{1, 0, [], []}, {1, 0, [{a, 1}, {a, 2}], []}, {1, infinity, [], [x, {a, 1}, {a, 3}]}, {1, infinity, [{other, 1}], []},
+     {1, 1, [{a, 1}], []},
      {1, wrong, [], []}, {1, -1, [], []}, {1, wrong, [{a, 2}], []},
      {2, infinity, [<<1>>, #{b => 1}], [<<2, 1, 2, 3>>]}, {2, infinity, [], [#{a => 7}]}, {2, 1, [<<3, 1>>], []},
      {3, infinity, [b, a], []}, {3, infinity, [b], [c, a]},
@@ -118,7 +120,9 @@ modules_of_otp_are_compiled_test_() ->
         [begin
              {ok, Forms, Options} = witness_weave:forms({Module, File, Object}),
              ?assertMatch({Module, {ok, Module, _}},
-                          {Module, compile:noenv_forms(witness_weave:weave(Forms, Plan), [binary, clint, ssalint, return_errors | Options])})
-         end || Module <- [epp, rpc, erpc, code_server, application_master, file_io_server, user_drv, ssh_connection_handler, shell, group],
+                          {Module, compile:noenv_forms(witness_weave:weave(Forms, Plan),
+                                                       [binary, clint, ssalint, return_errors | Options])})
+         end || Module <- [epp, rpc, erpc, code_server, application_master, file_io_server, user_drv, ssh_connection_handler, shell,
+                           group],
                 {_, Object, File} <- [code:get_object_code(Module)]]
     end}.

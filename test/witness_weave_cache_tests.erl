@@ -184,5 +184,6 @@ write(Dir, Module, Text) ->
                          witness_weave_source:code(["-module(", Name, ").\n-export([f/0]).\n", Text, "\n"], [])).
 
 runtime(Ebin, Module) ->
-    {ok, {Module, [{attributes, Attributes}]}} = beam_lib:chunks(filename:join(Ebin, atom_to_list(Module) ++ ".beam"), [attributes]),
+    {ok, {Module, [{attributes, Attributes}]}} = beam_lib:chunks(filename:join(Ebin, atom_to_list(Module) ++ ".beam"),
+                                                                 [attributes]),
     hd(proplists:get_value(witness_weave, Attributes)).

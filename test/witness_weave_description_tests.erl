@@ -28,7 +28,8 @@ what_the_woven_module_had_is_replaced_test() ->
         {ok, a, Binary} = compile:forms(witness_weave_source:forms(Text), [binary, debug_info | Options]),
         Binary
     end,
-    {Original, Woven} = {Code("-module(a).\n-export([f/0]).\nf() -> 1.\n", []), Code("-module(a).\n-export([f/0]).\nf() -> 2.\n", [])},
+    {Original, Woven} = {Code("-module(a).\n-export([f/0]).\nf() -> 1.\n", []),
+                         Code("-module(a).\n-export([f/0]).\nf() -> 2.\n", [])},
     Kept = witness_weave_description:keep(Original, Woven),
     ?assertEqual(described(Original), described(Kept)),
     ?assertEqual(code:module_md5(Woven), code:module_md5(Kept)),

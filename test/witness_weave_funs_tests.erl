@@ -10,7 +10,8 @@ object(Other, Funs) -> object(Other, lists:seq(1, Funs), []).
 
 object(Other, Order, Options) ->
     Bodies = [io_lib:format("f(~b, X) -> fun(Y) -> fun() -> {~b, X, Y} end end", [N, N]) || N <- Order],
-    Source = ["-module(", atom_to_list(?M), "). -export([f/2, other/0]).\n", lists:join(";\n", Bodies), ".\nother() -> ", Other, ".\n"],
+    Source = ["-module(", atom_to_list(?M), "). -export([f/2, other/0]).\n", lists:join(";\n", Bodies), ".\nother() -> ", Other,
+              ".\n"],
     {ok, Tokens, _} = erl_scan:string(lists:flatten(Source)),
     {ok, ?M, Object} = compile:forms(forms(Tokens), [binary, return_errors | Options]),
     Object.
@@ -30,7 +31,8 @@ loaded(Object, Fun) ->
 
 %% What a program can see, but for digests.
 shown(Funs) ->
-    [{erlang:phash2(Fun), erlang:fun_to_list(Fun), [erlang:fun_info(Fun, Item) || Item <- [module, name, arity, index, uniq, new_index]]}
+    [{erlang:phash2(Fun), erlang:fun_to_list(Fun),
+      [erlang:fun_info(Fun, Item) || Item <- [module, name, arity, index, uniq, new_index]]}
      || N <- lists:seq(1, Funs), Outer <- [?M:f(N, N)], Fun <- [Outer, Outer(a)]].
 
 they_are_shown_as_those_of_the_original_test_() ->
@@ -65,7 +67,8 @@ digests_are_those_of_the_original_test_() ->
         %% Bytes that only look like the beginning of a fun are among them.
         Terms = fun() ->
             Fun = ?M:f(2, <<"p", 0:32, "ppp">>),
-            [Fun, {Fun, [Fun(<<112, 0, 0, 0, 70, 1>>)]}, #{Fun => lists:duplicate(30, Fun)}, ?M:f(1, Fun(?M:f(3, x))), ~"ppp", lists:map(fun(_) -> $p end, lists:seq(1, 500))]
+            [Fun, {Fun, [Fun(<<112, 0, 0, 0, 70, 1>>)]}, #{Fun => lists:duplicate(30, Fun)}, ?M:f(1, Fun(?M:f(3, x))), ~"ppp",
+             lists:map(fun(_) -> $p end, lists:seq(1, 500))]
         end,
         Seen = fun(Call) ->
             [[Call(term_to_binary, [Term | Options]) || Term <- Terms(), Options <- Forms],
@@ -77,7 +80,8 @@ digests_are_those_of_the_original_test_() ->
         loaded(Woven, fun() ->
             [?assertEqual({I, J, P}, {I, J, W}) || {I, Ps, Ws} <- lists:zip3(lists:seq(1, 4), Plain, Seen(fun ?W:call/2)),
                                                    {J, P, W} <- lists:zip3(lists:seq(1, length(Ps)), Ps, Ws)],
-            [?assertEqual({Term, {Term, byte_size(Bytes)}}, {?W:call(binary_to_term, [Bytes]), ?W:call(binary_to_term, [Bytes, [used]])})
+            [?assertEqual({Term, {Term, byte_size(Bytes)}},
+                          {?W:call(binary_to_term, [Bytes]), ?W:call(binary_to_term, [Bytes, [used]])})
              || Term <- Terms(), Options <- Forms, Bytes <- [?W:call(term_to_binary, [Term | Options])]],
             %% It can be called, as it is one of this code.
             Fun = ?W:call(binary_to_term, [?W:call(term_to_binary, [?M:f(1, x)])]),
@@ -87,5 +91,7 @@ digests_are_those_of_the_original_test_() ->
 
 what_fails_fails_as_it_does_test() ->
     [?assertError(badarg, ?W:call(Function, Args))
-     || {Function, Args} <- [{term_to_binary, [x, [nonsense]]}, {binary_to_term, [x]}, {binary_to_term, [<<131, 112, 0>>]}, {binary_to_term, [<<131, 80, 0>>]},
-                             {fun_info, [x]}, {fun_info, [fun lists:map/2, nonsense]}, {term_to_iovec, [x, y]}, {binary_to_term, [<<131, 106>>, x]}]].
+     || {Function, Args} <- [{term_to_binary, [x, [nonsense]]}, {binary_to_term, [x]}, {binary_to_term, [<<131, 112, 0>>]},
+                             {binary_to_term, [<<131, 80, 0>>]},
+                             {fun_info, [x]}, {fun_info, [fun lists:map/2, nonsense]}, {term_to_iovec, [x, y]},
+                             {binary_to_term, [<<131, 106>>, x]}]].

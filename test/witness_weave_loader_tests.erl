@@ -187,7 +187,10 @@ one_owner() ->
 race() ->
     Sets = [woven([?A, ?B]), woven([?B, ?A])],
     Parent = self(),
-    Owners = [spawn(fun() -> Parent ! {self(), witness_weave:load(lists:nth(I rem 2 + 1, Sets), self())}, receive stop -> ok end end)
+    Owners = [spawn(fun() ->
+        Parent ! {self(), witness_weave:load(lists:nth(I rem 2 + 1, Sets), self())},
+        receive stop -> ok end
+    end)
               || I <- lists:seq(1, 20)],
     Results = [{P, receive {P, Result} -> Result end} || P <- Owners],
     [Winner] = [P || {P, ok} <- Results],

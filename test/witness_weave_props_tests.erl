@@ -53,12 +53,14 @@ faults_of_replacing() ->
 faults() ->
     [{Name, witness_weave_expr, Find, Replace} || {Name, Find, Replace} <- [
         {"the receiver is evaluated after the message",
-         "{match, G, {tuple, G, [ToVar, MsgVar]}, {tuple, G, [To, Msg]}}", "{match, G, {tuple, G, [MsgVar, ToVar]}, {tuple, G, [Msg, To]}}"},
+         "{match, G, {tuple, G, [ToVar, MsgVar]}, {tuple, G, [To, Msg]}}",
+         "{match, G, {tuple, G, [MsgVar, ToVar]}, {tuple, G, [Msg, To]}}"},
         {"a send has another value", "                Value];", "                ToVar];"},
         {"a send is told before it is done",
          "{match, G, Value, Send(ToVar, MsgVar)},\n                          remote(G, Context, sent, [ToVar, MsgVar]),",
          "remote(G, Context, sent, [ToVar, MsgVar]),\n                          {match, G, Value, Send(ToVar, MsgVar)},"},
-        {"a send is told the wrong way round", "sent, [ToVar, MsgVar]),\n                          Value]", "sent, [MsgVar, ToVar]),\n                          Value]"},
+        {"a send is told the wrong way round", "sent, [ToVar, MsgVar]),\n                          Value]",
+         "sent, [MsgVar, ToVar]),\n                          Value]"},
         {"a send is done twice", "{match, G, Value, Send(ToVar, MsgVar)},",
          "{match, G, Value, Send(ToVar, MsgVar)}, Send(ToVar, MsgVar),"},
         {"two sends of a function share variables", "N + 3};", "N};"},
@@ -93,10 +95,13 @@ faults() ->
     [{Name, Module, Find, Replace} || {Name, Module, Find, Replace} <- [
         {"the arguments of an entry are in another order", witness_weave_entry, "list(G, Args), Context),\n    Get",
          "list(G, lists:reverse(Args)), Context),\n    Get"},
-        {"an entry is asked where it is past", witness_weave_entry, "{ask(G, entry, [{atom, G, Name}, Args], Context), {atom, G, go}};",
+        {"an entry is asked where it is past", witness_weave_entry,
+         "{ask(G, entry, [{atom, G, Name}, Args], Context), {atom, G, go}};",
          "{{atom, G, go}, ask(G, entry, [{atom, G, Name}, Args], Context)};"},
-        {"a body runs where it has been run", witness_weave_entry, "[{atom, G, done}, Value]}], [], [Value]}", "[{atom, G, done}, Value]}], [], Body}"},
-        {"no clause of a first function matches, and it is not seen", witness_weave_entry, "Clauses ++ otherwise(Anno, Clauses, Context)", "Clauses"},
+        {"a body runs where it has been run", witness_weave_entry, "[{atom, G, done}, Value]}], [], [Value]}",
+         "[{atom, G, done}, Value]}], [], Body}"},
+        {"no clause of a first function matches, and it is not seen", witness_weave_entry,
+         "Clauses ++ otherwise(Anno, Clauses, Context)", "Clauses"},
         {"no clause matches, and it is another error", witness_weave_entry, "{atom, G, function_clause}", "{atom, G, badarg}"},
         {"exceptions are caught", witness_weave_entry, "[{clause, G, [{atom, G, go}], [], Body},",
          "[{clause, G, [{atom, G, go}], [], [{'catch', G, {block, G, Body}}]},"},
@@ -150,7 +155,9 @@ judge_inline(Forms, Code, Dir) ->
 programs() -> list_to_integer(os:getenv("WITNESS_WEAVE_PROGRAMS", "200")).
 
 check(Weaver, Plan, Programs, Options) ->
-    proper:quickcheck(?FORALL(Tree, witness_weave_program:tree(), ?WHENFAIL(Options =:= ?QUIET orelse show(Tree, fun(T) -> judge(T, Weaver, Plan) end), ok =:= judge(Tree, Weaver, Plan))),
+    proper:quickcheck(?FORALL(Tree, witness_weave_program:tree(),
+                              ?WHENFAIL(Options =:= ?QUIET orelse show(Tree, fun(T) -> judge(T, Weaver, Plan) end),
+                                        ok =:= judge(Tree, Weaver, Plan))),
                       Options ++ [{numtests, Programs}, {max_size, 60}]).
 
 -doc "Prints a program, and what is wrong with it.".
@@ -210,8 +217,8 @@ refused({not_compiled, [{_, [_ | _] = Errors}]} = Original) ->
         false -> {Original, original}
     end.
 
-%% If a variable is bound in an argument or in a `receive` and used later, the compiler's warning says which expression it is a part of.
-%% In code that cannot be reached, the compiler warns of what it has not found out before.
+%% If a variable is bound in an argument or in a `receive` and used later, the compiler's warning says which expression it is a
+%% part of. In code that cannot be reached, the compiler warns of what it has not found out before.
 warned(Warnings) ->
     [case Warning of
          {Location, erl_lint, {export_var_subexpr, Name, _}} -> {Location, Name};

@@ -394,7 +394,9 @@ cover_compiled_test() ->
         {ok, _} = witness_weave:prepare(?M, plan()),
         ?assertMatch({ok, [_ | _], _}, witness_weave:forms(?M)),
         %% What is loaded is no longer what is on the path.
-        {module, ?M} = code:load_binary(?M, "case", witness_weave_source:code("-module(witness_weave_case).\n-export([f/0]).\nf() -> 2.\n", [])),
+        {module, ?M} = code:load_binary(?M, "case",
+                                        witness_weave_source:code("-module(witness_weave_case).\n-export([f/0]).\nf() -> 2.\n",
+                                                                  [])),
         ?assertEqual({error, {differs, ?M}}, witness_weave:prepare(?M, plan())),
         true = code:del_path(Dir),
         ?assertEqual({error, {no_object_code, ?M}}, witness_weave:prepare(?M, plan()))
@@ -433,7 +435,8 @@ modules_of_others_test_() ->
         _ = [code:add_pathz(Ebin) || Ebin <- Elixir],
         Modules = [mnesia_locker, httpc_handler, tls_gen_connection, ssh_sftp, eunit_proc]
             ++ [Module || _ <- Elixir, Module <- ['Elixir.Registry', 'Elixir.Task.Supervised', 'Elixir.IO.ANSI']],
-        _ = [?assertMatch({ok, #{module := Module}}, witness_weave:prepare(Module, (plan())#{entries => all})) || Module <- Modules],
+        _ = [?assertMatch({ok, #{module := Module}}, witness_weave:prepare(Module, (plan())#{entries => all}))
+             || Module <- Modules],
         [code:del_path(Ebin) || Ebin <- Elixir]
     end}.
 

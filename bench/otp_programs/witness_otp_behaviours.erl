@@ -2,11 +2,13 @@
 -moduledoc "Programs with OTP's behaviours.".
 
 -export([server/0, server_timeouts/0, server_requests/0, server_crashes/0, server_enters_loop/0, machine/0, events/0, one_for_one/0,
-         one_for_all/0, rest_for_one/0, simple_one_for_one/0, gives_up/0, proc_lib/0, sys/0, change_code/0, application/0, hibernates/0]).
+         one_for_all/0, rest_for_one/0, simple_one_for_one/0, gives_up/0, proc_lib/0, sys/0, change_code/0, application/0,
+         hibernates/0]).
 
 server() ->
     {ok, Server} = witness_otp_server:start_link({counter, 0}),
-    _ = witness_otp_program:each(fun(N) -> gen_server:cast(counter, {add, N}), gen_server:call(counter, get) > 0 end, lists:seq(1, 20)),
+    _ = witness_otp_program:each(fun(N) -> gen_server:cast(counter, {add, N}), gen_server:call(counter, get) > 0 end,
+                                 lists:seq(1, 20)),
     N = gen_server:call(Server, get),
     ok = gen_server:stop(Server),
     {N, whereis(counter)}.
@@ -121,7 +123,11 @@ kills(N) ->
 
 proc_lib() ->
     process_flag(trap_exit, true),
-    {ok, Pid} = proc_lib:start_link(erlang, apply, [fun() -> proc_lib:init_ack({ok, self()}), receive {Who, what} -> Who ! get('$initial_call') end end, []]),
+    {ok, Pid} = proc_lib:start_link(erlang, apply,
+                                    [fun() ->
+                                        proc_lib:init_ack({ok, self()}),
+                                        receive {Who, what} -> Who ! get('$initial_call') end
+                                    end, []]),
     Pid ! {self(), what},
     Call = receive {erlang, apply, 2} = Is -> Is; {_, _, _} = Is -> Is end,
     Failed = proc_lib:start(erlang, apply, [fun() -> proc_lib:init_fail({error, no}, {exit, normal}) end, []]),
@@ -155,7 +161,8 @@ change_code() ->
 application() ->
     Tree = {#{strategy => one_for_all}, [worker(one), worker(two)]},
     ok = application:load({application, witness_otp_made, [{description, "made"}, {vsn, "1"}, {modules, []}, {registered, []},
-                                                             {applications, [kernel, stdlib]}, {env, [{size, 3}]}, {mod, {witness_otp_tree, Tree}}]}),
+                                                             {applications, [kernel, stdlib]}, {env, [{size, 3}]},
+                                                             {mod, {witness_otp_tree, Tree}}]}),
     ok = application:set_env(witness_otp_made, size, 4),
     {ok, Started} = application:ensure_all_started(witness_otp_made),
     N = gen_server:call(two, get) + application:get_env(witness_otp_made, size, 0),

@@ -16,7 +16,8 @@ evaluates() ->
         {ok, Expressions} = erl_parse:parse_exprs(Tokens),
         {value, Value, _} = erl_eval:exprs(Expressions, Bindings),
         Value
-    end, [{"X + 1.", [{'X', 4}]}, {"[Y * Y || Y <- L].", [{'L', [1, 2, 3]}]}, {"F = fun(A) -> self() ! A, receive B -> B end end, F(hello).", []},
+    end, [{"X + 1.", [{'X', 4}]}, {"[Y * Y || Y <- L].", [{'L', [1, 2, 3]}]},
+          {"F = fun(A) -> self() ! A, receive B -> B end end, F(hello).", []},
           {"try error(a) catch error:E -> E end.", []}, {"spawn(fun() -> ok end), make_ref(), done.", []}]).
 
 scans() ->
@@ -41,7 +42,8 @@ compiles_to_file() ->
     made:f(7).
 
 compiles_to_memory() ->
-    Forms = [{attribute, 1, module, made}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{integer, 1, 42}]}]}],
+    Forms = [{attribute, 1, module, made}, {attribute, 1, export, [{f, 0}]},
+             {function, 1, f, 0, [{clause, 1, [], [], [{integer, 1, 42}]}]}],
     {ok, made, Code} = compile:forms(Forms, [debug_info]),
     {module, made} = code:load_binary(made, "made.erl", Code),
     Value = made:f(),
@@ -65,8 +67,10 @@ beams() ->
 code_server() ->
     {module, orddict} = code:ensure_loaded(orddict),
     ok = code:ensure_modules_loaded([gb_sets, gb_trees]),
-    {code:is_loaded(orddict) =/= false, is_list(code:lib_dir(stdlib)), code:which(nowhere), length(code:all_loaded()) > 50, code:is_sticky(lists),
-     erlang:function_exported(gb_sets, new, 0), code:get_mode(), length(code:get_path()) > 3, catch nowhere:f(1), erlang:module_loaded(orddict)}.
+    {code:is_loaded(orddict) =/= false, is_list(code:lib_dir(stdlib)), code:which(nowhere), length(code:all_loaded()) > 50,
+     code:is_sticky(lists),
+     erlang:function_exported(gb_sets, new, 0), code:get_mode(), length(code:get_path()) > 3, catch nowhere:f(1),
+     erlang:module_loaded(orddict)}.
 
 digraphs() ->
     Graph = digraph:new([acyclic]),
@@ -87,34 +91,45 @@ structures() ->
     Array = array:from_list(lists:seq(1, 30)),
     Map = maps:from_list([{N, {N}} || N <- lists:seq(1, 100)]),
     Dict = dict:from_list([{a, 1}, {b, 2}]),
-    {First, sets:size(Set), gb_trees:get(7, Tree), array:foldl(fun(_, V, Sum) -> Sum + V end, 0, Array), maps:fold(fun(K, _, S) -> K + S end, 0, Map),
-     ordsets:union([1, 2], [2, 3]), dict:fetch(b, Dict), sofs:to_external(sofs:domain(sofs:relation([{a, 1}, {b, 2}]))), proplists:get_all_values(a, [{a, 1}, {a, 2}]),
+    {First, sets:size(Set), gb_trees:get(7, Tree), array:foldl(fun(_, V, Sum) -> Sum + V end, 0, Array),
+     maps:fold(fun(K, _, S) -> K + S end, 0, Map),
+     ordsets:union([1, 2], [2, 3]), dict:fetch(b, Dict), sofs:to_external(sofs:domain(sofs:relation([{a, 1}, {b, 2}]))),
+     proplists:get_all_values(a, [{a, 1}, {a, 2}]),
      lists:keysort(2, [{b, 2}, {a, 1}]), maps:groups_from_list(fun(N) -> N rem 2 end, [1, 2, 3])}.
 
 text() ->
-    {string:split("a,b,c", ",", all), string:pad("x", 5, leading), string:titlecase("äb"), unicode:characters_to_binary("grün"), unicode:characters_to_nfd_list("ä"),
-     string:length("a\x{0301}b"), string:casefold("ẞ"), io_lib:format("~.3f ~ts ~8.16.0b", [1.5, "ü", 255]), string:to_integer("12x"), base64:encode(<<"text">>),
-     uri_string:parse("http://a.b:80/c?d=e#f"), uri_string:quote("a b"), string:lexemes("a  b c", " "), io_lib:fread("~d", "12"), unicode:characters_to_list(<<200>>)}.
+    {string:split("a,b,c", ",", all), string:pad("x", 5, leading), string:titlecase("äb"), unicode:characters_to_binary("grün"),
+     unicode:characters_to_nfd_list("ä"),
+     string:length("a\x{0301}b"), string:casefold("ẞ"), io_lib:format("~.3f ~ts ~8.16.0b", [1.5, "ü", 255]),
+     string:to_integer("12x"), base64:encode(<<"text">>),
+     uri_string:parse("http://a.b:80/c?d=e#f"), uri_string:quote("a b"), string:lexemes("a  b c", " "), io_lib:fread("~d", "12"),
+     unicode:characters_to_list(<<200>>)}.
 
 expressions() ->
     {ok, Compiled} = re:compile("(\\w+)@(\\w+)", [unicode]),
     {match, Parts} = re:run("me@here you@there", Compiled, [global, {capture, all_but_first, list}]),
     Long = binary:copy(<<"ab">>, 100000),
     {match, All} = re:run(Long, "ab", [global]),
-    {Parts, length(All), re:replace("aXbXc", "X", "-", [global, {return, list}]), re:split("a1b2c", "\\d", [{return, list}]), re:run("aaaaaaaaaaaaaaaaaaaaaaaaaa!", "(a+)+$", [{match_limit, 1000}])}.
+    {Parts, length(All), re:replace("aXbXc", "X", "-", [global, {return, list}]), re:split("a1b2c", "\\d", [{return, list}]),
+     re:run("aaaaaaaaaaaaaaaaaaaaaaaaaa!", "(a+)+$", [{match_limit, 1000}])}.
 
 binaries() ->
     Bytes = << <<(N * 7 rem 256)>> || N <- lists:seq(1, 10000) >>,
-    {binary:matches(Bytes, <<7, 14>>), erlang:md5(Bytes), erlang:adler32(Bytes), binary:decode_unsigned(<<1, 2, 3>>), byte_size(term_to_binary(Bytes, [compressed])) < 10000,
-     binary_to_term(term_to_binary({a, self()})) =:= {a, self()}, length(binary:split(Bytes, <<0>>, [global])), erlang:phash2(Bytes), binary:referenced_byte_size(binary:part(Bytes, 5, 10)) > 0}.
+    {binary:matches(Bytes, <<7, 14>>), erlang:md5(Bytes), erlang:adler32(Bytes), binary:decode_unsigned(<<1, 2, 3>>),
+     byte_size(term_to_binary(Bytes, [compressed])) < 10000,
+     binary_to_term(term_to_binary({a, self()})) =:= {a, self()}, length(binary:split(Bytes, <<0>>, [global])),
+     erlang:phash2(Bytes), binary:referenced_byte_size(binary:part(Bytes, 5, 10)) > 0}.
 
 json() ->
     case code:ensure_loaded(json) of
-        {module, json} -> {iolist_to_binary(json:encode(#{<<"a">> => [1, 2.5, null, true]})), json:decode(<<"{\"x\": [1, {\"y\": \"z\"}]}">>)};
+        {module, json} ->
+            {iolist_to_binary(json:encode(#{<<"a">> => [1, 2.5, null, true]})), json:decode(<<"{\"x\": [1, {\"y\": \"z\"}]}">>)};
         _ -> none
     end.
 
-maths() -> {math:pi() > 3, math:sqrt(2), round(math:pow(2, 100)), 1 bsl 200, trunc(1.0e20), catch list_to_integer(os:getenv("WITNESS_OTP_NUMBER", "x")), float_to_list(0.1, [short]), erlang:list_to_float("1.5"), integer_to_list(255, 16)}.
+maths() -> {math:pi() > 3, math:sqrt(2), round(math:pow(2, 100)), 1 bsl 200, trunc(1.0e20),
+            catch list_to_integer(os:getenv("WITNESS_OTP_NUMBER", "x")), float_to_list(0.1, [short]), erlang:list_to_float("1.5"),
+            integer_to_list(255, 16)}.
 
 queries() ->
     Table = ets:new(table, []),
@@ -156,7 +171,8 @@ funs() ->
     Me = self(),
     Funs = [fun lists:sum/1, fun(L) -> length(L) + map_size(#{}) end, fun erlang:hd/1, fun(L) -> Me ! {self(), L}, 0 end],
     Results = witness_otp_program:each(fun(F) -> F([4, 5]) end, Funs),
-    {Results, [element(2, erlang:fun_info(F, arity)) || F <- Funs], erlang:fun_info(hd(tl(Funs)), module), is_list(erlang:fun_to_list(hd(Funs))), apply(lists, max, [[1, 9]]),
+    {Results, [element(2, erlang:fun_info(F, arity)) || F <- Funs], erlang:fun_info(hd(tl(Funs)), module),
+     is_list(erlang:fun_to_list(hd(Funs))), apply(lists, max, [[1, 9]]),
      binary_to_term(term_to_binary(hd(Funs))) =:= hd(Funs)}.
 
 peer() ->

@@ -3,7 +3,8 @@
 
 -include_lib("kernel/include/file.hrl").
 
--export([raw_files/0, delayed_files/0, io_files/0, folders/0, wildcards/0, zip/0, tar/0, zlib/0, gzip/0, commands/0, ports/0, port_exits/0, driver/0, environment/0,
+-export([raw_files/0, delayed_files/0, io_files/0, folders/0, wildcards/0, zip/0, tar/0, zlib/0, gzip/0, commands/0, ports/0,
+         port_exits/0, driver/0, environment/0,
          log_handler/0, log_file/0, error_reports/0, terms_in_files/0, file_server/0, read_line/0, signals/0, times/0]).
 
 raw_files() ->
@@ -69,7 +70,8 @@ wildcards() ->
     Dir = witness_otp_program:folder(),
     [ok = filelib:ensure_dir(filename:join([Dir, N, "x"])) || N <- ["one", "two"]],
     [ok = file:write_file(filename:join([Dir, N, M]), M) || N <- ["one", "two"], M <- ["a.erl", "b.hrl", "c.erl"]],
-    {lists:sort(filelib:wildcard("*/*.{erl,hrl}", Dir)), filelib:fold_files(Dir, "\\.erl$", true, fun(_, N) -> N + 1 end, 0), filelib:is_dir(Dir),
+    {lists:sort(filelib:wildcard("*/*.{erl,hrl}", Dir)), filelib:fold_files(Dir, "\\.erl$", true, fun(_, N) -> N + 1 end, 0),
+     filelib:is_dir(Dir),
      filename:basename(filename:rootname("/a/b.c")), filelib:find_file("a.erl", filename:join(Dir, "one")) =/= {error, not_found}}.
 
 zip() ->
@@ -138,7 +140,8 @@ ports() ->
 
 port_exits() ->
     process_flag(trap_exit, true),
-    Port = open_port({spawn, "sh -c 'read x; echo got $x; exit 7'"}, [exit_status, stderr_to_stdout, {cd, "/"}, {env, [{"A", "b"}]}]),
+    Port = open_port({spawn, "sh -c 'read x; echo got $x; exit 7'"},
+                     [exit_status, stderr_to_stdout, {cd, "/"}, {env, [{"A", "b"}]}]),
     true = port_command(Port, "it\n"),
     Text = receive {Port, {data, T}} -> T end,
     Status = receive {Port, {exit_status, S}} -> S end,
@@ -155,11 +158,13 @@ environment() ->
     true = os:putenv("WITNESS_OTP_MADE", "one"),
     Seen = witness_otp_program:each(fun(_) -> os:getenv("WITNESS_OTP_MADE") end, [1, 2]),
     true = os:unsetenv("WITNESS_OTP_MADE"),
-    {Seen, os:getenv("WITNESS_OTP_MADE"), is_list(os:getpid()), length(os:env()) > 0, init:get_argument(home) =/= error, is_list(init:get_plain_arguments())}.
+    {Seen, os:getenv("WITNESS_OTP_MADE"), is_list(os:getpid()), length(os:env()) > 0, init:get_argument(home) =/= error,
+     is_list(init:get_plain_arguments())}.
 
 log_handler() ->
     ok = logger:set_primary_config(level, info),
-    ok = logger:add_handler(mine, witness_otp_handler, #{config => #{to => self()}, filters => [{domain, {fun logger_filters:domain/2, {stop, sub, [otp]}}}]}),
+    ok = logger:add_handler(mine, witness_otp_handler,
+                            #{config => #{to => self()}, filters => [{domain, {fun logger_filters:domain/2, {stop, sub, [otp]}}}]}),
     _ = witness_otp_program:each(fun(N) -> logger:notice("number ~b", [N]) end, [1, 2, 3]),
     logger:info(#{what => report}),
     logger:debug("nothing"),
@@ -169,7 +174,8 @@ log_handler() ->
 
 log_file() ->
     File = filename:join(witness_otp_program:folder(), "log.txt"),
-    ok = logger:add_handler(kept, logger_std_h, #{config => #{file => File}, formatter => {logger_formatter, #{template => [level, " ", msg, "\n"]}}}),
+    ok = logger:add_handler(kept, logger_std_h,
+                            #{config => #{file => File}, formatter => {logger_formatter, #{template => [level, " ", msg, "\n"]}}}),
     _ = witness_otp_program:each(fun(N) -> logger:error("number ~b", [N]) end, [1, 2, 3]),
     ok = logger_std_h:filesync(kept),
     ok = logger:remove_handler(kept),
@@ -215,5 +221,7 @@ times() ->
     {Date, Time} = calendar:local_time(),
     Seconds = calendar:datetime_to_gregorian_seconds({Date, Time}),
     Text = calendar:system_time_to_rfc3339(erlang:system_time(second)),
-    {calendar:valid_date(Date), Seconds > 0, length(Text) > 10, calendar:day_of_the_week(2024, 2, 29), calendar:iso_week_number({2026, 1, 1}),
-     calendar:rfc3339_to_system_time("2020-01-01T00:00:00Z"), os:timestamp() < os:timestamp() orelse same, erlang:convert_time_unit(5, second, millisecond)}.
+    {calendar:valid_date(Date), Seconds > 0, length(Text) > 10, calendar:day_of_the_week(2024, 2, 29),
+     calendar:iso_week_number({2026, 1, 1}),
+     calendar:rfc3339_to_system_time("2020-01-01T00:00:00Z"), os:timestamp() < os:timestamp() orelse same,
+     erlang:convert_time_unit(5, second, millisecond)}.

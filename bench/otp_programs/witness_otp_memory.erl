@@ -3,7 +3,8 @@
 
 -include_lib("stdlib/include/ms_transform.hrl").
 
--export([ets_kinds/0, ets_match/0, ets_heir/0, ets_counters/0, ets_files/0, ets_shared/0, dets/0, disk_log/0, wrap_log/0, mnesia_ram/0, mnesia_disc/0,
+-export([ets_kinds/0, ets_match/0, ets_heir/0, ets_counters/0, ets_files/0, ets_shared/0, dets/0, disk_log/0, wrap_log/0,
+         mnesia_ram/0, mnesia_disc/0,
          mnesia_events/0, persistent_terms/0, counters/0, atomics/0, dictionary/0]).
 
 -record(person, {name, age, town}).
@@ -18,7 +19,8 @@ ets_kinds() ->
 
 ets_match() ->
     Table = ets:new(people, [named_table, {keypos, #person.name}]),
-    true = ets:insert(people, [#person{name = N, age = N * 7 rem 90, town = lists:nth(1 + N rem 3, [here, there, nowhere])} || N <- lists:seq(1, 300)]),
+    true = ets:insert(people, [#person{name = N, age = N * 7 rem 90, town = lists:nth(1 + N rem 3, [here, there, nowhere])}
+                               || N <- lists:seq(1, 300)]),
     Old = ets:select(Table, ets:fun2ms(fun(#person{name = Name, age = A, town = here}) when A > 60 -> {Name, A} end)),
     {First, Continuation} = ets:select(Table, [{#person{_ = '_'}, [], ['$_']}], 50),
     Rest = all(ets:select(Continuation)),
@@ -41,13 +43,19 @@ ets_heir() ->
     end),
     receive {'DOWN', Monitor, process, Pid, normal} -> ok end,
     receive {'ETS-TRANSFER', Given, Pid, freely} -> ok end,
-    receive {'ETS-TRANSFER', Table, Pid, with_love} -> {ets:lookup(Table, key), ets:tab2list(Given), ets:info(Table, owner) =:= Me} end.
+    receive
+        {'ETS-TRANSFER', Table, Pid, with_love} ->
+            {ets:lookup(Table, key), ets:tab2list(Given), ets:info(Table, owner) =:= Me}
+    end.
 
 ets_counters() ->
     Table = ets:new(count, [public, {write_concurrency, true}]),
-    Last = witness_otp_program:each(fun(_) -> lists:last([ets:update_counter(Table, key, {2, 1}, {key, 0}) || _ <- lists:seq(1, 50)]) end, lists:seq(1, 8)),
+    Last = witness_otp_program:each(fun(_) ->
+        lists:last([ets:update_counter(Table, key, {2, 1}, {key, 0}) || _ <- lists:seq(1, 50)])
+    end, lists:seq(1, 8)),
     true = ets:update_element(Table, key, {2, 1000}),
-    {lists:max(Last), ets:take(Table, key), ets:lookup(Table, key), ets:insert_new(Table, {key, 1}), ets:insert_new(Table, {key, 2})}.
+    {lists:max(Last), ets:take(Table, key), ets:lookup(Table, key), ets:insert_new(Table, {key, 1}),
+     ets:insert_new(Table, {key, 2})}.
 
 ets_files() ->
     File = filename:join(witness_otp_program:folder(), "table"),
@@ -104,7 +112,8 @@ mnesia_ram() ->
     {atomic, ok} = mnesia:create_table(person, [{attributes, record_info(fields, person)}, {index, [town]}]),
     ok = mnesia:wait_for_tables([account, person], 5000),
     {atomic, ok} = mnesia:transaction(fun() -> [ok = mnesia:write({account, N, 100}) || N <- [1, 2, 3]], ok end),
-    Moves = witness_otp_program:each(fun(N) -> mnesia:transaction(fun() -> move(1 + N rem 3, 1 + (N + 1) rem 3, N * 9) end) end, lists:seq(1, 12)),
+    Moves = witness_otp_program:each(fun(N) -> mnesia:transaction(fun() -> move(1 + N rem 3, 1 + (N + 1) rem 3, N * 9) end) end,
+                                     lists:seq(1, 12)),
     ok = mnesia:dirty_write(#person{name = ann, age = 3, town = here}),
     Found = mnesia:dirty_index_read(person, here, #person.town),
     Sum = lists:sum([S || N <- [1, 2, 3], {account, _, S} <- mnesia:dirty_read(account, N)]),

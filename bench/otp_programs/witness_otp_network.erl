@@ -25,7 +25,8 @@ tls() ->
         ok = ssl:send(Socket, lists:reverse(Text)),
         ssl:close(Socket)
     end),
-    {ok, Socket} = ssl:connect({127, 0, 0, 1}, Port, [{active, true}, {verify, verify_peer}, {server_name_indication, disable} | Theirs], 10000),
+    {ok, Socket} = ssl:connect({127, 0, 0, 1}, Port,
+                               [{active, true}, {verify, verify_peer}, {server_name_indication, disable} | Theirs], 10000),
     {ok, [{protocol, Version}]} = ssl:connection_information(Socket, [protocol]),
     ok = ssl:send(Socket, "hello"),
     Text = receive {ssl, Socket, Is} -> Is end,
@@ -61,13 +62,17 @@ http_tls() ->
 host() ->
     Dir = witness_otp_program:folder(),
     Key = public_key:generate_key({namedCurve, secp256r1}),
-    ok = file:write_file(filename:join(Dir, "ssh_host_ecdsa_key"), public_key:pem_encode([public_key:pem_entry_encode('ECPrivateKey', Key)])),
+    ok = file:write_file(filename:join(Dir, "ssh_host_ecdsa_key"),
+                         public_key:pem_encode([public_key:pem_entry_encode('ECPrivateKey', Key)])),
     {ok, _} = application:ensure_all_started(ssh),
-    {ok, Daemon} = ssh:daemon({127, 0, 0, 1}, 0, [{system_dir, Dir}, {user_dir, Dir}, {password, "secret"}, {exec, {direct, fun(Text) -> {ok, string:uppercase(Text)} end}},
-                                                  {subsystems, [ssh_sftpd:subsystem_spec([{cwd, Dir}, {root, Dir}])]}]),
+    {ok, Daemon} = ssh:daemon({127, 0, 0, 1}, 0,
+                              [{system_dir, Dir}, {user_dir, Dir}, {password, "secret"},
+                               {exec, {direct, fun(Text) -> {ok, string:uppercase(Text)} end}},
+                               {subsystems, [ssh_sftpd:subsystem_spec([{cwd, Dir}, {root, Dir}])]}]),
     {ok, Info} = ssh:daemon_info(Daemon),
     {ok, Connection} = ssh:connect({127, 0, 0, 1}, proplists:get_value(port, Info),
-                                   [{user, "me"}, {password, "secret"}, {silently_accept_hosts, true}, {user_interaction, false}, {user_dir, Dir}], 20000),
+                                   [{user, "me"}, {password, "secret"}, {silently_accept_hosts, true}, {user_interaction, false},
+                                    {user_dir, Dir}], 20000),
     {Daemon, Connection}.
 
 ssh() ->
@@ -92,9 +97,11 @@ ssh_files() ->
     {Text, Size}.
 
 hashes() ->
-    Hashes = witness_otp_program:each(fun(Kind) -> {Kind, binary:encode_hex(crypto:hash(Kind, <<"text">>))} end, [md5, sha, sha256, sha512, blake2b]),
+    Hashes = witness_otp_program:each(fun(Kind) -> {Kind, binary:encode_hex(crypto:hash(Kind, <<"text">>))} end,
+                                      [md5, sha, sha256, sha512, blake2b]),
     State = lists:foldl(fun(Part, State) -> crypto:hash_update(State, Part) end, crypto:hash_init(sha256), [<<"te">>, <<"xt">>]),
-    {Hashes, proplists:get_value(sha256, Hashes) =:= binary:encode_hex(crypto:hash_final(State)), crypto:mac(hmac, sha256, <<"key">>, <<"text">>)}.
+    {Hashes, proplists:get_value(sha256, Hashes) =:= binary:encode_hex(crypto:hash_final(State)),
+     crypto:mac(hmac, sha256, <<"key">>, <<"text">>)}.
 
 random() ->
     Drawn = witness_otp_program:each(fun(N) -> crypto:strong_rand_bytes(N) end, [1, 5, 16]),
@@ -129,7 +136,8 @@ certificates() ->
     Decoded = public_key:pkix_decode_cert(Certificate, otp),
     Pem = public_key:pem_encode([{'Certificate', Certificate, not_encrypted}]),
     [{'Certificate', Certificate, not_encrypted}] = public_key:pem_decode(Pem),
-    {is_record(Decoded, 'OTPCertificate'), [element(1, public_key:pkix_path_validation(Root, [Certificate], [])) || Root <- proplists:get_value(cacerts, Theirs)],
+    {is_record(Decoded, 'OTPCertificate'),
+     [element(1, public_key:pkix_path_validation(Root, [Certificate], [])) || Root <- proplists:get_value(cacerts, Theirs)],
      public_key:pkix_is_self_signed(Certificate)}.
 
 asn1() ->

@@ -1,8 +1,10 @@
 -module(witness_otp_processes).
 -moduledoc "Programs with processes, signals, timers and groups.".
 
--export([timers/0, timer_module/0, late_messages/0, aliases/0, priority_messages/0, monitors_of_names/0, links/0, exit_signals/0, kills/0,
-         heap_limits/0, spawn_options/0, spawn_requests/0, process_information/0, group_leaders/0, input_output_server/0, process_groups/0, global_names/0,
+-export([timers/0, timer_module/0, late_messages/0, aliases/0, priority_messages/0, monitors_of_names/0, links/0, exit_signals/0,
+         kills/0,
+         heap_limits/0, spawn_options/0, spawn_requests/0, process_information/0, group_leaders/0, input_output_server/0,
+         process_groups/0, global_names/0,
          remote_calls/0, erpc_calls/0, names/0, traces/0, trace_sessions/0, suspended/0, ports_monitored/0, system_monitor/0,
          many_processes/0, labels/0, tags/0, slots_and_schedulers/0, garbage/0]).
 
@@ -96,7 +98,11 @@ link_to(Pid) ->
 
 exit_signals() ->
     [begin
-        {Pid, Monitor} = spawn_monitor(fun() -> process_flag(trap_exit, Traps), receive {'EXIT', _, R} -> exit({trapped, R}); go -> exit(went) end end),
+        {Pid, Monitor} =
+            spawn_monitor(fun() ->
+                process_flag(trap_exit, Traps),
+                receive {'EXIT', _, R} -> exit({trapped, R}); go -> exit(went) end
+            end),
         receive after 3 -> ok end,
         exit(Pid, Reason),
         Pid ! go,
@@ -113,11 +119,14 @@ kills() ->
 
 heap_limits() ->
     Grow = fun Grow(List) -> Grow([make_ref() | List]) end,
-    {Pid, Monitor} = spawn_opt(fun() -> Grow([]) end, [monitor, {max_heap_size, #{size => 50000, kill => true, error_logger => false}}]),
+    {Pid, Monitor} = spawn_opt(fun() -> Grow([]) end,
+                               [monitor, {max_heap_size, #{size => 50000, kill => true, error_logger => false}}]),
     receive {'DOWN', Monitor, process, Pid, Why} -> Why end.
 
 spawn_options() ->
-    {Pid, Monitor} = spawn_opt(fun() -> receive N -> exit(N + 1) end end, [link, {monitor, [{tag, 'GONE'}]}, {priority, high}, {min_heap_size, 1000}, {message_queue_data, off_heap}]),
+    {Pid, Monitor} = spawn_opt(fun() -> receive N -> exit(N + 1) end end,
+                               [link, {monitor, [{tag, 'GONE'}]}, {priority, high}, {min_heap_size, 1000},
+                                {message_queue_data, off_heap}]),
     unlink(Pid),
     {priority, Priority} = process_info(Pid, priority),
     Pid ! 3,
@@ -136,7 +145,8 @@ process_information() ->
     Pid = spawn(fun() -> receive stop -> ok end end),
     [Pid ! N || N <- lists:seq(1, 5)],
     receive after 5 -> ok end,
-    [{message_queue_len, Length}, {status, Status}, {current_function, _}] = process_info(Pid, [message_queue_len, status, current_function]),
+    [{message_queue_len, Length}, {status, Status},
+     {current_function, _}] = process_info(Pid, [message_queue_len, status, current_function]),
     {messages, Messages} = process_info(Pid, messages),
     Alive = lists:member(Pid, processes()),
     Pid ! stop,
@@ -145,7 +155,12 @@ process_information() ->
 group_leaders() ->
     Me = self(),
     Leader = spawn_link(fun() -> lead(Me, 0) end),
-    Pid = spawn(fun() -> group_leader(Leader, self()), io:format("~s ~b~n", ["text", 5]), Name = io:get_line("name? "), Me ! {name, Name} end),
+    Pid = spawn(fun() ->
+        group_leader(Leader, self()),
+        io:format("~s ~b~n", ["text", 5]),
+        Name = io:get_line("name? "),
+        Me ! {name, Name}
+    end),
     Name = receive {name, Is} -> Is end,
     Leader ! {Me, count},
     receive {count, N} -> {Name, N, is_process_alive(Pid)} end.
@@ -204,7 +219,8 @@ erpc_calls() ->
     Done = case Waited of no_response -> erpc:receive_response(Request, 5000); {response, Is} -> Is end,
     Failed = try erpc:call(node(), erlang, error, [wrong]) catch error:{exception, wrong, _} -> wrong end,
     Late = try erpc:call(node(), timer, sleep, [1000], 5) catch error:{erpc, timeout} -> late end,
-    {Sum, Done, Failed, Late, erpc:multicall([node()], erlang, abs, [-3]), try erpc:call(nowhere@nohost, erlang, self, []) catch error:{erpc, Why} -> Why end}.
+    {Sum, Done, Failed, Late, erpc:multicall([node()], erlang, abs, [-3]),
+     try erpc:call(nowhere@nohost, erlang, self, []) catch error:{erpc, Why} -> Why end}.
 
 names() ->
     Winners = witness_otp_program:each(fun(N) ->
@@ -273,11 +289,13 @@ tags() ->
     Refs = [make_ref() || _ <- lists:seq(1, 100)],
     Ref = lists:nth(50, Refs),
     Pid ! {self(), Ref},
-    {receive {Ref, Is, Node} -> {Is, Node} end, lists:sort(Refs) =:= Refs, erlang:ref_to_list(Ref) =/= "", length(lists:usort([erlang:unique_integer() || _ <- Refs]))}.
+    {receive {Ref, Is, Node} -> {Is, Node} end, lists:sort(Refs) =:= Refs, erlang:ref_to_list(Ref) =/= "",
+     length(lists:usort([erlang:unique_integer() || _ <- Refs]))}.
 
 slots_and_schedulers() ->
     {erlang:system_info(schedulers) > 0, erlang:system_info(process_count) > 5, length(erlang:ports()) > 0,
-     element(1, erlang:statistics(reductions)) > 0, erlang:memory(total) > 1000, is_integer(erlang:system_time()), tuple_size(erlang:timestamp()),
+     element(1, erlang:statistics(reductions)) > 0, erlang:memory(total) > 1000, is_integer(erlang:system_time()),
+     tuple_size(erlang:timestamp()),
      is_list(erlang:system_info(version))}.
 
 garbage() ->

@@ -16,6 +16,7 @@ each(F, List) ->
 -doc "A new folder for files.".
 -spec folder() -> file:filename().
 folder() ->
-    Dir = filename:join(os:getenv("WITNESS_OTP_WORK", "/tmp"), "files-" ++ integer_to_list(erlang:unique_integer([positive])) ++ "-" ++ os:getpid()),
+    Dir = filename:join(os:getenv("WITNESS_OTP_WORK", "/tmp"),
+                        "files-" ++ integer_to_list(erlang:unique_integer([positive])) ++ "-" ++ os:getpid()),
     ok = filelib:ensure_path(Dir),
     Dir.

@@ -59,7 +59,8 @@ udp() ->
         {ok, {_, _, Answer}} = gen_udp:recv(Socket, 0, 5000),
         exit({answer, binary_to_integer(Answer)})
     end) || N <- lists:seq(1, 4)],
-    [receive {udp, Server, Ip, From, N} -> ok = gen_udp:send(Server, Ip, From, integer_to_binary(binary_to_integer(N) * 10)) end || _ <- Asking],
+    [receive {udp, Server, Ip, From, N} -> ok = gen_udp:send(Server, Ip, From, integer_to_binary(binary_to_integer(N) * 10)) end
+     || _ <- Asking],
     [receive {'DOWN', M, process, P, {answer, N}} -> N end || {P, M} <- Asking].
 
 socket() ->
@@ -78,7 +79,8 @@ socket() ->
     ok = socket:send(Socket, <<"hello">>),
     Answer = case socket:recv(Socket, 10, nowait) of
         {ok, Data} -> Data;
-        {select, {select_info, _, Handle}} -> receive {'$socket', Socket, select, Handle} -> {ok, Data} = socket:recv(Socket, 10), Data end
+        {select, {select_info, _, Handle}} ->
+            receive {'$socket', Socket, select, Handle} -> {ok, Data} = socket:recv(Socket, 10), Data end
     end,
     {Pid, Monitor} = Server,
     receive {'DOWN', Monitor, process, Pid, normal} -> {Answer, element(1, socket:recv(Socket, 0))} end.
@@ -86,7 +88,11 @@ socket() ->
 local_socket() ->
     File = filename:join(witness_otp_program:folder(), "s"),
     {ok, Listens} = gen_tcp:listen(0, [{ifaddr, {local, File}}, binary, {active, false}]),
-    spawn_link(fun() -> {ok, Socket} = gen_tcp:connect({local, File}, 0, [binary]), ok = gen_tcp:send(Socket, <<"there">>), receive {tcp_closed, _} -> ok end end),
+    spawn_link(fun() ->
+        {ok, Socket} = gen_tcp:connect({local, File}, 0, [binary]),
+        ok = gen_tcp:send(Socket, <<"there">>),
+        receive {tcp_closed, _} -> ok end
+    end),
     {ok, Socket} = gen_tcp:accept(Listens),
     {ok, Data} = gen_tcp:recv(Socket, 5),
     Data.

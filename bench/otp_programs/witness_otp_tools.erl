@@ -22,8 +22,10 @@ parses_transforms() ->
 
 yecc() ->
     Dir = witness_otp_program:folder(),
-    ok = file:write_file(filename:join(Dir, "made_p.yrl"), "Nonterminals list. Terminals atom. Rootsymbol list.\nlist -> atom : ['$1'].\nlist -> atom list : ['$1' | '$2'].\n"),
-    ok = file:write_file(filename:join(Dir, "made_l.xrl"), "Definitions.\nRules.\n[a-z]+ : {token, {atom, TokenLine, list_to_atom(TokenChars)}}.\n[\\s]+ : skip_token.\nErlang code.\n"),
+    ok = file:write_file(filename:join(Dir, "made_p.yrl"),
+                         "Nonterminals list. Terminals atom. Rootsymbol list.\nlist -> atom : ['$1'].\nlist -> atom list : ['$1' | '$2'].\n"),
+    ok = file:write_file(filename:join(Dir, "made_l.xrl"),
+                         "Definitions.\nRules.\n[a-z]+ : {token, {atom, TokenLine, list_to_atom(TokenChars)}}.\n[\\s]+ : skip_token.\nErlang code.\n"),
     {ok, _} = yecc:file(filename:join(Dir, "made_p.yrl")),
     {ok, _} = leex:file(filename:join(Dir, "made_l.xrl")),
     lists:sort(filelib:wildcard("*.erl", Dir)).
@@ -32,7 +34,8 @@ made_test() -> 4 = 2 + 2.
 
 unit_tests() ->
     Me = self(),
-    Result = eunit:test([{"sum", fun() -> 3 = 1 + 2 end}, {"sends", fun() -> Me ! sent end}, {setup, fun() -> 1 end, fun(N) -> fun() -> 1 = N end end},
+    Result = eunit:test([{"sum", fun() -> 3 = 1 + 2 end}, {"sends", fun() -> Me ! sent end},
+                         {setup, fun() -> 1 end, fun(N) -> fun() -> 1 = N end end},
                          {inparallel, [fun() -> ok end || _ <- [1, 2, 3]]}, {timeout, 5, fun made_test/0}], [no_tty]),
     Sent = receive sent -> sent end,
     %% Its server lives on, and a recording ends when all processes have.
@@ -46,7 +49,9 @@ xml() ->
     {length(Prices), Text}.
 
 sax() ->
-    {ok, Depth, _} = xmerl_sax_parser:stream("<a><b>x</b><b/></a>", [{event_fun, fun({startElement, _, _, _, _}, _, N) -> N + 1; (_, _, N) -> N end}, {event_state, 0}]),
+    {ok, Depth, _} = xmerl_sax_parser:stream("<a><b>x</b><b/></a>",
+                                             [{event_fun, fun({startElement, _, _, _, _}, _, N) -> N + 1; (_, _, N) -> N end},
+                                              {event_state, 0}]),
     Depth.
 
 edoc() ->
@@ -79,7 +84,8 @@ cover() ->
 
 cpu() ->
     {ok, _} = application:ensure_all_started(os_mon),
-    {is_number(cpu_sup:avg1()), length(memsup:get_system_memory_data()) > 2, length(disksup:get_disk_data()) > 0, application:stop(os_mon)}.
+    {is_number(cpu_sup:avg1()), length(memsup:get_system_memory_data()) > 2, length(disksup:get_disk_data()) > 0,
+     application:stop(os_mon)}.
 
 releases() ->
     {ok, _} = application:ensure_all_started(sasl),

@@ -123,8 +123,8 @@ growth(Metric, Rows) ->
 
 points(Metric, Rows) ->
     Steps = maps:groups_from_list(fun(#{n := N}) -> N end, Rows),
-    [{N, witness_bench_statistics:median(Values)} || N <- lists:sort(maps:keys(Steps)),
-                                                     [_ | _] = Values <- [witness_bench_result:numbers(Metric, maps:get(N, Steps))]].
+    [{N, witness_bench_statistics:median(Values)}
+     || N <- lists:sort(maps:keys(Steps)), [_ | _] = Values <- [witness_bench_result:numbers(Metric, maps:get(N, Steps))]].
 
 -doc """
 The distributions of BenchCRV's figure 5, fitted to a histogram of response times, in milliseconds, ordered by

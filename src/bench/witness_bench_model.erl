@@ -173,7 +173,8 @@ consistent(Values = #{kind := Kind, n := N}, Given) ->
         is_map_key(atom_to_binary(Key), Given), Of =/= Kind,
         maps:get(Key, Values) =/= proplists:get_value(Key, keys())],
     case Values of
-        #{nodes := 2, crash := Crash} when Crash > 0 -> witness_bench_json:wrong([~"crash"], Crash, ~"0, where there are two nodes,");
+        #{nodes := 2, crash := Crash} when Crash > 0 ->
+            witness_bench_json:wrong([~"crash"], Crash, ~"0, where there are two nodes,");
         #{} -> ok
     end,
     N * (member(Values)):size(Values) =< 10_000_000

@@ -12,9 +12,9 @@ and ends the VM with its exit code:
 | 2 | wrong usage or bad input |
 | 3 | the result cannot be trusted or says nothing, or could not be written to standard output |
 
-The system that is watched runs in the same VM, and may end it (`halt/1`). Its exit status must not be taken for that
-of Witness. So `bin/witness` may pass the flag `-witness_status N`: then the VM ends with N plus the exit code, and first writes that
-status to a pipe (`-witness_shell`). Any other status means that the system has ended the VM.
+The system that is watched runs in the same VM, and may end it (`halt/1`). Its exit status must not be taken for that of
+Witness. So `bin/witness` may pass the flag `-witness_status N`: then the VM ends with N plus the exit code, and first writes
+that status to a pipe (`-witness_shell`). Any other status means that the system has ended the VM.
 
 An error of the user is printed as one message that names the mistake and what was expected. An error in Witness itself is printed
 as a report with its place, and the exit code is 3.
@@ -123,7 +123,8 @@ wait_for_output(Code) ->
         delivered -> Code;
         {lost, Reason} ->
             Reason =:= closed orelse
-                witness_cli_io:note([~"witness: standard output could not be written", why(Reason), ~": some of the result is lost\n"]),
+                witness_cli_io:note([~"witness: standard output could not be written", why(Reason),
+                                     ~": some of the result is lost\n"]),
             case Code of 0 -> 3; _ -> Code end
     end.
 

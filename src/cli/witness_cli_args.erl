@@ -13,7 +13,8 @@ this module replaces it by the user's words.
 
 -doc "The action: print a text, run a command with its options, or print an error.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | record | replay | log | attach | compile | demo | explore | bench | report, Options :: #{atom() => term()}}
+                | {run | check | record | replay | log | attach | compile | demo | explore | bench | report,
+                   Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
 -define(PROGRAM, "witness").

@@ -10,26 +10,26 @@ in RFC 3339).
   event in the log that was checked), `source` (`null`, or the deciding place:
   `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`;
 - `warning`: `code`, `text`;
-- `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`),
-  `undecided`, `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `elapsed_ms`.
-  `undecided` has an object for each property and each reason that left slices of it undecided: `spec`, `name`, `reason`, `count` (the
-  number of these slices) and `told` (how many of them have a `verdict` of their own: the first 100 of a monitor and reason, and
-  the first 1000 of a property).
-  `coverage` has an object for each property that was monitored: `spec`, `name` and `actions`, each with `line`, `column`, `text`,
+- `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`), `undecided`,
+  `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `elapsed_ms`. `undecided` has an object for each property and each
+  reason that left slices of it undecided: `spec`, `name`, `reason`, `count` (the number of these slices) and `told` (how many
+  of them have a `verdict` of their own: the first 100 of a monitor and reason, and the first 1000 of a property). `coverage`
+  has an object for each property that was monitored: `spec`, `name` and `actions`, each with `line`, `column`, `text`,
   `decides` (`no`, `yes` or `null`: the verdict if it matches) and `taken`, whether it ever matched;
 - `diagnostic`, of `witness compile`: `severity` (`error`, `warning`), `file`, `line`, `column`, `end_column`, `code`,
   `text`, `source`, `hint`. Lines and columns count from 1, columns in Unicode code points; `end_column` is the first
   column after the word at `column`; `code` is a short name for the kind of finding;
-- `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why the recording has ended before the program), `ended` (how the
-  program has ended), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not reported them), `unwoven`
-  (modules), `replayable`, `refused` (why it cannot be replayed, a list of texts), `options` (with which it can be replayed, if it is
-  recorded again), `elapsed_ms`;
-- `replay`, of `witness replay`: `dir`, `outcome` (`identical`, `diverged`, or `stopped` by `--until`: then the numbers are `null`),
-  `at` (where it was stopped), `verdicts` (`null` without `--check`, or if nothing was to be compared; otherwise a list of the
-  differing ones, each with `process`, `spec`, `name`, `slice`, `recorded` and `replayed`, both lists), `complete` (whether the
-  recording is), `processes`, `entries`, `killed`, `cut`, `stopped` (numbers of processes; the last ones were alive when the recording
-  ended as planned), `changed` (modules), `messages` (what was compared of them: `contents`, `hash` or `none`), `divergences` (each with
-  `id`, `process`, `signature`, `position`, `log`, `program`, `stack`, `recent`), `elapsed_ms`;
+- `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why the recording has ended before the program), `ended`
+  (how the program has ended), `status` (of its VM), `processes`, `files` (bytes of each; `null` if the VM has not reported
+  them), `unwoven` (modules), `replayable`, `refused` (why it cannot be replayed, a list of texts), `options` (with which it can
+  be replayed, if it is recorded again), `elapsed_ms`;
+- `replay`, of `witness replay`: `dir`, `outcome` (`identical`, `diverged`, or `stopped` by `--until`: then the numbers are
+  `null`), `at` (where it was stopped), `verdicts` (`null` without `--check`, or if nothing was to be compared; otherwise a list
+  of the differing ones, each with `process`, `spec`, `name`, `slice`, `recorded` and `replayed`, both lists), `complete`
+  (whether the recording is), `processes`, `entries`, `killed`, `cut`, `stopped` (numbers of processes; the last ones were alive
+  when the recording ended as planned), `changed` (modules), `messages` (what was compared of them: `contents`, `hash` or
+  `none`), `divergences` (each with `id`, `process`, `signature`, `position`, `log`, `program`, `stack`, `recent`),
+  `elapsed_ms`;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text if it was requested.
 
@@ -139,12 +139,14 @@ covered(#{spec := Spec, name := Name, actions := Actions}) ->
 recording(#{dir := Dir, outcome := Outcome, ended := Ended, vm := Status, unwoven := Unwoven, elapsed_ms := Elapsed} = Summary,
           Header) ->
     Files = case Summary of
-        #{files := Known} when is_map(Known) -> {[{Kind, maps:get(bytes, maps:get(Kind, Known))} || Kind <- [order, data, processes]]};
+        #{files := Known} when is_map(Known) ->
+            {[{Kind, maps:get(bytes, maps:get(Kind, Known))} || Kind <- [order, data, processes]]};
         #{} -> null
     end,
     Refused = maps:get(refused, Summary, []),
     line(recording, Header, [{dir, text(Dir)}, {outcome, as_text(Outcome)}, {ended, as_text(Ended)}, {status, Status},
-                             {processes, maps:get(born, Summary, null)}, {files, Files}, {unwoven, Unwoven}, {replayable, replayable(Summary)},
+                             {processes, maps:get(born, Summary, null)}, {files, Files}, {unwoven, Unwoven},
+                             {replayable, replayable(Summary)},
                              {refused, [text(witness_log_recording_refusal:format(Reason)) || Reason <- Refused]},
                              {options, [text(Option) || Option <- witness_log_recording_refusal:options(Refused)]},
                              {elapsed_ms, Elapsed}]).
@@ -159,10 +161,12 @@ replay(#{dir := Dir, outcome := Outcome, complete := Complete, processes := Proc
          cut := Cut, stopped := Stopped, changed := Changed, elapsed_ms := Elapsed} = Report, Header) ->
     Divergences = [Divergence || #{divergence := Divergence} <- [Report]] ++ maps:get(waiting, Report, []),
     Differing = case Report of #{differing := Differ} -> [{maps:to_list(One)} || One <- Differ]; #{} -> null end,
-    line(replay, Header, [{dir, text(Dir)}, {outcome, Outcome}, {at, text(maps:get(at, Report, undefined))}, {verdicts, Differing}, {complete, Complete}, {processes, Processes},
-                          {entries, Entries}, {killed, Killed}, {cut, Cut}, {stopped, Stopped}, {changed, Changed},
-                          {messages, maps:get(messages, Report, null)},
-                          {divergences, [{maps:to_list(Divergence)} || Divergence <- Divergences]}, {elapsed_ms, Elapsed}]).
+    line(replay, Header,
+         [{dir, text(Dir)}, {outcome, Outcome}, {at, text(maps:get(at, Report, undefined))}, {verdicts, Differing},
+          {complete, Complete}, {processes, Processes},
+          {entries, Entries}, {killed, Killed}, {cut, Cut}, {stopped, Stopped}, {changed, Changed},
+          {messages, maps:get(messages, Report, null)},
+          {divergences, [{maps:to_list(Divergence)} || Divergence <- Divergences]}, {elapsed_ms, Elapsed}]).
 
 as_text(Atom) when is_atom(Atom) -> Atom;
 as_text(Term) -> term(Term).

@@ -245,8 +245,8 @@ short(Term) -> witness_event:format_term(Term, ?MAX_TERM_CHARS).
 
 %% --- sequences -------------------------------------------------------------------
 
-%% A process waits until it is spawned, and until the sender of its next message is spawned. Meanwhile the processes behind it go first. If
-%% all processes wait, since the cut part of the recording is missing, the first one goes on.
+%% A process waits until it is spawned, and until the sender of its next message is spawned. Meanwhile the processes behind it
+%% go first. If all processes wait, since the cut part of the recording is missing, the first one goes on.
 sequence(Wanted, Known, #show{recording = R, json = Json} = Show) ->
     Parents = #{Id => Parent || #{id := Id, parent := Parent} <- Known},
     Unborn = #{Id => [] || Id := Parent <- Parents, is_map_key(Parent, Parents)},

@@ -2,8 +2,8 @@
 -moduledoc """
 Shows the progress of an operation on standard error.
 
-On a terminal one line is overwritten. Elsewhere (a file, a pipe, a build server) each text is a line that stays, so
-few are written: none in the first five seconds, then one after 5, 15, 35 and 75 s, and one a minute from there on. An operation that
+On a terminal one line is overwritten. Elsewhere (a file, a pipe, a build server) each text is a line that stays, so few are
+written: none in the first five seconds, then one after 5, 15, 35 and 75 s, and one a minute from there on. An operation that
 takes less than five seconds prints nothing there.
 """.
 

@@ -126,7 +126,8 @@ recording(#{dir := Dir, elapsed_ms := Elapsed, ended := Ended, vm := Status} = S
     Rows = [[~"program", ended(Ended, Status)],
             [~"recorded", [[[witness_text:count(Count, ~"process", ~"processes"), ~", "] || #{born := Count} <- [Summary]],
                            ~"in ", seconds(Elapsed)]]]
-           ++ [[~"files", [size(Kind, Files) || Kind <- [order, data, processes]]] || #{files := Files} <- [Summary], is_map(Files)],
+           ++ [[~"files", [size(Kind, Files) || Kind <- [order, data, processes]]]
+               || #{files := Files} <- [Summary], is_map(Files)],
     lines(witness_text:columns(Rows) ++ [~"", recorded(Code, Summary, witness_text:clean(Dir), Look)]).
 
 ended({returned, normal}, _) -> ~"returned";
@@ -149,7 +150,8 @@ recorded(0, _, Dir, Look) -> [witness_text:style(good, ~"RECORDED", Look), ~" in
 recorded(3, Summary, Dir, Look) ->
     lists:join($\n, [[witness_text:style(doubtful, ~"INCOMPLETE", Look), ~", in ", Dir, ~": ", witness_text:list(Missing), ~"."]
                      || [_ | _] = Missing <- [missing(Summary)]]
-                    ++ [[witness_text:style(doubtful, ~"NOT REPLAYABLE", Look), ~", in ", Dir, ~": ", lists:join(~"; ", Refused), ~"."]
+                    ++ [[witness_text:style(doubtful, ~"NOT REPLAYABLE", Look), ~", in ", Dir, ~": ", lists:join(~"; ", Refused),
+                         ~"."]
                         || [_ | _] = Refused <- [refused(Summary)]]).
 
 missing(#{outcome := Outcome, ended := Ended}) ->

@@ -58,7 +58,8 @@ command() ->
         #{name => recording, argument => "DIR", text => ~"the folder of the recording"}])}.
 
 -doc """
-With `--check`, adds the verdicts of the recording to the options, and its specifications and monitors unless the options name others.
+With `--check`, adds the verdicts of the recording to the options, and its specifications and monitors unless the options name
+others.
 """.
 -spec with_stored(options()) -> {ok, options()} | {error, unicode:chardata()}.
 with_stored(#{until := _, check := true}) -> {error, ~"--until and --check exclude each other"};
@@ -84,7 +85,8 @@ names(Texts) -> [unicode:characters_to_list(Text) || Text <- Texts].
 -doc "Replays, and monitors if there are properties; returns the exit code, or an error of the user.".
 -spec run(options(), Properties :: none | map()) ->
     {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | witness:error()}.
-run(#{until := _}, none) -> {error, ~"--until verdict: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"};
+run(#{until := _}, none) ->
+    {error, ~"--until verdict: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"};
 run(#{step := true} = Options, Properties) -> check_step(Options, Properties);
 run(#{commands := _}, _) -> {error, ~"--command is for --step"};
 run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options, Properties) ->
@@ -105,7 +107,8 @@ run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, 
     end.
 
 check_step(Options, Properties) ->
-    case [Name || Name <- [json, check, mirror], maps:get(Name, Options)] ++ [Name || Name <- [until, events], is_map_key(Name, Options)] of
+    case [Name || Name <- [json, check, mirror], maps:get(Name, Options)]
+             ++ [Name || Name <- [until, events], is_map_key(Name, Options)] of
         [mirror | _] -> {error, ~"--step and --mirror-output exclude each other"};
         [Name | _] -> {error, [~"--step and --", atom_to_binary(Name), ~" exclude each other"]};
         [] -> run_step(Options, Properties)
@@ -211,7 +214,8 @@ add_differences(Report, _, _, _) -> Report.
 
 %% The replay was stopped before its end.
 stopped_report(Verdicts) ->
-    Report = #{outcome => stopped, processes => null, entries => null, killed => null, cut => null, stopped => null, complete => null, changed => []},
+    Report = #{outcome => stopped, processes => null, entries => null, killed => null, cut => null, stopped => null,
+               complete => null, changed => []},
     case [Place || #{verdict := no, log := Place} <- Verdicts] of
         [First | _] -> Report#{at => First};
         [] -> Report

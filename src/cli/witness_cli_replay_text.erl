@@ -9,7 +9,8 @@ What `witness replay` prints for people: a divergence in the form of a compiler 
 -spec report(#{dir := file:filename(), elapsed_ms := non_neg_integer(), atom() => term()}, witness_text:look()) ->
     unicode:chardata().
 report(#{outcome := stopped, elapsed_ms := Elapsed} = Report, Look) ->
-    lines([~"" | witness_text:columns([[~"replayed", [~"in ", integer_to_binary(Elapsed), ~" ms"]]])] ++ [~"", sentence(Report, Look)]);
+    lines([~"" | witness_text:columns([[~"replayed", [~"in ", integer_to_binary(Elapsed), ~" ms"]]])]
+          ++ [~"", sentence(Report, Look)]);
 report(#{processes := Processes, entries := Entries, elapsed_ms := Elapsed} = Report, Look) ->
     Ends = [[witness_text:count(N, ~"process", ~"processes"), Text]
             || {N, Text} <- [{maps:get(killed, Report), ~" ended by a signal"},
@@ -58,7 +59,8 @@ sentence(#{outcome := identical, differing := [_ | _] = Differing, dir := Dir}, 
     [witness_text:style(bad, ~"OTHER VERDICTS", Look), ~": every process of ", clean(Dir), ~" did what it did, and ",
      witness_text:count(length(Differing), ~"verdict is", ~"verdicts are"), ~" not what was recorded."];
 sentence(#{outcome := identical, differing := [], dir := Dir} = Report, Look) ->
-    [witness_text:style(good, ~"IDENTICAL", Look), ~": the processes of ", clean(Dir), ~" did what they did, with the same verdicts.", compared(Report)];
+    [witness_text:style(good, ~"IDENTICAL", Look), ~": the processes of ", clean(Dir),
+     ~" did what they did, with the same verdicts.", compared(Report)];
 sentence(#{outcome := identical, complete := true, cut := 0, dir := Dir} = Report, Look) ->
     [witness_text:style(good, ~"IDENTICAL", Look), ~": every process of ", clean(Dir), ~" did what it did.", compared(Report)];
 sentence(#{outcome := identical, dir := Dir} = Report, Look) ->

@@ -2,10 +2,10 @@
 -moduledoc """
 `witness run` and `witness check`: runs a system in this node, or reads a log, and reports the results.
 
-A run ends when the function has returned and all processes that it has spawned have ended, or the application has
-stopped. With `--for` it ends at that time at the latest; with `--no-halt`, or for an application, at an interrupt. So do the end of a
-log, and an interrupt for a log that is followed. These are planned ends: the exit code gives the result. A
-log that is refused ends the run at that point. Earlier results remain valid, but the exit code is 2.
+A run ends when the function has returned and all processes that it has spawned have ended, or the application has stopped. With
+`--for` it ends at that time at the latest; with `--no-halt`, or for an application, at an interrupt. So do the end of a log,
+and an interrupt for a log that is followed. These are planned ends: the exit code gives the result. A log that is refused ends
+the run at that point. Earlier results remain valid, but the exit code is 2.
 
 A run may also be broken off: by `--timeout`, by an interrupt that was not planned, or because the reader of standard
 output has gone. Then the summary is still printed, and a result without violations counts as no result (exit code 3).
@@ -23,9 +23,9 @@ output has gone. Then the summary is still printed, and a result without violati
 -export_type([options/0, code/0]).
 
 -doc """
-The options for `witness:start/1`, and how to report the result. Times are in milliseconds. For a system of another `node`, `with` is
-used instead of that function. `out`: standard output, if it is open already. `until`: the run ends, as planned, with the
-first violation. `report`: an open report, which is written when the run has ended.
+The options for `witness:start/1`, and how to report the result. Times are in milliseconds. For a system of another `node`,
+`with` is used instead of that function. `out`: standard output, if it is open already. `until`: the run ends, as planned, with
+the first violation. `report`: an open report, which is written when the run has ended.
 """.
 -type options() :: #{start := map(),
                      json := boolean(),
@@ -83,8 +83,8 @@ run(#{json := Json} = Options) ->
         {error, _} = Error -> Error
     end.
 
-%% The run ends before the system does, which may leave no time for the end. So the system is suspended, by a freezer that is started
-%% before the system.
+%% The run ends before the system does, which may leave no time for the end. So the system is suspended, by a freezer that is
+%% started before the system.
 freezer(#{start := #{system := {log, _}}}) -> none;
 freezer(#{with := _}) -> none;
 freezer(_) ->
@@ -344,7 +344,8 @@ reasons(Summary, #state{reasons = Reasons}) ->
     lists:foldl(fun(#{reason := Why, count := Count, told := Told}, A) ->
         Reason = witness_text_verdict:reason(#{reason => Why, info => undefined}),
         maps:update_with(Reason, fun(N) -> N + Count - Told end, Count - Told, A)
-    end, maps:from_list(ets:tab2list(Reasons)), [Undecided || Undecided = #{count := Count, told := Told} <- maps:get(undecided, Summary, []), Count > Told]).
+    end, maps:from_list(ets:tab2list(Reasons)),
+                [Undecided || Undecided = #{count := Count, told := Told} <- maps:get(undecided, Summary, []), Count > Told]).
 
 %% The exit code: a report that was requested and could not be written is not a success.
 report(Summary, Code, #state{options = #{report := Report} = Options} = State) ->

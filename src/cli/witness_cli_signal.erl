@@ -12,7 +12,8 @@ passes each SIGHUP, SIGINT and SIGTERM on as a SIGUSR2. Often a signal goes to a
 twice. If `bin/witness` has started the VM (`-witness_status`), the VM handles only the signal that was passed on.
 
 A shell that is killed (SIGKILL) passes nothing on. But its end of a pipe is closed then, and the VM has the other end
-(`-witness_shell`). That is an interrupt too, and the VM ends 10 s later at the latest. A command that catches no interrupts ends at once.
+(`-witness_shell`). That is an interrupt too, and the VM ends 10 s later at the latest. A command that catches no interrupts
+ends at once.
 """.
 -behaviour(gen_event).
 
@@ -63,8 +64,8 @@ shell(Descriptor) ->
     receive after ?ORPHAN_MS -> halt(witness_cli_io:status(3), [{flush, false}]) end.
 
 -doc """
-The parent process of this VM in the operating system: `bin/witness`, as long as that runs. If the shell was killed by a signal that it
-cannot pass on, another process becomes the parent. Only known on Linux.
+The parent process of this VM in the operating system: `bin/witness`, as long as that runs. If the shell was killed by a signal
+that it cannot pass on, another process becomes the parent. Only known on Linux.
 """.
 -spec parent() -> pos_integer() | unknown.
 parent() ->

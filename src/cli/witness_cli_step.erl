@@ -2,8 +2,8 @@
 -moduledoc """
 `witness replay --step`: moves through a recorded run, by commands (`m:witness_cli_step_parse`).
 
-Commands come from the terminal, with completion and a history, from `--command`, or from standard input, one per line. Results go to
-standard output, errors to standard error.
+Commands come from the terminal, with completion and a history, from `--command`, or from standard input, one per line. Results
+go to standard output, errors to standard error.
 
 | Exit code | Meaning |
 |---|---|
@@ -103,7 +103,8 @@ read_line(Read, Before, #s{session = Session} = S) ->
 
 read() ->
     case io:get_line("") of
-        Line when is_binary(Line); is_list(Line) -> case string:trim(Line) of Empty when Empty =:= ~""; Empty =:= "" -> "# "; _ -> Line end;
+        Line when is_binary(Line); is_list(Line) ->
+            case string:trim(Line) of Empty when Empty =:= ~""; Empty =:= "" -> "# "; _ -> Line end;
         Other -> Other
     end.
 
@@ -152,7 +153,10 @@ run_command({verdict, Direction}, #s{verdicts = unknown, properties = Properties
     end;
 run_command({verdict, Direction}, #s{verdicts = Verdicts, session = Session} = S) ->
     At = witness_step:at(Session),
-    Sought = case Direction of forward -> [V || {N, _} = V <- Verdicts, N > At]; back -> lists:reverse([V || {N, _} = V <- Verdicts, N < At]) end,
+    Sought = case Direction of
+        forward -> [V || {N, _} = V <- Verdicts, N > At];
+        back -> lists:reverse([V || {N, _} = V <- Verdicts, N < At])
+    end,
     case Sought of
         [{N, _} | _] ->
             {ok, Lines, S1} = go_to(N, S),
@@ -215,14 +219,16 @@ with_process(Process, #s{session = Session}, Fun) ->
     case {witness_step:find_process(Process, Session), witness_step:find_process(Process, Last)} of
         {{ok, Id}, _} -> Fun(Id);
         {_, {ok, Id}} -> Fun(Id);
-        _ -> {error, [~"there is no process '", witness_text:cut(witness_text:clean(Process), 60), ~"': processes shows those there are"]}
+        _ -> {error, [~"there is no process '", witness_text:cut(witness_text:clean(Process), 60),
+                      ~"': processes shows those there are"]}
     end.
 
 print_calls(Function, _, [], _, _) -> {none, [witness_cli_step_text:function(Function), ~" is not called in this run"]};
 print_calls(Function, N, Calls, Complete, #s{session = Session, look = Look} = S) ->
     At = witness_step:at(Session),
     case [Call || #{number := Number} = Call <- Calls, N =:= infinity orelse Number >= At] of
-        [] -> {none, [witness_cli_step_text:function(Function), ~" is not called from here on: calls ", witness_cli_step_text:function(Function),
+        [] -> {none, [witness_cli_step_text:function(Function), ~" is not called from here on: calls ",
+                      witness_cli_step_text:function(Function),
                       ~" all shows ", witness_text:count(length(Calls), ~"call", ~"calls")]};
         Next -> {ok, witness_cli_step_text:calls(Function, Next, N, Complete, Session, Look), S}
     end.
@@ -232,7 +238,8 @@ move(Direction, N, Test, #s{session = Session} = S) ->
     Reached = case Direction of forward -> witness_step:next(Test, Session); back -> witness_step:back(Test, Session) end,
     case Reached of
         {ok, There} -> move(Direction, N - 1, Test, S#s{session = There});
-        {error, none} -> {none, [~"there is no such event ", case Direction of forward -> ~"behind"; back -> ~"before" end, ~" this one"]}
+        {error, none} ->
+            {none, [~"there is no such event ", case Direction of forward -> ~"behind"; back -> ~"before" end, ~" this one"]}
     end.
 
 run_goto({place, Process, Entry}, S) -> with_process(Process, S, fun(Id) -> go_to({Id, Entry}, S) end);

@@ -18,7 +18,8 @@ The commands of `witness replay --step`: their syntax, their meaning, completion
 
 -doc "A command. A process is the text that was typed.".
 -type command() :: nothing | quit | where | breaks
-                 | {help, all | binary()} | {list, pos_integer()} | {go, direction(), pos_integer(), kind(), any | binary()} | {goto, where()}
+                 | {help, all | binary()} | {list, pos_integer()} | {go, direction(), pos_integer(), kind(), any | binary()}
+                     | {goto, where()}
                  | {verdict, direction()} | {continue, direction()} | {processes, living | all}
                  | {mailbox | state | stack | links, binary()}
                  | {sequence, pos_integer() | infinity, text | mermaid} | {why, here | pos_integer(), pos_integer() | infinity}
@@ -36,17 +37,20 @@ commands() ->
     [{~"help", ~"help [COMMAND]", ~"what there is"},
      {~"where", ~"where", ~"the event where you are, with the program's stack"},
      {~"list", ~"list [N]", ~"the N events before and behind it (5)"},
-     {~"next", ~"next [N] [KIND] [of PROCESS]", ~"N events on (1); of this kind (send, take, spawn, call, timeout, exit), of this process"},
+     {~"next", ~"next [N] [KIND] [of PROCESS]",
+      ~"N events on (1); of this kind (send, take, spawn, call, timeout, exit), of this process"},
      {~"back", ~"back [N] [KIND] [of PROCESS]", ~"the same backwards"},
      {~"goto", ~"goto N | start | end | PROCESS:ENTRY | M:F/A | FILE:LINE",
       ~"to an event, to an entry of a process, to the next event in a function or at a line"},
      {~"verdict", ~"verdict [back]", ~"to the next verdict, with --spec or --monitor, or to the one before"},
      {~"processes", ~"processes [all]", ~"the processes that live, or all that have so far"},
      {~"mailbox", ~"mailbox PROCESS", ~"what was sent to it and not taken yet"},
-     {~"state", ~"state PROCESS", ~"its state: of OTP behaviours as sys:get_state shows it, of others the variables at its receive"},
+     {~"state", ~"state PROCESS",
+      ~"its state: of OTP behaviours as sys:get_state shows it, of others the variables at its receive"},
      {~"stack", ~"stack PROCESS", ~"where it was when it did something last"},
      {~"links", ~"links PROCESS", ~"its links, monitors and names"},
-     {~"sequence", ~"sequence [N | all] [mermaid]", ~"the last N messages that were taken (20), as a chart or in the language of Mermaid"},
+     {~"sequence", ~"sequence [N | all] [mermaid]",
+      ~"the last N messages that were taken (20), as a chart or in the language of Mermaid"},
      {~"why", ~"why [N] [all]", ~"the chain of causes of this event, or of event N: its last 20 links, or all"},
      {~"calls", ~"calls M:F[/A] [N | all]", ~"the next N calls of a function (20), or all of the run, with arguments and results"},
      {~"break", ~"break M:F/A | FILE:LINE | message PATTERN | formula FILE.hml", ~"a breakpoint, for continue"},

@@ -19,7 +19,8 @@ open(Complete) ->
         _ -> none
     end.
 
-is_terminal(Options) when is_list(Options) -> lists:all(fun(Name) -> proplists:get_value(Name, Options, false) =:= true end, [stdin, stdout]);
+is_terminal(Options) when is_list(Options) ->
+    lists:all(fun(Name) -> proplists:get_value(Name, Options, false) =:= true end, [stdin, stdout]);
 is_terminal(_) -> false.
 
 -doc false.

@@ -1,7 +1,8 @@
 -module(witness_cli_step_text).
 -moduledoc "The output of `witness replay --step`: steps, processes, messages, causes. Pure, except for reading the session.".
 
--export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2, state/1, function/1, calls/6]).
+-export([step/3, where/2, list/4, processes/3, mailbox/3, links/3, chain/3, sequence/4, frames/1, name/2, state/1, function/1,
+         calls/6]).
 
 -define(MAX_TERM_CHARS, 200).
 -define(MAX_LABEL_CHARS, 60).
@@ -77,11 +78,15 @@ list(At, Around, S, Look) ->
 processes(Which, S, _) ->
     At = witness_step:at(S),
     Names = witness_step:names(S),
-    Shown = [Process || #{ended := Ended} = Process <- witness_step:processes(S), Which =:= all orelse Ended =:= 0 orelse Ended > At],
+    Shown = [Process || #{ended := Ended} = Process <- witness_step:processes(S),
+             Which =:= all orelse Ended =:= 0 orelse Ended > At],
     witness_text:columns([[~"number", ~"process", ~"function", ~"waiting", ~"", ~"names"]
                           | [[integer_to_binary(Id), term(Pid), witness_event:format_function(MFA),
                               integer_to_binary(length(witness_step:mailbox(Id, S))),
-                              case Ended =:= 0 orelse Ended > At of true -> ~"lives"; false -> [~"ended, ", integer_to_binary(Ended)] end,
+                              case Ended =:= 0 orelse Ended > At of
+                                  true -> ~"lives";
+                                  false -> [~"ended, ", integer_to_binary(Ended)]
+                              end,
                               lists:join(~", ", [term(Name) || Name := Owner <- Names, Owner =:= Id])]
                              || #{id := Id, pid := Pid, called := MFA, ended := Ended} <- Shown]]).
 
@@ -119,7 +124,8 @@ sequence(text, Messages, S, Look) ->
     Pid = fun(0) -> undefined; (Id) -> maps:get(pid, witness_step:process(Id, S)) end,
     Parties = lists:usort([Id || #{from := From, to := To} <- Messages, Id <- [From, To], Id > 0]),
     Modules = #{Pid(Id) => element(1, maps:get(called, witness_step:process(Id, S))) || Id <- Parties},
-    witness_text_chart:chart([#{index => N, event => {recv, Pid(To), Pid(From), Message, undefined}, formula => undefined, bindings => []}
+    witness_text_chart:chart([#{index => N, event => {recv, Pid(To), Pid(From), Message, undefined}, formula => undefined,
+                                bindings => []}
                               || #{number := N, from := From, to := To, message := Message} <- Messages], Modules, undefined, Look);
 sequence(mermaid, Messages, S, _) ->
     Parties = lists:uniq(lists:append([[From, To] || #{from := From, to := To} <- Messages])),
@@ -139,14 +145,16 @@ function({Module, Function, Arity}) ->
     [witness_text:clean(Module), $:, witness_text:clean(Function), [[$/, integer_to_binary(Arity)] || is_integer(Arity)]].
 
 -doc "The first of these calls, up to this number, each with the step after which it was made.".
--spec calls({binary(), binary(), arity() | any}, [witness_step:call(), ...], pos_integer() | infinity, Complete :: boolean(), witness_step:session(),
+-spec calls({binary(), binary(), arity() | any}, [witness_step:call(), ...], pos_integer() | infinity, Complete :: boolean(),
+            witness_step:session(),
             witness_text:look()) -> [unicode:chardata()].
 calls(Function, Calls, N, Complete, S, Look) ->
     Shown = case N of infinity -> Calls; _ -> lists:sublist(Calls, N) end,
     More = length(Calls) - length(Shown),
     [[place(Call, S, Look), ~" ", called(Call)] || Call <- Shown]
         ++ [[~"and ", witness_text:count(More, ~"call", ~"calls"), ~" more: calls ", function(Function), ~" all"] || More > 0]
-        ++ [[~"there are more: ", function(Function), ~" is called so often that only those are known which the replay made first"] || not Complete].
+        ++ [[~"there are more: ", function(Function), ~" is called so often that only those are known which the replay made first"]
+            || not Complete].
 
 called(#{function := MFA, args := Args, result := Result}) ->
     [Name | _] = string:split(witness_event:format_function(MFA), "/", trailing),
@@ -165,7 +173,8 @@ state({ok, State}) -> [witness_event:format_term(State, ?MAX_STATE_CHARS)];
 state({in_receive, Stack, Backtrace}) -> [~"it waits for a message, with these values" | values(Stack, Backtrace)];
 state({elsewhere, Stack, Backtrace}) ->
     [~"it is in the midst of something, so that it cannot be asked for its state; its values are" | values(Stack, Backtrace)];
-state({running, Stack, Backtrace}) -> [~"it runs, and has not come to a point where it can be asked; its values are" | values(Stack, Backtrace)].
+state({running, Stack, Backtrace}) ->
+    [~"it runs, and has not come to a point where it can be asked; its values are" | values(Stack, Backtrace)].
 
 %% The VM's text for each frame: its function, and its values on the stack. The first frames are those of Witness.
 values(Stack, Backtrace) ->

@@ -28,7 +28,8 @@ find(Properties, Replay, Session) ->
         {ok, _} = witness:stop(Run),
         Placed = [{Place, V} || V <- take_verdicts(Ref, []), Place <- place(V)],
         Steps = witness_step:at_entries([Place || {Place, _} <- Placed], Session),
-        {ok, lists:sort([{exactly(Place, V, Candidates, Session), text(V)} || {Place, V} <- Placed, #{Place := Candidates} <- [Steps]])}
+        {ok, lists:sort([{exactly(Place, V, Candidates, Session), text(V)}
+                         || {Place, V} <- Placed, #{Place := Candidates} <- [Steps]])}
     else
         {error, Error} -> {error, witness:format_error(Error)}
     end.

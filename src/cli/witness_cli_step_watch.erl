@@ -1,7 +1,7 @@
 -module(witness_cli_step_watch).
 -moduledoc """
-Watches over a process that goes through a run. If an operation takes longer than a second, it is reported on standard error, also without a
-terminal. An interrupt ends the process, and its progress is printed.
+Watches over a process that goes through a run. If an operation takes longer than a second, it is reported on standard error,
+also without a terminal. An interrupt ends the process, and its progress is printed.
 
 The process itself reports, without waiting, what it does (`busy/1`, and the function that `progress/0` returns). When it has
 done it (`idle/0`), it waits until the line of progress is erased. The caller of `run/1` handles timing and interrupts.

@@ -99,7 +99,8 @@ keep_end(All) -> binary:copy(binary:part(All, byte_size(All), -min(?TRAILER_BYTE
 %% one more zero may belong to the compressed text. So eight zeros at the end of the bytes may not be the whole trailer.
 trailer(Bytes, #member{crc = Crc, size = Size, read = Read} = M) ->
     From = max(0, min_member_size(M) - Read),
-    case From =< byte_size(Bytes) andalso binary:match(Bytes, <<Crc:32/little, Size:32/little>>, [{scope, {From, byte_size(Bytes) - From}}]) of
+    case From =< byte_size(Bytes) andalso
+             binary:match(Bytes, <<Crc:32/little, Size:32/little>>, [{scope, {From, byte_size(Bytes) - From}}]) of
         {At, _} when Crc =:= 0, Size =:= 0 ->
             case Bytes of
                 <<_:At/binary, 0:72, _/binary>> -> {At, ?TRAILER_BYTES + 1};

@@ -197,7 +197,8 @@ format_error({Name, Reason}) -> [Name, ~": ", describe(Reason)].
 
 describe({damaged, Kind}) -> [~"the ", atom_to_binary(Kind), ~" data is damaged here; what stands before was read"];
 describe({truncated, Kind}) -> [~"the ", atom_to_binary(Kind), ~" data ends in the middle; what was whole was read"];
-describe({window, zstd}) -> ~"a zstd frame needs a window of more than 128 MiB here; what stands before was read: compress it without --long or --ultra";
+describe({window, zstd}) ->
+    ~"a zstd frame needs a window of more than 128 MiB here; what stands before was read: compress it without --long or --ultra";
 describe({no_zstd, Release}) ->
     [~"it is compressed with zstd, which Erlang/OTP ", Release, ~" cannot read: take OTP 28 or later, or `zstd -dc`"];
 describe({follow_compressed, Kind}) -> [~"it is compressed with ", atom_to_binary(Kind), ~", and cannot be followed"];

@@ -242,7 +242,8 @@ load({Count, Born, Saved, Idle, Explained}, S = #sliced{slices = None, names = N
   when is_integer(Count), Count >= 0, is_integer(Born), Born >= 0, is_map(Explained) ->
     try {[slice(Slice, Born, length(Names)) || Slice <- Saved], load_expiry(Idle, Fresh)} of
         {Alive, Times} ->
-            {ok, S#sliced{count = Count, explained = Explained, slices = witness_monitor_slices:from_list(Born, Alive, None), idle = Times}}
+            {ok, S#sliced{count = Count, explained = Explained, slices = witness_monitor_slices:from_list(Born, Alive, None),
+                          idle = Times}}
     catch
         error:_ -> error
     end;

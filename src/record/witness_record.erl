@@ -52,7 +52,8 @@ reason. How the program ends is not an error: a crash is recorded like everythin
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
                      pa => [file:filename()], weave => [atom()], applications => [atom()], outside => [atom()],
                      environment => [{atom(), [{atom(), term()}]}], config => file:filename(), contents => boolean(),
-                     hash => boolean(), full_ids => boolean(), compress => boolean(), tracing_only => boolean(), budget => pos_integer(),
+                     hash => boolean(), full_ids => boolean(), compress => boolean(), tracing_only => boolean(),
+                     budget => pos_integer(),
                      last => {bytes | seconds, pos_integer()}, vm_args => [string()], cache => file:filename(),
                      on_progress => fun((unicode:chardata()) -> term()),
                      observer => {module(), term()}, on_told => fun((term()) -> term())}.

@@ -22,7 +22,8 @@ the process has done. A function that a later OTP adds is in neither, and a test
 """.
 -behaviour(witness_weave_calls).
 
--export([is_steered/3, steered/0, is_user/3, users/0, plan/0, plan/1, calls/0, calls/1, rows/0, added/0, version/0, class/3, possible/3, number/3, left/1]).
+-export([is_steered/3, steered/0, is_user/3, users/0, plan/0, plan/1, calls/0, calls/1, rows/0, added/0, version/0, class/3,
+         possible/3, number/3, left/1]).
 
 -doc "Raised when numbers of the list change their meaning.".
 -spec version() -> pos_integer().
@@ -114,7 +115,8 @@ users() ->
 -doc "The functions of `erlang` for which `is_steered/3` is true.".
 -spec steered() -> [{atom(), arity()}].
 steered() ->
-    [{self, 0}, {exit, 2}, {exit, 3}, {exit_signal, 2}, {exit_signal, 3}, {unlink, 1}, {demonitor, 1}, {display, 1}, {display_string, 1},
+    [{self, 0}, {exit, 2}, {exit, 3}, {exit_signal, 2}, {exit_signal, 3}, {unlink, 1}, {demonitor, 1}, {display, 1},
+     {display_string, 1},
      {display_string, 2}, {hibernate, 0}, {hibernate, 3}, {process_flag, 2}].
 
 -doc "The number of a function of the list, whatever its class.".
@@ -155,7 +157,8 @@ others() ->
        {seq_trace, token, [2]}, {seq_trace_info, token, [1]}, {seq_trace_print, token, [1, 2]},
        {make_fun, make_fun, [3]}, {halt, halt, [0, 1, 2]}, {prepare_loading, load, [2]}, {load_module, load, [2]},
        {exit, leave, [1]}, {raise, leave, [3]}, {hibernate, hibernate, [0, 3]},
-       {fun_info, digest, [1, 2]}, {term_to_binary, digest, [1, 2]}, {term_to_iovec, digest, [1, 2]}, {binary_to_term, digest, [1, 2]}]},
+       {fun_info, digest, [1, 2]}, {term_to_binary, digest, [1, 2]}, {term_to_iovec, digest, [1, 2]},
+       {binary_to_term, digest, [1, 2]}]},
      {prim_eval, [{'receive', wait, [2]}]}].
 
 leaves() -> [{exit, [1]}, {raise, [3]}].

@@ -83,7 +83,8 @@ objects(Dirs, Options) ->
     end.
 
 -doc "Weaves the modules of folders by a plan, and `error_handler` by a plan of its own.".
--spec woven([witness_weave_objects:folder()], witness_weave:plan(), #{cache => file:filename(), on_progress => fun((iodata()) -> term())}) ->
+-spec woven([witness_weave_objects:folder()], witness_weave:plan(),
+            #{cache => file:filename(), on_progress => fun((iodata()) -> term())}) ->
     {ok, woven()} | {error, {weave, term()}}.
 woven(Folders, #{natives := Natives} = Plan, Options) ->
     Tell = maps:get(on_progress, Options, fun(_) -> ok end),
@@ -93,7 +94,8 @@ woven(Folders, #{natives := Natives} = Plan, Options) ->
         {ok, Woven, Left} ?= witness_weave_cache:prepare(Folders, Plan, Cache, #{progress => Progress}),
         {ok, [Handler], []} ?= witness_weave_cache:prepare([error_handler], witness_record_handler:plan(Plan), Cache),
         Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
-        {ok, #{woven => Woven, handler => Handler, plain => [Dir || #{dir := Dir} <- Folders, not lists:prefix(code:lib_dir(), Dir)],
+        {ok, #{woven => Woven, handler => Handler,
+               plain => [Dir || #{dir := Dir} <- Folders, not lists:prefix(code:lib_dir(), Dir)],
                left => [Module || {Module, _} <- Left, not is_map_key(Module, Known)]}}
     else
         {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};

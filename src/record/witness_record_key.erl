@@ -15,8 +15,8 @@ or that another user owns, is never used; the reason is returned.
 -type key() :: <<_:256>>.
 
 -doc """
-Why there is no key: `none`, nothing was recorded here; `no_crypto`, this Erlang/OTP lacks the application `crypto`; or what is wrong
-with the file, as text.
+Why there is no key: `none`, nothing was recorded here; `no_crypto`, this Erlang/OTP lacks the application `crypto`; or what is
+wrong with the file, as text.
 """.
 -type reason() :: none | no_crypto | {file, file:filename(), unicode:chardata()}.
 

@@ -49,7 +49,8 @@ reached([_ | Modules], Files, Reached) -> reached(Modules, Files, Reached).
 %% The names in constant terms, such as the children that a supervisor starts. They are not in the table of atoms.
 literals(File) ->
     case beam_lib:chunks(File, ["LitT"], [allow_missing_chunks]) of
-        {ok, {_, [{_, Chunk}]}} when is_binary(Chunk) -> lists:usort(witness_event_external:atoms(witness_event_external:literals(Chunk)));
+        {ok, {_, [{_, Chunk}]}} when is_binary(Chunk) ->
+            lists:usort(witness_event_external:atoms(witness_event_external:literals(Chunk)));
         _ -> []
     end.
 

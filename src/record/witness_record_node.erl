@@ -223,7 +223,8 @@ native(Job) ->
 
 %% The VM calls this module when another one must be loaded. It calls the recorder, which must therefore be loaded before.
 handler(#{handler := Folder}) ->
-    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_dictionary, witness_record_heap, witness_record_exit_watch,
+    ok = code:ensure_modules_loaded([witness_record_runtime, witness_record_dictionary, witness_record_heap,
+                                     witness_record_exit_watch,
                                      witness_record_calls, witness_record_loads, witness_record_native, witness_weave_runtime,
                                      witness_weave_funs]),
     witness_record_handler:load(Folder).

@@ -624,7 +624,8 @@ halt(erlang, halt, Args) ->
 -spec may_halt([term()]) -> boolean().
 may_halt([]) -> true;
 may_halt([Status | Options]) ->
-    (is_integer(Status) andalso Status >= 0 orelse Status =:= abort orelse is_list(Status)) andalso lists:all(fun is_list/1, Options).
+    (is_integer(Status) andalso Status >= 0 orelse Status =:= abort orelse is_list(Status))
+        andalso lists:all(fun is_list/1, Options).
 
 -doc false.
 -spec load(module(), atom(), [term()]) -> term().
@@ -696,7 +697,9 @@ that it is the same fun in both.
 """.
 -spec stand_in(module(), atom(), arity()) -> function().
 stand_in(Module, Function, Arity) ->
-    witness_weave_runtime:calling(Arity, fun(Args) -> (persistent_term:get({?MODULE, does}, ?MODULE)):apply(Module, Function, Args) end).
+    witness_weave_runtime:calling(Arity, fun(Args) ->
+        (persistent_term:get({?MODULE, does}, ?MODULE)):apply(Module, Function, Args)
+    end).
 
 -doc "Sets the run-time module of this VM, if it is another one.".
 -spec set_runtime(module()) -> ok.

@@ -78,7 +78,8 @@ verify(Dir) ->
         ok ?= private(Dir, file:read_file_info(Dir, [raw]), directory, Own),
         Named = [Name || {Name, _, _} <- Entries],
         ok ?= first_error([private(name(Dir, Name), file:read_link_info(name(Dir, Name), [raw]), regular, Own) || Name <- Named]),
-        ok ?= first_error([wrong(Dir, Name, ~"it was put there since it was recorded") || Name <- ?NAMES -- Named, is_there(Dir, Name)]),
+        ok ?= first_error([wrong(Dir, Name, ~"it was put there since it was recorded")
+                           || Name <- ?NAMES -- Named, is_there(Dir, Name)]),
         {ok, Now} ?= entries(Named, Dir, []),
         first_error([wrong(Dir, Name, ~"it was changed since it was recorded") || {Name, _, _} <- Entries -- Now])
     end.

@@ -131,7 +131,8 @@ format_refused(Address, Port) ->
             Answer = begin_handshake(Socket),
             ok = gen_tcp:close(Socket),
             case Answer of
-                {error, timeout} -> "it is there, but does not answer; its process may be stopped (SIGSTOP), or the node is overloaded";
+                {error, timeout} ->
+                    "it is there, but does not answer; its process may be stopped (SIGSTOP), or the node is overloaded";
                 _ -> "it is there, but does not accept the connection; most likely its cookie is another one (--cookie-file)"
             end;
         {error, Reason} ->

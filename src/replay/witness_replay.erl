@@ -140,8 +140,8 @@ calls(Function, Options) ->
     end.
 
 -doc """
-Starts a replay in which each process stops when it has passed the given number of entries of its log (`m:witness_replay_breakpoint`).
-The result is the port of its VM, and a folder to delete afterwards.
+Starts a replay in which each process stops when it has passed the given number of entries of its log
+(`m:witness_replay_breakpoint`). The result is the port of its VM, and a folder to delete afterwards.
 """.
 -spec start_stopped(#{pos_integer() => non_neg_integer() | infinity}, options()) ->
     {ok, port(), file:filename()} | {error, error()}.
@@ -228,7 +228,8 @@ format_error({node, _} = Reason) -> witness_log_recording_refusal:format(Reason)
 format_error(no_code = Reason) -> witness_log_recording_refusal:format(Reason);
 format_error({unwoven, _} = Reason) -> witness_log_recording_refusal:format(Reason);
 format_error(no_processes) -> ~"there is no process in it";
-format_error({number, Id}) -> [~"a process in it has the number ", integer_to_binary(Id), ~", and the greatest that can be replayed is 4294967295"];
+format_error({number, Id}) ->
+    [~"a process in it has the number ", integer_to_binary(Id), ~", and the greatest that can be replayed is 4294967295"];
 format_error({two, Pid}) -> [~"two processes in it had the same identifier, ", Pid, ~", which cannot be replayed"];
 format_error({no_pid, Term}) -> [~"the identifier of a process in it is none of its VM: ", Term];
 format_error({folder, Dir}) ->
@@ -238,7 +239,8 @@ format_error({calls, Calls}) ->
      witness_event:format_term(Calls, 300)];
 format_error({changed, Modules}) ->
     [~"modules have changed since it was recorded: ", names(Modules), ~". --allow-changed replays it nevertheless"];
-format_error({file, Reason}) when is_atom(Reason) -> [~"a file of the replay's VM could not be written in the cache: ", file:format_error(Reason)];
+format_error({file, Reason}) when is_atom(Reason) ->
+    [~"a file of the replay's VM could not be written in the cache: ", file:format_error(Reason)];
 format_error({file, Reason}) -> [~"a file could not be written: ", witness_event:format_term(Reason, 200)];
 format_error({traced, Reason}) -> witness_replay_traced:format_error(Reason);
 format_error({vm, {unreadable, Text}}) -> Text;

@@ -20,17 +20,19 @@ from then on.
 write(Dir, Atoms, Own) ->
     Boot = filename:join(Dir, "replay"),
     First = [{path, [Own]},
-             {primLoad, [witness_replay_stack, witness_replay_process, witness_replay_log, witness_replay_reason, witness_replay_fun,
-                         witness_replay_emitter, witness_replay_backpressure, witness_replay_process_table, witness_replay_proxies,
-                         witness_replay_traced, witness_replay_breakpoint, witness_replay_interpreter, witness_replay_spawn,
-                         witness_replay_messages, witness_replay_results, witness_replay_calls, witness_replay_loads,
-                         witness_record_calls, witness_weave_runtime, witness_weave_funs, witness_record_runtime,
-                         witness_replay_runtime]}],
+             {primLoad,
+              [witness_replay_stack, witness_replay_process, witness_replay_log, witness_replay_reason, witness_replay_fun,
+               witness_replay_emitter, witness_replay_backpressure, witness_replay_process_table, witness_replay_proxies,
+               witness_replay_traced, witness_replay_breakpoint, witness_replay_interpreter, witness_replay_spawn,
+               witness_replay_messages, witness_replay_results, witness_replay_calls, witness_replay_loads,
+               witness_record_calls, witness_weave_runtime, witness_weave_funs, witness_record_runtime,
+               witness_replay_runtime]}],
     maybe
         {ok, Binary} ?= file:read_file(filename:join([code:root_dir(), "bin", "no_dot_erlang.boot"])),
         {script, Id, Commands} = witness_event_external:decode(Binary),
         {Preloaded, [{path, _} | _] = Rest} = lists:splitwith(fun(Command) -> element(1, Command) =/= path end, Commands),
-        ok ?= file:write_file(Boot ++ ".boot", script(Atoms, Id, Preloaded ++ First ++ Rest ++ [{apply, {witness_replay_node, main, []}}])),
+        ok ?= file:write_file(Boot ++ ".boot",
+                              script(Atoms, Id, Preloaded ++ First ++ Rest ++ [{apply, {witness_replay_node, main, []}}])),
         {ok, Boot}
     end.
 

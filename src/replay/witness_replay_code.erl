@@ -18,7 +18,8 @@ and its table of calls has to be the recorded one.
 - `calls`: the numbers of calls;
 - `changed`: modules that were loaded in the recording and have changed since.
 """.
--type code() :: #{woven := [file:filename()], path := {Boot :: [file:filename()], Later :: [file:filename()]}, handler := file:filename(),
+-type code() :: #{woven := [file:filename()], path := {Boot :: [file:filename()], Later :: [file:filename()]},
+                  handler := file:filename(),
                   calls := #{mfa() => non_neg_integer()}, changed := [module()]}.
 
 -doc "Weaves the modules that the cache does not have. If the option `pa` is set, its folders replace those of the recording.".
@@ -78,7 +79,8 @@ concerns(Module, Loaded) -> lists:keymember(Module, 1, Loaded).
 
 woven(Objects, #{plan := Plan} = Code, Loaded, Options) ->
     maybe
-        {ok, #{left := Left, woven := Dirs, plain := Plain, handler := Handler}} ?= witness_record_code:woven(Objects, Plan, maps:with([cache, on_progress], Options)),
+        {ok, #{left := Left, woven := Dirs, plain := Plain, handler := Handler}} ?=
+            witness_record_code:woven(Objects, Plan, maps:with([cache, on_progress], Options)),
         [] ?= [Module || Module <- Left, concerns(Module, Loaded)],
         {ok, (maps:remove(plan, Code))#{woven => Dirs, path => path(Objects, Dirs, Plain), handler => Handler}}
     else
@@ -90,5 +92,6 @@ woven(Objects, #{plan := Plan} = Code, Loaded, Options) ->
 %% woven or not, before modules of the same names in other folders. A recording may have chosen the names and contents of those.
 %% Afterwards the order is the recorded one: a program may have a module with the name of one of `stdlib'.
 path(Objects, Dirs, Plain) ->
-    Otp = [Dir || {#{dir := Original}, Dir} <- lists:zip(Objects, Dirs), filename:dirname(filename:dirname(Original)) =:= code:lib_dir()],
+    Otp = [Dir || {#{dir := Original}, Dir} <- lists:zip(Objects, Dirs),
+           filename:dirname(filename:dirname(Original)) =:= code:lib_dir()],
     {Otp ++ [filename:join(code:lib_dir(App), "ebin") || App <- [kernel, stdlib]], Dirs ++ Plain}.

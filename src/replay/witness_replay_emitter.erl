@@ -26,7 +26,8 @@ They are reported as *unsure*. Of a process that sends forever only the first on
 -doc """
 `lost`: what it sends from here on is not reported. Births and spawns have the signature, which for a fun only this VM knows.
 """.
--type what() :: {born, witness_event:signature()} | {spawn, Child :: pos_integer(), witness_event:signature()} | {send, To :: term(), Msg :: term(), sure | unsure} | lost
+-type what() :: {born, witness_event:signature()} | {spawn, Child :: pos_integer(), witness_event:signature()}
+    | {send, To :: term(), Msg :: term(), sure | unsure} | lost
               | {recv, From :: pos_integer() | outside, Msg :: term()} | {exit, ended | killed, Reason :: term()}
               | detail().
 
@@ -35,7 +36,8 @@ What is reported in addition if all details are wanted: the stack of each report
 not sent to a pid: the process that gets it. Before a spawn: the function that spawns, and its options.
 """.
 -type detail() :: {at, Stack :: [tuple()], what() | detail()}
-                | {call, mfa(), Args :: [term()], Value :: term()} | {raise, mfa(), Args :: [term()], Class :: atom(), Reason :: term()}
+                | {call, mfa(), Args :: [term()], Value :: term()}
+                    | {raise, mfa(), Args :: [term()], Class :: atom(), Reason :: term()}
                 | {effect, mfa(), Args :: [term()]} | timeout
                 | {leads, pos_integer()} | {with, Function :: atom(), Options :: term()}.
 

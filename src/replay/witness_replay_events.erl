@@ -78,7 +78,8 @@ forget(Id, Place, #events{kept = Kept, lost = Lost} = E) ->
 add_birth(Id, Called, Parent, {_, Entry} = Place, #events{births = Births, alive = Alive} = E) ->
     #{Id := Birth} = Births,
     Begun = case Parent of undefined -> Entry; _ -> 0 end,
-    {[{Item, Place} || Item <- witness_log_recording_events:birth(Birth#{called => Called}, Parent)], E#events{alive = Alive#{Id => Begun}}}.
+    {[{Item, Place} || Item <- witness_log_recording_events:birth(Birth#{called => Called}, Parent)],
+     E#events{alive = Alive#{Id => Begun}}}.
 
 %% A message that was taken proves that it was sent, and those before it.
 release(From, To, Msg, #events{kept = Kept, lost = Lost} = E) ->

@@ -28,7 +28,8 @@ of_otp(Modules) ->
     Otp = code:lib_dir(),
     Names = #{atom_to_list(Module) ++ ".beam" => Module || Module := [] <- Modules},
     Found = [{map_get(File, Names), Folder ++ [$/ | File]}
-             || App <- listed(Otp), Folder <- [lists:append([Otp, "/", App, "/ebin"])], File <- listed(Folder), is_map_key(File, Names)],
+             || App <- listed(Otp), Folder <- [lists:append([Otp, "/", App, "/ebin"])], File <- listed(Folder),
+             is_map_key(File, Names)],
     maps:groups_from_list(fun({Module, _}) -> Module end, fun({_, File}) -> File end, Found).
 
 listed(Folder) ->

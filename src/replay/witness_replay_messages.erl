@@ -8,8 +8,8 @@ come meanwhile are queued, by sender (`m:witness_replay_process`). If the log ha
 message that was taken is compared with it.
 
 *Sends* (`send/2`). A message goes to the live process of the receiver (`m:witness_replay_proxies`), with the identifier of the
-sender. The sender may be throttled (`m:witness_replay_backpressure`). *Invariant:* each message comes from one source. Messages that
-the recorder keeps with their contents come from the log, and are not sent.
+sender. The sender may be throttled (`m:witness_replay_backpressure`). *Invariant:* each message comes from one source. Messages
+that the recorder keeps with their contents come from the log, and are not sent.
 """.
 
 -export([take/4, wait/2, send/2]).

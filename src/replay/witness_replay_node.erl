@@ -5,9 +5,9 @@ The controller of a replay, inside its VM: it starts the first processes, handle
 Processes report to it (`witness_replay_interpreter:notify_controller/1`): births, ends, divergences, output. It reports to
 `m:witness_replay_vm` over a port, and gets requests over it. *Invariant:* the VM ends, and gives the reason.
 
-A process that waits announces for which one (`m:witness_replay_backpressure`). If nothing runs any more, and processes still wait, none
-is left to send what they wait for. If one of them has come to the end of its log without having ended, the recording was cut
-there. Then those that wait for it stop there too. Otherwise they have diverged.
+A process that waits announces for which one (`m:witness_replay_backpressure`). If nothing runs any more, and processes still
+wait, none is left to send what they wait for. If one of them has come to the end of its log without having ended, the recording
+was cut there. Then those that wait for it stop there too. Otherwise they have diverged.
 
 The controller has two ways to see that nothing runs. One check is certain (`at_rest/1`). The other one compares several checks
 in succession, since a process may compute, load code, or be throttled meanwhile (`confirm/5`).
@@ -95,7 +95,8 @@ start({start, Job}, Port) ->
 run_job(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
     maybe
         ok ?= witness_weave_cache:check_use(maps:get(woven, Job)),
-        ok = witness_replay_loads:start([filename:dirname(code:which(?MODULE)), maps:get(handler, Job) | maps:get(woven, Job)], Calls),
+        ok = witness_replay_loads:start([filename:dirname(code:which(?MODULE)), maps:get(handler, Job) | maps:get(woven, Job)],
+                                        Calls),
         {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000}),
         {ok, Born} ?= witness_replay_process_table:read(Recording),
         _ = witness_replay_log:start(Recording),

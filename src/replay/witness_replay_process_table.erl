@@ -65,7 +65,8 @@ file(Recording) ->
         Count = iolist_size(Gatherings) div ?BIRTH_BYTES,
         Size = Count * 4 div 3 + 1,
         Births = #births{last = Last, pids = packed(Last, MostWord), parents = packed(Last, MostParent),
-                         places = packed(Last, length(Places)), blocks = list_to_tuple(Places), ids = packed(Size, Last), size = Size},
+                         places = packed(Last, length(Places)), blocks = list_to_tuple(Places), ids = packed(Size, Last),
+                         size = Size},
         ok ?= put_births(Gatherings, 0, Births),
         ok = persistent_term:put(?MODULE, Births),
         {ok, lists:keysort(1, Firsts)}

@@ -4,7 +4,8 @@
 -export([of_program/1]).
 
 %% The modules that a replayed process runs beside the program.
--define(OWN, [witness_replay_runtime, witness_replay_spawn, witness_replay_messages, witness_replay_results, witness_replay_interpreter,
+-define(OWN, [witness_replay_runtime, witness_replay_spawn, witness_replay_messages, witness_replay_results,
+              witness_replay_interpreter,
               witness_replay_process, witness_replay_backpressure, witness_replay_proxies, witness_replay_process_table,
               witness_replay_log, witness_replay_emitter, witness_replay_breakpoint, witness_weave_funs]).
 

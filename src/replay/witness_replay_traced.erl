@@ -184,11 +184,14 @@ term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?MAX_
 -doc "An error as text.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error({module, Name}) -> [~"there is no module ", Name, ~" of the recorded code"];
-format_error({load, Module, Reason}) -> [~"module ", atom_to_binary(Module), ~" cannot be loaded: ", witness_event:format_term(Reason, 200)];
+format_error({load, Module, Reason}) ->
+    [~"module ", atom_to_binary(Module), ~" cannot be loaded: ", witness_event:format_term(Reason, 200)];
 format_error({function, Module, Functions}) ->
     [~"module ", atom_to_binary(Module), ~" has no such function: it has ",
      lists:join(~", ", [[atom_to_binary(F), $/, integer_to_binary(A)] || {F, A} <- lists:sublist(Functions, ?MAX_NAMED)]),
      [~" and others" || length(Functions) > ?MAX_NAMED]];
 format_error({built_in, MFA}) ->
-    [witness_event:format_function(MFA), ~" is not written in Erlang, and cannot be traced: where its results matter they are events"];
-format_error({used, Module}) -> [~"functions of ", atom_to_binary(Module), ~" cannot be traced: the replay itself calls them in the same processes"].
+    [witness_event:format_function(MFA),
+     ~" is not written in Erlang, and cannot be traced: where its results matter they are events"];
+format_error({used, Module}) ->
+    [~"functions of ", atom_to_binary(Module), ~" cannot be traced: the replay itself calls them in the same processes"].

@@ -73,7 +73,8 @@ is_proper(Terms) -> is_list(Terms) andalso try length(Terms) >= 0 catch error:ba
 -spec named(map()) -> named().
 named(#{code := #{pa := Folders}, digests := Digests} = Header) ->
     Known = otp(maps:keys(Digests)),
-    {Otp, Others} = lists:partition(fun({Module, Digest}) -> maps:get(Module, Known, none) =:= Digest end, lists:sort(maps:to_list(Digests))),
+    {Otp, Others} = lists:partition(fun({Module, Digest}) -> maps:get(Module, Known, none) =:= Digest end,
+                                    lists:sort(maps:to_list(Digests))),
     #{call => call(Header), folders => Folders, modules => Others, otp => length(Otp)}.
 
 call(#{run := {Module, Function, Args}}) -> witness_event:format_signature({Module, Function, Args});
@@ -83,7 +84,8 @@ call(#{}) -> none.
 %% The digests of the modules in those folders of this Erlang/OTP that have one of these. The files are read as data, and their
 %% digests are kept.
 otp(Modules) ->
-    Files = [File || Module <- Modules, File <- [code:where_is_file(lists:flatten(io_lib:format("~ts.beam", [Module])))], is_list(File),
+    Files = [File || Module <- Modules, File <- [code:where_is_file(lists:flatten(io_lib:format("~ts.beam", [Module])))],
+             is_list(File),
                      lists:prefix(code:lib_dir() ++ "/", File)],
     case witness_weave_objects:read(lists:usort([filename:dirname(File) || File <- Files]), witness_record_code:cache(#{})) of
         {ok, Folders} -> witness_record_code:digests(Folders);

@@ -19,8 +19,9 @@ Starts the VM, and waits for its result. Meanwhile the calling process folds ove
 unless there is no function (`none`). Until a block is folded, no more than a few further ones come. If the function is to get
 the calls of a function, these come at the end.
 """.
--spec fold(none | fun((witness_replay_emitter:report(), Acc) -> Acc) | {witness_replay_traced:named(), fun((witness_replay_traced:found(), Acc) -> Acc)}, Acc, witness_log_recording:recording(), witness_replay_code:code(),
-           [binary()], witness_replay:options()) ->
+-spec fold(none | fun((witness_replay_emitter:report(), Acc) -> Acc)
+               | {witness_replay_traced:named(), fun((witness_replay_traced:found(), Acc) -> Acc)},
+           Acc, witness_log_recording:recording(), witness_replay_code:code(), [binary()], witness_replay:options()) ->
     {ok, witness_replay:report(), Acc} | {error, witness_replay:error(), Acc}.
 fold(Fun, Acc, Recording, Code, Atoms, Options) ->
     Own = filename:absname(filename:dirname(code:which(?MODULE))),
@@ -89,7 +90,9 @@ folder(Options) ->
 %% it. Processes of another container have other identifiers.
 sweep(Cache) ->
     Names = case file:list_dir(Cache) of {ok, All} -> All; {error, _} -> [] end,
-    lists:foreach(fun(Dir) -> _ = [file:del_dir_r(Dir) || is_older(Dir, ?DAY_S) orelse is_older(Dir, ?MINUTE_S) andalso is_alone(Dir)] end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
+    lists:foreach(fun(Dir) ->
+        _ = [file:del_dir_r(Dir) || is_older(Dir, ?DAY_S) orelse is_older(Dir, ?MINUTE_S) andalso is_alone(Dir)]
+    end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
 
 is_alone(Dir) ->
     [_, Pid | _] = string:lexemes(filename:basename(Dir), ".") ++ [""],

@@ -25,8 +25,8 @@ The process that the monitor reads; a monitor that reads all processes has none.
                 | {verdict, reader(), witness_monitor_runner:outcome()}.
 
 -doc """
-What the run does: links to the process of monitors; notifies a runner that events are missing (`witness_monitor_runner:report_gap/2`);
-kills a runner.
+What the run does: links to the process of monitors; notifies a runner that events are missing
+(`witness_monitor_runner:report_gap/2`); kills a runner.
 """.
 -type effect() :: {link, pid()} | {gap, Runner :: pid(), Why :: atom()} | {kill, Runner :: pid()}.
 

@@ -6,7 +6,8 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
 """.
 
 -export([new/1, add_properties/2, add_monitor/2, add_monitors/3, add_satisfied/4, add_undecided/4, is_reported/2,
-         add_coverage/3, add_verdict/2, add_satisfied_monitors/5, verdicts/1, gaps/1, missing/1, is_trusted/1, summary/1, warnings/1]).
+         add_coverage/3, add_verdict/2, add_satisfied_monitors/5, verdicts/1, gaps/1, missing/1, is_trusted/1, summary/1,
+         warnings/1]).
 
 -export_type([tally/0, missing/0]).
 
@@ -30,7 +31,8 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
 -opaque tally() :: #tally{}.
 
 -doc "A process with missing events.".
--type missing() :: #{process := witness_event:proc() | undefined, signature := witness_event:signature() | undefined, reason := term(),
+-type missing() :: #{process := witness_event:proc() | undefined, signature := witness_event:signature() | undefined,
+                     reason := term(),
                      count := unknown}.
 
 %% How many undecided slices of a property are reported one by one.

@@ -56,7 +56,8 @@ format_orphans(Shown, Count) ->
               | [[" (", witness_event_term:function(M, F, A, 120), ")"] || {M, F, A} <- [Function]]]
              || {P, Function} <- Shown],
     ["it is not known whether ", integer_to_binary(Count), " running process", ["es" || Count > 1],
-     " belong", ["s" || Count =:= 1], " to a group, since the process that spawned ", case Count of 1 -> "it"; _ -> "them" end, " has ended: ",
+     " belong", ["s" || Count =:= 1], " to a group, since the process that spawned ", case Count of 1 -> "it"; _ -> "them" end,
+     " has ended: ",
      lists:join(", ", Names), [", ..." || Count > length(Shown)],
      ". The groups are inconclusive; attach when these have ended, or use a property without `group`"].
 

@@ -273,7 +273,8 @@ check_sound(Properties, Findings) ->
     end.
 
 entries(Properties) ->
-    [#{index => Index, name => Name, line => Line, all => All, group => Group andalso not All, per => [atom_to_binary(V) || V <- Per],
+    [#{index => Index, name => Name, line => Line, all => All, group => Group andalso not All,
+       per => [atom_to_binary(V) || V <- Per],
        signature => Text, action => case Dialect of none -> none; _ -> monitor end,
        names => lists:usort([witness_spec_action:name(Signature) || Signature <- Signatures])} ||
      {Index, #{name := Name, location := {Line, _}, all := All, group := Group, per := Per, text := Text, dialect := Dialect,

@@ -56,7 +56,8 @@ forms(Module, Units, Options) ->
     Patterns = [[Pattern, Guard] || #{pattern := Pattern, guard := Guard} <- Parts],
     [Name | Forms] = witness_spec_code:generate(Module, Units, maps:get(max_obligations, Options, ?MAX_OBLIGATIONS),
                                                 witness_spec_pattern:variables(Patterns)),
-    [Name] ++ [{~"The pass of the compiler that this leaves out takes some guards that fail for true.", {attribute, erl_anno:new(0), compile, no_bool_opt}}
+    [Name] ++ [{~"The pass of the compiler that this leaves out takes some guards that fail for true.",
+                {attribute, erl_anno:new(0), compile, no_bool_opt}}
                || is_misread([Guard || #{guard := Guard} <- Parts])] ++ Forms.
 
 %% A compiler pass for Boolean expressions (beam_ssa_bool, in 27 and 29) is wrong for `X or (Y andalso Z)', if the compiler sees

@@ -75,7 +75,8 @@ string(Source, Before) ->
             case binary:match(Source, <<0>>) of
                 nomatch -> characters(Chars, unicode:characters_to_list(Before));
                 {Place, 1} ->
-                    failure(position(unicode:characters_to_list(binary:part(Source, 0, Place))), nul, "this is a NUL byte, which no text has",
+                    failure(position(unicode:characters_to_list(binary:part(Source, 0, Place))), nul,
+                            "this is a NUL byte, which no text has",
                             "is it a specification? its encoding has to be UTF-8")
             end;
         {_, Valid, _} ->

@@ -22,7 +22,8 @@ Guide: `docs/step.md`.
 
 -export([open/1, close/1, report/1, size/1, at/1, step/1, step/2]).
 -export([goto/2, at_entries/2, next/1, next/2, back/1, back/2, latest/2]).
--export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, process_state/2, calls/2]).
+-export([processes/1, process/2, find_process/2, mailbox/2, links/2, names/1, entries/1, messages/3, why/1, why/2, process_state/2,
+         calls/2]).
 
 -compile({no_auto_import, [size/1]}).
 
@@ -40,7 +41,8 @@ Guide: `docs/step.md`.
 -type step() :: witness_step_trace:step().
 
 -doc "A message that was taken, `from` a process or from outside (0), and the step that sent it (0: none).".
--type message() :: #{number := pos_integer(), from := non_neg_integer(), to := pos_integer(), sent := non_neg_integer(), message := term()}.
+-type message() :: #{number := pos_integer(), from := non_neg_integer(), to := pos_integer(), sent := non_neg_integer(),
+                     message := term()}.
 
 -doc """
 A call that a process made behind a step and before its next entry. Arguments and result are text; `none`: it did not return.
@@ -58,7 +60,8 @@ the session has the steps up to there, and `report/1` says so.
 -spec open(witness_replay:options()) -> {ok, session()} | {error, witness_replay:error()}.
 open(Options) ->
     case witness_step_trace:make(Options) of
-        {ok, Trace, Report} -> {ok, #session{trace = Trace, report = Report, options = Options, live = witness_step_live:new(Options)}};
+        {ok, Trace, Report} ->
+            {ok, #session{trace = Trace, report = Report, options = Options, live = witness_step_live:new(Options)}};
         {error, _} = Error -> Error
     end.
 
@@ -95,7 +98,8 @@ step(N, #session{trace = Trace}) -> witness_step_trace:step(N, Trace).
 Goes to a step: a number; `last`; or a place, an entry of a process as verdicts name it. Of several steps at an entry, to the
 first one.
 """.
--spec goto(non_neg_integer() | last | {Id :: pos_integer(), Entry :: non_neg_integer()}, session()) -> {ok, session()} | {error, reason()}.
+-spec goto(non_neg_integer() | last | {Id :: pos_integer(), Entry :: non_neg_integer()}, session()) ->
+    {ok, session()} | {error, reason()}.
 goto(last, S) -> {ok, S#session{at = size(S)}};
 goto({Id, Entry}, #session{trace = Trace} = S) -> move_to(witness_step_trace:first(Id, Entry, Trace), S);
 goto(N, S) ->
@@ -108,7 +112,8 @@ goto(N, S) ->
 The steps at entries of processes: the one that `goto/2` finds, and those that follow, up to the first one behind that entry. One
 pass over the run finds all of them.
 """.
--spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], session()) -> #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
+-spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], session()) ->
+    #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
 at_entries(Places, #session{trace = Trace}) -> witness_step_trace:at_entries(Places, Trace).
 
 move_to(none, _) -> {error, none};
@@ -141,7 +146,8 @@ state(#session{trace = Trace, at = At}) -> witness_step_trace:state(At, Trace).
 
 -doc "The processes that have been born so far, in the order of their births, and whether they are alive.".
 -spec processes(session()) -> [witness_step_trace:process()].
-processes(#session{trace = Trace, at = At}) -> [Process || #{born := Born} = Process <- witness_step_trace:processes(Trace), Born =< At].
+processes(#session{trace = Trace, at = At}) ->
+    [Process || #{born := Born} = Process <- witness_step_trace:processes(Trace), Born =< At].
 
 -doc "A process by its number.".
 -spec process(pos_integer(), session()) -> witness_step_trace:process().
@@ -203,7 +209,8 @@ The calls of a function in the whole run, in the order of the steps behind which
 during a call. That takes a replay, unless the same function was asked for before. If there are more than ten thousand, the result
 has the first that this replay made, and `Complete` is `false`.
 """.
--spec calls(witness_replay_traced:named(), session()) -> {{ok, [call()], Complete :: boolean()} | {error, unicode:chardata()}, session()}.
+-spec calls(witness_replay_traced:named(), session()) ->
+    {{ok, [call()], Complete :: boolean()} | {error, unicode:chardata()}, session()}.
 calls(Function, #session{calls = {Function, Calls, Complete}} = S) -> {{ok, Calls, Complete}, S};
 calls(Function, #session{options = Options, report = #{outcome := Outcome}, trace = Trace} = S) ->
     case witness_replay:calls(Function, Options) of

@@ -15,7 +15,8 @@ no atoms: a name that is not an atom of this VM is in no stack either.
 named(Text) ->
     case re:run(Text, "^(.+)[:.]([^:./]+|'[^/]+')(?:/([0-9]+))?$", [{capture, all_but_first, binary}, unicode]) of
         {match, [Module, Function]} -> {Module, string:trim(Function, both, "'"), any};
-        {match, [Module, Function, Arity]} when byte_size(Arity) < 4 -> {Module, string:trim(Function, both, "'"), binary_to_integer(Arity)};
+        {match, [Module, Function, Arity]} when byte_size(Arity) < 4 ->
+            {Module, string:trim(Function, both, "'"), binary_to_integer(Arity)};
         _ -> none
     end.
 
@@ -27,7 +28,8 @@ function(Text) ->
         Functions -> {ok, fun(#{stack := Stack}) -> lists:any(fun(Frame) -> is_in(Frame, Functions) end, Stack) end}
     end.
 
-is_in({Module, Function, Args, Location}, Functions) when is_list(Args) -> is_in({Module, Function, length(Args), Location}, Functions);
+is_in({Module, Function, Args, Location}, Functions) when is_list(Args) ->
+    is_in({Module, Function, length(Args), Location}, Functions);
 is_in({Module, Function, Arity, _}, Functions) -> lists:member({Module, Function, Arity}, Functions);
 is_in(_, _) -> false.
 
@@ -95,7 +97,8 @@ bind_variables(Leaf) -> Leaf.
 
 -doc "Whether a step is of a kind, and of a process.".
 -spec kind(any | send | take | spawn | call | timeout | exit, any | pos_integer()) -> test().
-kind(Kind, Of) -> fun(#{id := Id, what := What}) -> (Of =:= any orelse Id =:= Of) andalso (Kind =:= any orelse is_kind(Kind, What)) end.
+kind(Kind, Of) ->
+    fun(#{id := Id, what := What}) -> (Of =:= any orelse Id =:= Of) andalso (Kind =:= any orelse is_kind(Kind, What)) end.
 
 is_kind(timeout, timeout) -> true;
 is_kind(_, What) when is_atom(What) -> false;

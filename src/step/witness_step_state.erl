@@ -30,8 +30,10 @@ that ended, or the monitor, that a message is about.
 """.
 -type brief() :: born | {spawn, Child :: pos_integer(), Tied :: [link | monitor]}
                | {send, Receiver :: non_neg_integer(), Hash :: non_neg_integer()}
-               | {recv, From :: pos_integer() | outside, Hash :: non_neg_integer(), Told :: {'EXIT', pid()} | {'DOWN', reference()} | none}
-               | {exit, ended | killed, normal | other} | {call, mfa(), Args :: [term()], Value :: term()} | {effect, mfa(), Args :: [term()]} | other.
+               | {recv, From :: pos_integer() | outside, Hash :: non_neg_integer(),
+                  Told :: {'EXIT', pid()} | {'DOWN', reference()} | none}
+               | {exit, ended | killed, normal | other} | {call, mfa(), Args :: [term()], Value :: term()}
+                   | {effect, mfa(), Args :: [term()]} | other.
 
 %% alive: for each process its last entry, its last step, and the step of its last input: its birth, or a message that it has
 %% taken. boxes: for a receiver and a sender the messages in transit: those with the earliest first, then those with the latest
@@ -107,7 +109,8 @@ kept(_) -> false.
 The state behind a step, and the step that is its cause. For a message that is taken it is the step that sent it, otherwise the
 step of the last input of the process. 0: it is not known.
 """.
--spec step(pos_integer(), {Id :: pos_integer(), Entry :: non_neg_integer(), brief()}, state()) -> {Cause :: non_neg_integer(), state()}.
+-spec step(pos_integer(), {Id :: pos_integer(), Entry :: non_neg_integer(), brief()}, state()) ->
+    {Cause :: non_neg_integer(), state()}.
 step(N, {Id, Entry, born}, S) -> {0, alive(Id, {Entry, N, N}, S)};
 step(N, {Id, Entry, What}, #state{alive = Alive} = S0) ->
     #{Id := {_, _, Heard}} = Alive,

@@ -52,7 +52,8 @@ is its cause, 0 if it is not known; `stack`: where the program was.
                hints = #{} :: #{pos_integer() => [witness_replay_emitter:detail()]},
                pids :: witness_step_state:pids(),
                ids :: #{pid() => pos_integer()},
-               processes = #{} :: #{pos_integer() => {Parent :: non_neg_integer(), mfa(), Born :: pos_integer(), Ended :: non_neg_integer()}},
+               processes = #{} ::
+                   #{pos_integer() => {Parent :: non_neg_integer(), mfa(), Born :: pos_integer(), Ended :: non_neg_integer()}},
                signals = #{} :: #{pos_integer() => pos_integer()},
                proven = #{} :: #{pos_integer() => non_neg_integer()},
                on_progress :: fun((unicode:chardata()) -> term())}).
@@ -71,7 +72,8 @@ is its cause, 0 if it is not known; `stack`: where the program was.
                 cache :: reference()}).
 
 %% The bytes are those of the stack and of what the step does.
--type stored() :: {Id :: pos_integer(), Entry :: non_neg_integer(), Cause :: non_neg_integer(), witness_step_state:brief(), binary() | place()}.
+-type stored() :: {Id :: pos_integer(), Entry :: non_neg_integer(), Cause :: non_neg_integer(), witness_step_state:brief(),
+                   binary() | place()}.
 -type place() :: {Offset :: non_neg_integer(), Size :: non_neg_integer()}.
 
 -opaque trace() :: #trace{}.
@@ -111,7 +113,8 @@ open_unnamed(Options) ->
 
 init(Processes, File, OnProgress) ->
     Pids = #{Id => Pid || #{id := Id, pid := Pid} <- Processes},
-    #make{file = File, state = witness_step_state:new(Pids), pids = Pids, ids = #{Pid => Id || Id := Pid <- Pids}, on_progress = OnProgress}.
+    #make{file = File, state = witness_step_state:new(Pids), pids = Pids, ids = #{Pid => Id || Id := Pid <- Pids},
+          on_progress = OnProgress}.
 
 add_report({Id, Entry, {at, Stack, What}}, M) -> add_report(Id, Entry, Stack, What, M);
 add_report({Id, Entry, What}, M) -> add_report(Id, Entry, [], What, M).
@@ -208,7 +211,8 @@ append(Bytes, #make{file = File, size = Size} = M) ->
 
 finish(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, ids = Ids, processes = Processes,
              signals = Signals, proven = Proven, on_progress = OnProgress}) ->
-    #trace{file = File, size = At, blocks = list_to_tuple(lists:reverse(Blocks)), states = States, none = witness_step_state:new(Pids),
+    #trace{file = File, size = At, blocks = list_to_tuple(lists:reverse(Blocks)), states = States,
+           none = witness_step_state:new(Pids),
            pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, on_progress = OnProgress,
            cache = make_ref()}.
 
@@ -305,7 +309,8 @@ first(Id, Entry, Trace) ->
 The steps of each of these processes at its entry: the first one at that entry or behind it, and those that follow, up to the
 first one behind that entry. One pass over the run finds all of them.
 """.
--spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], trace()) -> #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
+-spec at_entries([{Id :: pos_integer(), Entry :: non_neg_integer()}], trace()) ->
+    #{{pos_integer(), non_neg_integer()} => [pos_integer(), ...]}.
 at_entries(Places, Trace) ->
     Sought = maps:groups_from_list(fun({Id, _}) -> Id end, fun({_, Entry}) -> Entry end, lists:usort(Places)),
     #{Place => lists:reverse(Steps) || Place := Steps <- at_entries(1, Sought, #{}, Trace)}.

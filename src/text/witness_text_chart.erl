@@ -41,8 +41,8 @@ All other processes share one more lane.
 -type lane() :: #{name := binary(), module := binary() | undefined}.
 
 -doc """
-A step between lanes, which are counted from 0: the lane that it is in, and, for a message, the lanes that it goes between. `ends`: the
-process has ended.
+A step between lanes, which are counted from 0: the lane that it is in, and, for a message, the lanes that it goes between.
+`ends`: the process has ended.
 """.
 -type arrow() :: #{step := step(), own := non_neg_integer(), from := non_neg_integer() | undefined,
                    to := non_neg_integer() | undefined, ends := boolean(), text := binary()}.
@@ -60,8 +60,8 @@ process has ended.
 -define(MIN_TEXT_COLUMNS, 24).    % columns for that text, whatever the width of the terminal
 
 -doc """
-The lines of the chart. `Modules` are the modules that processes were spawned with, in addition to those in the steps. `Decided` is the
-index of the deciding step, if one decided.
+The lines of the chart. `Modules` are the modules that processes were spawned with, in addition to those in the steps. `Decided`
+is the index of the deciding step, if one decided.
 """.
 -spec chart([step()], Modules :: #{party() => module()}, Decided :: pos_integer() | undefined, witness_text:look()) ->
     [unicode:chardata()].
@@ -150,7 +150,8 @@ format_otp(Open, Term) -> [Open, witness_event:format_term(Term, ?TEXT_CHARS), ~
 
 %% Lanes
 
-%% The parties of the last rows have a lane, in the order of their first appearance. The pitch is the number of columns of each lane.
+%% The parties of the last rows have a lane, in the order of their first appearance. The pitch is the number of columns of each
+%% lane.
 -spec lanes([row()], witness_text:look()) -> {[party()], Pitch :: pos_integer()}.
 lanes(Rows, #{width := Width}) ->
     Parties = [Party || Row <- Rows, Party <- parties(Row)],

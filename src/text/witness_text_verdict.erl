@@ -127,7 +127,8 @@ reason(#{reason := {gap, Why}}) -> iolist_to_binary([~"events are missing: ", ga
 reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH_PREFIX, {Class, Why});
 reason(#{reason := {crashed, reentered}}) ->
     <<?CRASH_PREFIX/binary, "what it calls is woven itself, and would have been monitored while it monitors">>;
-reason(#{reason := {crashed, killed}}) -> ~"the monitor was ended: it has taken more memory than it may (option memory), or something has killed its process";
+reason(#{reason := {crashed, killed}}) ->
+    ~"the monitor was ended: it has taken more memory than it may (option memory), or something has killed its process";
 reason(#{reason := {crashed, Why}}) -> of_term(?CRASH_PREFIX, Why);
 reason(#{reason := max_slices}) -> ~"another slice took its place: there were more than max_slices allows";
 reason(#{reason := slice_idle}) -> ~"no event of its value came for longer than slice_idle allows";
@@ -159,7 +160,8 @@ gap({not_woven, Module}) ->
 gap(dictionary) -> ~"the process dictionary was deleted by code that is not woven, and its monitors with it";
 gap(no_callbacks) -> ~"after its init the process goes on in modules that are not woven, as a supervisor does";
 gap(callback_module_not_woven) -> ~"a state machine goes on in a callback module that is not woven";
-gap(unknown_state_machine) -> ~"a state machine was given another event than those that it had postponed, as far as its callbacks have shown";
+gap(unknown_state_machine) ->
+    ~"a state machine was given another event than those that it had postponed, as far as its callbacks have shown";
 gap(unknown_handlers) -> ~"a manager of events has asked its handlers in a way that the woven ones do not explain";
 gap(backtrace_depth) -> ~"the VM keeps too little of the stack (backtrace_depth) to identify the callback";
 gap(spawn_request) -> ~"a child was spawned by spawn_request, and the process did not know its pid";

@@ -51,12 +51,14 @@ effect. What else they do is not reported. `sweep/2` finds the dead processes.
 -nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
        trace/5, trace_send/5, trace_receive/5, trace_procs/5,
        new_run/9, central_of/2, narrow_to/2, take/1, take_gap/1, unread/1,
-       shard_take/2, shard_unread/3, shard_narrow/4, shard_detach/3, shard_reset/2, add_launcher/2, add_parent/2, watch/1, is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
+       shard_take/2, shard_unread/3, shard_narrow/4, shard_detach/3, shard_reset/2, add_launcher/2, add_parent/2, watch/1,
+       is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
        counts_of/1, resources/0]).
 -on_load(load/0).
 
 -doc "A trace session; it ends when the last process that has it is gone.".
--opaque session() :: {trace:session(), {Run :: reference(), Shards :: non_neg_integer()}, Flags :: [atom()] | watch, Births :: partition(), Timer :: pid()}.
+-opaque session() :: {trace:session(), {Run :: reference(), Shards :: non_neg_integer()}, Flags :: [atom()] | watch,
+                      Births :: partition(), Timer :: pid()}.
 
 -doc "A buffer of events. When the last process that has it is gone, it is unread.".
 -opaque partition() :: reference().
@@ -131,7 +133,8 @@ open(Options = #{names := Names}) ->
       filter := Filter, shards := Shards, watch := Watch} = maps:merge(defaults(), Options),
     Timer = witness_trace_timer:start(self(), Flush),
     {Run, Births} = new_run([name(N) || N <- Names], Memory, Partition, size(Size), Batch, Stamps,
-                            witness_trace_library:slots(case Watch of true -> 0; false -> erlang:system_info(process_limit) end, 1 bsl 18), Timer, Shards),
+                            witness_trace_library:slots(case Watch of true -> 0; false -> erlang:system_info(process_limit) end,
+                                                        1 bsl 18), Timer, Shards),
     Timer ! {run, Run},
     empty = take(Births),
     Session = trace:session_create(?MODULE, {?MODULE, Run}, []),
@@ -145,7 +148,8 @@ open(Options = #{names := Names}) ->
     {Session, {Run, Shards}, Flags, Births, Timer}.
 
 defaults() ->
-    #{shards => 0, watch => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30, partition_memory => 1 bsl 29,
+    #{shards => 0, watch => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30,
+      partition_memory => 1 bsl 29,
       message_size => 1 bsl 26, batch => 64, flush => 2}.
 
 size(infinity) -> 1 bsl 64 - 1;

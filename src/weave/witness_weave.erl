@@ -57,8 +57,8 @@ How to weave a module.
   `blocked`: only a `receive` that finds no message reports that (`m:witness_weave_blocks`).
 - `references`: calls of class `result` that make a reference stay in the code, and `Runtime:returned/2` gets their result
   (default `false`). Then a `receive` of a message with this reference still skips the messages that are older.
-- `quick`: whether to skip the compiler pass that takes most of its time and gains little (`no_ssa_opt`; default `false`). Measured on
-  code of `stdlib` while it is recorded: weaving takes a third of the time, and the run time does not differ.
+- `quick`: whether to skip the compiler pass that takes most of its time and gains little (`no_ssa_opt`; default `false`).
+  Measured on code of `stdlib` while it is recorded: weaving takes a third of the time, and the run time does not differ.
 - `unchanged`: whether a module that weaving does not change is `compiled` all the same (default), or `kept` as it is.
 - `except`: modules that `m:witness_weave_cache` leaves as they are.
 - `tables`: modules that the table of calls uses, for the key of `m:witness_weave_cache`.
@@ -67,7 +67,8 @@ How to weave a module.
 -type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
                   calls => module(), natives => #{mfa() => non_neg_integer()},
                   sends => told | replaced | announced | routed, receives => told | replaced, tables => [module()],
-                  timeouts => boolean(), waits => boolean() | blocked, references => boolean(), announces => boolean(), callbacks => boolean(), except => [module()],
+                  timeouts => boolean(), waits => boolean() | blocked, references => boolean(), announces => boolean(),
+                  callbacks => boolean(), except => [module()],
                   unchanged => compiled | kept, quick => boolean()}.
 
 -doc "Object code, and the file name for the code server.".
@@ -146,7 +147,8 @@ prepare({Module, File, Original} = Object, Plan) ->
         Kept = witness_weave_description:keep(Original, witness_weave_funs:keep(Original, Woven)),
         {ok, #{module => Module, file => File, original => Original, woven => Kept}}
     else
-        %% The compiler has undocumented requirements for Core Erlang. If a `receive' does not say that it blocks, that is at most a gap.
+        %% The compiler has undocumented requirements for Core Erlang. If a `receive' does not say that it blocks, that is at
+        %% most a gap.
         {error, _, _} when map_get(waits, Plan) =:= blocked -> prepare(Object, Plan#{waits := false});
         {error, Errors, _Warnings} -> {error, {not_compiled, Module, Errors}};
         {error, _} = Error -> Error

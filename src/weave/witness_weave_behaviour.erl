@@ -15,8 +15,8 @@ handle_call(W1 = {add, A, B}, W2 = _From, W3 = State) ->
 handle_call(W1, W2, W3) -> case ... of go -> erlang:error(function_clause, [W1, W2, W3]); {done, V} -> V end.
 ```
 
-Other than in this sketch, a callback asks without the key as well: the process may have lost it. In `init/1` of a module that the map
-names the first case is `undefined -> Runtime:init(m, [W1])`: monitoring of a process starts there.
+Other than in this sketch, a callback asks without the key as well: the process may have lost it. In `init/1` of a module that
+the map names the first case is `undefined -> Runtime:init(m, [W1])`: monitoring of a process starts there.
 
 | Behaviour | Callbacks that are woven |
 |---|---|

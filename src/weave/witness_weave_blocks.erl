@@ -15,12 +15,12 @@ in apply 'recv$^0'/0()                                            Blocked = Runt
                                                          of {1, X, Y} -> B; timeout -> A
 ```
 
-Bodies occur once, and stay in tail position. The `receive` takes the same message: the first one that matches, since between the two
-loops messages are only added. The compiler may have a `receive` skip the messages that are older than a reference. For that it
-requires that nothing is called between the scan of the mailbox and the wait.
+Bodies occur once, and stay in tail position. The `receive` takes the same message: the first one that matches, since between
+the two loops messages are only added. The compiler may have a `receive` skip the messages that are older than a reference. For
+that it requires that nothing is called between the scan of the mailbox and the wait.
 
-A `receive` of an unknown form stays as it is, and one in which functions could get other names. It does not report that it blocks, and
-the run time has to allow for that.
+A `receive` of an unknown form stays as it is, and one in which functions could get other names. It does not report that it
+blocks, and the run time has to allow for that.
 """.
 
 -export([core_transform/2]).
@@ -30,7 +30,8 @@ the run time has to allow for that.
 -doc "The module. An attribute of it names the run time that it was woven for.".
 -spec core_transform(cerl:c_module(), [compile:option()]) -> cerl:c_module().
 core_transform(Core, _) ->
-    case [Runtime || {Name, Value} <- cerl:module_attrs(Core), cerl:concrete(Name) =:= ?ATTRIBUTE, Runtime <- cerl:concrete(Value)] of
+    case [Runtime || {Name, Value} <- cerl:module_attrs(Core), cerl:concrete(Name) =:= ?ATTRIBUTE,
+                     Runtime <- cerl:concrete(Value)] of
         [Runtime | _] ->
             Defs = [{Name, cerl_trees:map(fun(Node) -> node(Node, Runtime) end, Fun)} || {Name, Fun} <- cerl:module_defs(Core)],
             cerl:update_c_module(Core, cerl:module_name(Core), cerl:module_exports(Core), cerl:module_attrs(Core), Defs);
@@ -100,7 +101,9 @@ rewrite_look(Node, Loop, Body, Runtime) ->
 %% Whether the compiler makes functions of it and numbers them after it has ordered its tests: named funs, comprehensions, a large
 %% `after` of a `try`. Two such bodies could exchange their numbers, which are in the names of the functions.
 is_numbered(Body) ->
-    cerl_trees:fold(fun(Part, Found) -> Found orelse cerl:type(Part) =:= letrec andalso not lists:member(letrec_goto, cerl:get_ann(Part)) end,
+    cerl_trees:fold(fun(Part, Found) ->
+        Found orelse cerl:type(Part) =:= letrec andalso not lists:member(letrec_goto, cerl:get_ann(Part))
+    end,
                     false, Body).
 
 %% Names within a function must differ, even if they are bound in different places.
@@ -161,7 +164,8 @@ wake_after_removal(Node, Blocked, Runtime) ->
     end, Node).
 
 is_removal(Node) ->
-    case cerl:is_c_seq(Node) andalso cerl:is_c_primop(cerl:seq_arg(Node)) andalso witness_weave_core:primitive(cerl:seq_arg(Node)) of
+    case cerl:is_c_seq(Node) andalso cerl:is_c_primop(cerl:seq_arg(Node))
+             andalso witness_weave_core:primitive(cerl:seq_arg(Node)) of
         remove_message -> {true, cerl:seq_body(Node)};
         _ -> false
     end.
@@ -198,7 +202,8 @@ timed_out(Change, Node) ->
 
 at_once(Node) ->
     Wait = cerl:let_arg(Node),
-    cerl:update_c_let(Node, cerl:let_vars(Node), cerl:update_c_primop(Wait, cerl:primop_name(Wait), [cerl:c_int(0)]), cerl:let_body(Node)).
+    cerl:update_c_let(Node, cerl:let_vars(Node), cerl:update_c_primop(Wait, cerl:primop_name(Wait), [cerl:c_int(0)]),
+                      cerl:let_body(Node)).
 
 body(Clause, Body) -> cerl:update_c_clause(Clause, cerl:clause_pats(Clause), cerl:clause_guard(Clause), Body).
 

@@ -67,7 +67,8 @@ prepare(Sources, Plan, CacheDir, Options) ->
         Wanted = lists:uniq(fun({_, _, Key}) -> Key end, Open),
         ok = weave([Item || {_, _, Key} = Item <- Wanted, read_module(Key, CacheDir) =:= none], Plan, CacheDir, Options),
         Done = [finish_set(Of, CacheDir) || Of <- Found],
-        _ = [witness_weave_cache_bound:keep(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default())) || Open =/= []],
+        _ = [witness_weave_cache_bound:keep(CacheDir, maps:get(limit, Options, witness_weave_cache_bound:default()))
+             || Open =/= []],
         {ok, [Dir || {Dir, _} <- Done], lists:append([NotWoven || {_, NotWoven} <- Done])}
     catch
         throw:{file, File, Reason} -> {error, {File, Reason}}

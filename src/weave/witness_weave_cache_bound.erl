@@ -2,16 +2,17 @@
 -moduledoc """
 Keeps the folder of woven code (`m:witness_weave_cache`) from growing without end.
 
-A change of a module, the weaver or OTP leaves older woven code behind, which is not used again. So when new code was woven
-and the cache is larger than a limit, entries that were not used for a week are removed. The oldest go first, until the cache is within
-the limit. Entries that were used within a week stay, however large the cache is: a VM loads its modules when it needs them.
+A change of a module, the weaver or OTP leaves older woven code behind, which is not used again. So when new code was woven and
+the cache is larger than a limit, entries that were not used for a week are removed. The oldest go first, until the cache is
+within the limit. Entries that were used within a week stay, however large the cache is: a VM loads its modules when it needs
+them.
 
 *Use* of an entry is the modification time of the file, or for a folder that of its list. `mark_used/1` sets it, at most once a
 day.
 
-`keep/2` *checks* the cache at most once a day. If there are tens of thousands of files, a check takes seconds. It would delay a run after
-a change of one module. Nothing younger than a week is removed, so more frequent checks would only remove entries up to
-a day earlier.
+`keep/2` *checks* the cache at most once a day. If there are tens of thousands of files, a check takes seconds. It would delay a
+run after a change of one module. Nothing younger than a week is removed, so more frequent checks would only remove entries up
+to a day earlier.
 
 **Concurrent use and removal.** A process that uses an entry sets its time first, and then checks that it is complete. A process
 that removes an entry renames it first, and reads the time once more. If the time has changed, it restores the old name.

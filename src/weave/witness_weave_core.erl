@@ -2,10 +2,10 @@
 -moduledoc """
 Replaces receives, in Core Erlang; pure.
 
-A `receive` that takes its messages from the run time has to say which ones it would take, and that depends on the variables that are
-bound there. In Core Erlang this is explicit. There a `receive` is a loop over primitive operations, with the
-clauses as a `case`. The free variables of that `case` are the bound ones. Funs have their names and numbers already, so
-added code does not change them.
+A `receive` that takes its messages from the run time has to say which ones it would take, and that depends on the variables
+that are bound there. In Core Erlang this is explicit. There a `receive` is a loop over primitive operations, with the clauses
+as a `case`. The free variables of that `case` are the bound ones. Funs have their names and numbers already, so added code does
+not change them.
 
 ```
 letrec 'recv$^0'/0 =                                       case Runtime:take(m, fun m:'-witness receive 1-'/2, {X}, T) of

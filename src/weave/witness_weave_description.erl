@@ -13,7 +13,8 @@ find the same as without weaving, and the module can be woven again. The digest 
 keep(Original, Woven) ->
     {ok, _, Before} = beam_lib:all_chunks(Original),
     {ok, _, After} = beam_lib:all_chunks(Woven),
-    {ok, Kept} = beam_lib:build_module([Chunk || Chunk <- After, not describes(Chunk)] ++ [Chunk || Chunk <- Before, describes(Chunk)]),
+    {ok, Kept} = beam_lib:build_module([Chunk || Chunk <- After, not describes(Chunk)]
+                                       ++ [Chunk || Chunk <- Before, describes(Chunk)]),
     Kept.
 
 describes({Id, _}) -> lists:member(Id, ["Dbgi", "Abst", "Docs", "ExCk"]).

@@ -15,8 +15,8 @@ loop(@A1 = Pattern) when Guard ->
 `Body` stays in tail position, and in the function that it was in. A process may die because no clause of its first
 function matches, and the run time has to see that too. So if the clauses may not match, one is added that raises the same error.
 
-That is an `entry`. A `callback` asks `Runtime:callback/3`, also if the process does not have the key: it may have lost it. `init` is
-a callback that a process of a behaviour starts with: without the key it asks `Runtime:init/2`.
+That is an `entry`. A `callback` asks `Runtime:callback/3`, also if the process does not have the key: it may have lost it.
+`init` is a callback that a process of a behaviour starts with: without the key it asks `Runtime:init/2`.
 """.
 
 -export([clauses/5]).

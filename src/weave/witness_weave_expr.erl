@@ -25,7 +25,8 @@ What is known of the module, and the place of an expression in it.
                      locals := #{{atom(), arity()} => []}, imports := #{{atom(), arity()} => module()},
                      records := [erl_parse:abstract_form()], place := body | record, calls := module(),
                      natives := #{mfa() => non_neg_integer()}, sends := told | replaced | announced | routed,
-                     receives := told | replaced, timeouts := boolean(), waits := boolean() | blocked, references := boolean(), announces := boolean()}.
+                     receives := told | replaced, timeouts := boolean(), waits := boolean() | blocked, references := boolean(),
+                     announces := boolean()}.
 
 -doc "The context for weaving the functions of a module.".
 -spec context([erl_parse:abstract_form()], witness_weave:plan()) -> context().

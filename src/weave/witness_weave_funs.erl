@@ -3,14 +3,14 @@
 Gives funs of woven code the properties of those of the original code: same order, hash, text, and place in maps.
 
 The VM orders, hashes and prints a fun by its module, its index, its `uniq` and its environment. Index and `uniq` are in the
-chunk `FunT` of the object code. The compiler makes `uniq` from a digest of the code, so woven code has another one. `keep/2` writes
-those of the original into the woven object code. It finds a fun by its name, arity and number of free variables: weaving adds no fun
-and renames none (`m:witness_weave_expr`).
+chunk `FunT` of the object code. The compiler makes `uniq` from a digest of the code, so woven code has another one. `keep/2`
+writes those of the original into the woven object code. It finds a fun by its name, arity and number of free variables: weaving
+adds no fun and renames none (`m:witness_weave_expr`).
 
-This is safe: `uniq` is not part of the digest that the loader computes, by which the VM distinguishes funs of two versions of a module.
-That digest (`new_uniq`) is the only part of a fun that still differs. The attribute `witness_weave_digest` of the woven module
-contains the digest of the original. `call/2` shows that digest where a program reads digests, in `fun_info` and `term_to_binary`,
-and accepts it in `binary_to_term`.
+This is safe: `uniq` is not part of the digest that the loader computes, by which the VM distinguishes funs of two versions of a
+module. That digest (`new_uniq`) is the only part of a fun that still differs. The attribute `witness_weave_digest` of the woven
+module contains the digest of the original. `call/2` shows that digest where a program reads digests, in `fun_info` and
+`term_to_binary`, and accepts it in `binary_to_term`.
 """.
 
 -export([keep/2, call/2]).
@@ -63,13 +63,14 @@ encode(#lambda{name = Name, arity = Arity, label = Label, index = Index, free = 
 
 %% --- digests ---------------------------------------------------------------------
 
-%% In the external format: NEW_FUN_EXT, its size, arity, digest, index, number of variables, and a module's name in one of four forms.
+%% In the external format: NEW_FUN_EXT, its size, arity, digest, index, number of variables, and a module's name in one of four
+%% forms.
 -define(FUN, 112).
 -define(IS_NAME(Tag), (Tag =:= 119 orelse Tag =:= 118 orelse Tag =:= 115 orelse Tag =:= 100)).
 
 -doc """
-A function of `erlang` that shows digests of the code of funs, or reads them. It uses the digests of the original code in the place of
-those of woven code.
+A function of `erlang` that shows digests of the code of funs, or reads them. It uses the digests of the original code in the
+place of those of woven code.
 
 In the external format it looks for a digest after each byte that may start a fun. It replaces the digest if it is that of the
 module that is named after it. Bytes that are not a fun do not contain 16 bytes of such a digest at this place by chance.
@@ -163,7 +164,8 @@ compress_at(Level, Plain) ->
 
 change_fun(At, Bytes, Other) ->
     case Bytes of
-        <<_:At/binary, ?FUN, Size:32, _, Digest:16/binary, _:8/binary, Tag, Rest/binary>> when Size >= 30, Size - 30 =< byte_size(Rest), ?IS_NAME(Tag) ->
+        <<_:At/binary, ?FUN, Size:32, _, Digest:16/binary, _:8/binary, Tag, Rest/binary>> when Size >= 30,
+        Size - 30 =< byte_size(Rest), ?IS_NAME(Tag) ->
             case module(Tag, Rest) of
                 none -> [];
                 Module -> [{At + 6, New} || New <- [Other(Module, Digest)], New =/= Digest]

@@ -64,8 +64,9 @@ imports_load_nif(Module, Binary) ->
     end.
 
 -doc """
-A digest of what a module does, woven or not. `code:module_md5/1` leaves out the debug information, of which woven code is made. This
-digest leaves out where a module was compiled, and with which options: both may differ between two builds of the same source.
+A digest of what a module does, woven or not. `code:module_md5/1` leaves out the debug information, of which woven code is made.
+This digest leaves out where a module was compiled, and with which options: both may differ between two builds of the same
+source.
 """.
 -spec digest(binary()) -> binary().
 digest(Binary) ->
@@ -87,4 +88,5 @@ source(Chunk) when is_binary(Chunk) ->
     end;
 source(missing_chunk) -> missing_chunk.
 
-placeless(Forms) -> [case Form of {attribute, Anno, file, {_, Line}} -> {attribute, Anno, file, Line}; _ -> Form end || Form <- Forms].
+placeless(Forms) ->
+    [case Form of {attribute, Anno, file, {_, Line}} -> {attribute, Anno, file, Line}; _ -> Form end || Form <- Forms].

@@ -2,9 +2,9 @@
 -moduledoc """
 Witness's own modules, wherever they are.
 
-A project that depends on Witness has a copy of it among its dependencies (`_build/test/lib/witness/ebin`), maybe in another version.
-That copy is not part of the project's program: it is neither woven nor recorded. This node, and each node that it starts, always
-runs the Witness that was called.
+A project that depends on Witness has a copy of it among its dependencies (`_build/test/lib/witness/ebin`), maybe in another
+version. That copy is not part of the project's program: it is neither woven nor recorded. This node, and each node that it
+starts, always runs the Witness that was called.
 """.
 
 -export([is_folder/1, others/1]).

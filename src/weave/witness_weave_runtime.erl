@@ -14,7 +14,8 @@ plan can lead to.
 
 -export([calling/2]).
 
--optional_callbacks([sends/0, sleep/3, sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, waits/1, blocks/1, wakes/1, entry/3, send/3, spawn/3,
+-optional_callbacks([sends/0, sleep/3, sent/2, received/1, take/4, self/0, stack/1, caught/1, timeout/0, waits/1, blocks/1, wakes/1,
+                     entry/3, send/3, spawn/3,
                      spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, load/3, leave/3, leaving/2,
                      dictionary/3, hibernate/3, result/4, returned/2, foreign/4, information/3, wait/3, token/3, make_fun/3,
                      halt/3, digest/3,
@@ -55,7 +56,8 @@ whether one of its clauses matches; `none`: it has no clauses. `module()` contai
 -callback timeout() -> term().
 
 -doc """
-A `receive` starts that may wait for `Time`, which is the result. No code runs in between. If `Time` is invalid, the `receive` fails.
+A `receive` starts that may wait for `Time`, which is the result. No code runs in between. If `Time` is invalid, the `receive`
+fails.
 """.
 -callback waits(Time) -> Time when Time :: term().
 
@@ -72,8 +74,8 @@ its body; otherwise `V` is its value, and the body is not run.
 -callback entry(module(), Function :: atom(), Args :: [term()]) -> go | {done, V :: term()}.
 
 -doc """
-`!`, `send` and `send_nosuspend` of `erlang`, if the code does not send by itself. If sends are replaced or announced: to a receiver that
-is not, or may not be, a process of this node.
+`!`, `send` and `send_nosuspend` of `erlang`, if the code does not send by itself. If sends are replaced or announced: to a
+receiver that is not, or may not be, a process of this node.
 """.
 -callback send(module(), atom(), [term()]) -> term().
 
@@ -180,7 +182,15 @@ calling(13, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M) -> Do([A, B, C, D,
 calling(14, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N]) end;
 calling(15, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O]) end;
 calling(16, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P]) end;
-calling(17, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q]) end;
-calling(18, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R]) end;
-calling(19, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S]) end;
-calling(20, Do) -> fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T]) end.
+calling(17, Do) ->
+    fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q]) end;
+calling(18, Do) ->
+    fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R) -> Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R]) end;
+calling(19, Do) ->
+    fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S) ->
+        Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S])
+    end;
+calling(20, Do) ->
+    fun(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T) ->
+        Do([A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T])
+    end.

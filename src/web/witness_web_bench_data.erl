@@ -111,7 +111,8 @@ timeline(Id, Samples) ->
 
 scheduler_columns([]) -> [];
 scheduler_columns([Sample | _]) ->
-    [Column || N <- lists:seq(1, map_size(Sample)), Column <- [<<"scheduler_", (integer_to_binary(N))/binary>>], is_map_key(Column, Sample)].
+    [Column || N <- lists:seq(1, map_size(Sample)), Column <- [<<"scheduler_", (integer_to_binary(N))/binary>>],
+     is_map_key(Column, Sample)].
 
 %% A peak that lasts for one sample must stay.
 thin([], _) -> [];

@@ -1,9 +1,10 @@
 -module(witness_called_arguments).
 -moduledoc """
-Arguments of the calls that inline monitoring weaves (`m:witness_weave_calls`), as `m:witness_recorded_arguments` has those of recorded calls.
-In addition, an entry can be marked `mine`: only the process that has made the arguments can make the call.
+Arguments of the calls that inline monitoring weaves (`m:witness_weave_calls`), as `m:witness_recorded_arguments` has those of
+recorded calls. In addition, an entry can be marked `mine`: only the process that has made the arguments can make the call.
 
-Another process starts the servers that are called, so that the caller's events are only those of the call. The servers end with the caller.
+Another process starts the servers that are called, so that the caller's events are only those of the call. The servers end with
+the caller.
 """.
 -export([entries/1, failing/1, is_called/1, stack/1, seen/1]).
 -export([stays/1, told/2, told_by/2, both/1, ends/1, acks/2, acks_not/1, woken/0, error_0/0]).
@@ -18,8 +19,9 @@ Another process starts the servers that are called, so that the caller's events 
 
 -doc "The entries of a module. The first one of a function is the one that `failing/1` spoils.".
 entries(erlang) ->
-    [{same, Name, Arity, fun() -> [self(), m | More] end} || {Name, Arity, More} <- [{'!', 2, []}, {send, 2, []}, {send_nosuspend, 2, []},
-                                                                                  {send, 3, [[]]}, {send_nosuspend, 3, [[]]}]] ++
+    [{same, Name, Arity, fun() -> [self(), m | More] end}
+     || {Name, Arity, More} <- [{'!', 2, []}, {send, 2, []}, {send_nosuspend, 2, []},
+                             {send, 3, [[]]}, {send_nosuspend, 3, [[]]}]] ++
     [Entry || Entry <- witness_recorded_arguments:entries(erlang),
               lists:member(element(2, Entry), ['!', send, send_nosuspend, get, get_keys, erase, make_fun])] ++
     [{same, get, 0, fun() -> _ = [put(K, v) || K <- [b, a, {c, d}]], [] end}, {same, get_keys, 0, fun() -> put(k, v), [] end},
@@ -27,14 +29,16 @@ entries(erlang) ->
      {mine, hibernate, 3, fun() -> self() ! wake, [?MODULE, woken, []] end}, {mine, hibernate, 0, fun() -> self() ! wake, [] end},
      {same, spawn_opt, 4, fun() -> [?MODULE, stays, [self()], [other]] end}] ++
     spawns(erlang, [{spawn, []}, {spawn_link, []}, {spawn_monitor, []}, {spawn_request, []}]) ++
-    options([{spawn_opt, Args, Opts} || Args <- [2, 3, 4, 5], Opts <- [[], [link], [monitor], [monitor, link, {priority, high}]]]) ++
+    options([{spawn_opt, Args, Opts}
+             || Args <- [2, 3, 4, 5], Opts <- [[], [link], [monitor], [monitor, link, {priority, high}]]]) ++
     [{kind, spawn_request, Arity, fun() -> expect_own(1), Make() end}
      || {Arity, Make} <- [{1, fun() -> [staying()] end},
                           {2, fun() -> [staying(), [{tag, tag}, link]] end}, {2, fun() -> [node(), staying()] end},
                           {3, fun() -> [?MODULE, stays, [self()]] end}, {3, fun() -> [node(), staying(), [monitor]] end},
                           %% What looks like options is an argument here.
                           {3, fun() -> [?MODULE, ends, [{reply, no}]] end},
-                          {4, fun() -> [?MODULE, stays, [self()], [{tag, tag}]] end}, {4, fun() -> [node(), ?MODULE, stays, [self()]] end},
+                          {4, fun() -> [?MODULE, stays, [self()], [{tag, tag}]] end},
+                          {4, fun() -> [node(), ?MODULE, stays, [self()]] end},
                           {4, fun() -> [?MODULE, stays, [self()], [{reply, success_only}]] end},
                           {5, fun() -> [node(), ?MODULE, stays, [self()], []] end}]] ++
     [{kind, spawn_request, 4, fun() -> [?MODULE, stays, [self()], [{reply, no}]] end},
@@ -58,17 +62,21 @@ entries(proc_lib) ->
 entries(timer) -> [{same, sleep, [0]}, {same, sleep, [1]}];
 entries(gen) ->
     [{same, call, 3, fun() -> [server(), '$gen_call', m] end}, {same, call, 3, fun() -> [ended(), '$gen_call', m] end},
-     {same, call, 4, fun() -> [server(), '$gen_call', m, infinity] end}, {same, call, 4, fun() -> [named(), '$gen_call', m, ?LONG_MS] end},
+     {same, call, 4, fun() -> [server(), '$gen_call', m, infinity] end},
+     {same, call, 4, fun() -> [named(), '$gen_call', m, ?LONG_MS] end},
      {same, call, 4, fun() -> [server(), '$gen_call', never, 0] end},
      {same, reply, 2, fun() -> [{self(), tag}, m] end} | aliased(reply, fun(From) -> [From, m] end)];
 entries(gen_server) ->
     started(gen_server, [start, start_link, start_monitor]) ++ calls(gen_server) ++ casts(gen_server) ++ requests(gen_server) ++
     [{same, multi_call, 2, fun() -> [named(), m] end}, {same, multi_call, [nothing_has_this_name, m]},
      {same, multi_call, 3, fun() -> [[node()], named(), m] end}, {same, multi_call, 3, fun() -> [[], named(), m] end},
-     {same, multi_call, 3, fun() -> [[node(), node()], named(), m] end}, {same, multi_call, 3, fun() -> [[node(), 'a@b'], named(), m] end},
-     {same, multi_call, 3, fun() -> [[node(), 1], named(), m] end}, {same, multi_call, 3, fun() -> [[node() | node()], named(), m] end},
+     {same, multi_call, 3, fun() -> [[node(), node()], named(), m] end},
+     {same, multi_call, 3, fun() -> [[node(), 'a@b'], named(), m] end},
+     {same, multi_call, 3, fun() -> [[node(), 1], named(), m] end},
+     {same, multi_call, 3, fun() -> [[node() | node()], named(), m] end},
      {same, multi_call, 3, fun() -> [[node()], named(), {stop, normal}] end},
-     {same, multi_call, 4, fun() -> [[node()], named(), m, ?LONG_MS] end}, {same, multi_call, 4, fun() -> [[node()], named(), never, 0] end},
+     {same, multi_call, 4, fun() -> [[node()], named(), m, ?LONG_MS] end},
+     {same, multi_call, 4, fun() -> [[node()], named(), never, 0] end},
      {same, abcast, 2, fun() -> expect(1), [named(), {tell, self(), m}] end}, {same, abcast, [nothing_has_this_name, m]},
      {same, abcast, 3, fun() -> expect(1), [[node()], named(), {tell, self(), m}] end},
      {same, abcast, 3, fun() -> expect(1), [[node(), 1], named(), {tell, self(), m}] end},
@@ -78,14 +86,16 @@ entries(gen_server) ->
      {same, reply, 2, fun() -> [{{nothing_has_this_name, node()}, tag}, m] end} | aliased(reply, fun(From) -> [From, m] end)];
 entries(gen_statem) ->
     started(gen_statem, [start, start_link, start_monitor]) ++ calls(gen_statem) ++ casts(gen_statem) ++ requests(gen_statem) ++
-    [{same, call, 3, fun() -> [server(gen_statem), m, {Kind, ?LONG_MS}] end} || Kind <- [clean_timeout, dirty_timeout, other_timeout]] ++
+    [{same, call, 3, fun() -> [server(gen_statem), m, {Kind, ?LONG_MS}] end}
+     || Kind <- [clean_timeout, dirty_timeout, other_timeout]] ++
     [{same, call, 3, fun() -> [server(gen_statem), m, {clean_timeout, infinity}] end},
      {same, call, 3, fun() -> [server(gen_statem), never, {dirty_timeout, 0}] end},
      {mine, receive_response, 1, fun() -> [gen_statem:send_request(server(gen_statem), m)] end},
      {mine, wait_response, 1, fun() -> [gen_statem:send_request(server(gen_statem), m)] end},
      {same, reply, 1, fun() -> [{reply, {self(), tag}, m}] end},
      {same, reply, 1, fun() -> [[{reply, {self(), tag}, m}, {reply, {self(), tag}, n}]] end},
-     {same, reply, 1, fun() -> [[{reply, {self(), tag}, m}, other]] end}, {same, reply, 1, fun() -> [[{reply, {self(), tag}, m} | other]] end},
+     {same, reply, 1, fun() -> [[{reply, {self(), tag}, m}, other]] end},
+     {same, reply, 1, fun() -> [[{reply, {self(), tag}, m} | other]] end},
      {same, reply, 1, fun() -> [[{reply, {self(), tag}, m}, {reply, other, m}]] end}, {same, reply, [[]]},
      {same, reply, 2, fun() -> [{self(), tag}, m] end} | aliased(reply, fun(From) -> [From, m] end)];
 entries(gen_event) ->
@@ -97,37 +107,46 @@ entries(gen_event) ->
     requests(gen_event) ++
     [{same, call, 3, fun() -> [server(gen_event), ?SERVER, m] end}, {same, call, 3, fun() -> [named(gen_event), ?SERVER, m] end},
      {same, call, 3, fun() -> [server(gen_event), nothing, m] end}, {same, call, 3, fun() -> [ended(), ?SERVER, m] end},
-     {same, call, 4, fun() -> [server(gen_event), ?SERVER, m, ?LONG_MS] end}, {same, call, 4, fun() -> [server(gen_event), ?SERVER, m, infinity] end},
-     {same, sync_notify, 2, fun() -> expect(1), [server(gen_event), {tell, self(), m}] end}, {same, sync_notify, 2, fun() -> [ended(), m] end},
-     {same, notify, 2, fun() -> expect(1), [server(gen_event), {tell, self(), m}] end}, {same, notify, 2, fun() -> [ended(), m] end},
+     {same, call, 4, fun() -> [server(gen_event), ?SERVER, m, ?LONG_MS] end},
+     {same, call, 4, fun() -> [server(gen_event), ?SERVER, m, infinity] end},
+     {same, sync_notify, 2, fun() -> expect(1), [server(gen_event), {tell, self(), m}] end},
+     {same, sync_notify, 2, fun() -> [ended(), m] end},
+     {same, notify, 2, fun() -> expect(1), [server(gen_event), {tell, self(), m}] end},
+     {same, notify, 2, fun() -> [ended(), m] end},
      {same, notify, 2, fun() -> expect(1), [{named(gen_event), node()}, {tell, self(), m}] end},
      {same, notify, [{global, nothing}, m]}, {same, notify, [nothing_has_this_name, m]},
-     {same, add_handler, 3, fun() -> [server(gen_event), {?SERVER, two}, m] end}, {same, add_handler, 3, fun() -> [server(gen_event), ?SERVER, m] end},
+     {same, add_handler, 3, fun() -> [server(gen_event), {?SERVER, two}, m] end},
+     {same, add_handler, 3, fun() -> [server(gen_event), ?SERVER, m] end},
      {same, add_sup_handler, 3, fun() -> [server(gen_event), {?SERVER, two}, m] end},
-     {same, delete_handler, 3, fun() -> [server(gen_event), ?SERVER, m] end}, {same, delete_handler, 3, fun() -> [server(gen_event), nothing, m] end},
+     {same, delete_handler, 3, fun() -> [server(gen_event), ?SERVER, m] end},
+     {same, delete_handler, 3, fun() -> [server(gen_event), nothing, m] end},
      {same, swap_handler, 3, fun() -> [server(gen_event), {?SERVER, m}, {{?SERVER, two}, m}] end},
      {same, swap_sup_handler, 3, fun() -> [server(gen_event), {?SERVER, m}, {{?SERVER, two}, m}] end},
      {same, which_handlers, 1, fun() -> [server(gen_event)] end}, {same, which_handlers, 1, fun() -> [ended()] end}];
 entries(supervisor) ->
-    [{kind, start_link, 2, fun() -> [?SERVER, {supervisor, self()}] end}, {same, start_link, 2, fun() -> trapping(), [?SERVER, {supervisor, ignore}] end},
+    [{kind, start_link, 2, fun() -> [?SERVER, {supervisor, self()}] end},
+     {same, start_link, 2, fun() -> trapping(), [?SERVER, {supervisor, ignore}] end},
      {same, start_link, 2, fun() -> trapping(), [?SERVER, {supervisor, crash}] end},
      {kind, start_link, 3, fun() -> [{local, free()}, ?SERVER, {supervisor, self()}] end},
      {kind, start_link, 3, fun() -> trapping(), [{local, named()}, ?SERVER, {supervisor, self()}] end},
-     {kind, start_child, 2, fun() -> [supervisor(), child(two, self())] end}, {kind, start_child, 2, fun() -> [supervisor(), child(one, self())] end},
+     {kind, start_child, 2, fun() -> [supervisor(), child(two, self())] end},
+     {kind, start_child, 2, fun() -> [supervisor(), child(one, self())] end},
      {same, restart_child, 2, fun() -> [supervisor(), one] end}, {same, terminate_child, 2, fun() -> [supervisor(), one] end},
      {same, delete_child, 2, fun() -> [supervisor(), one] end}, {same, get_childspec, 2, fun() -> [supervisor(), one] end},
      {same, which_child, 2, fun() -> [supervisor(), one] end},
      {same, which_children, 1, fun() -> [supervisor()] end}, {same, which_children, 1, fun() -> [ended()] end},
      {same, count_children, 1, fun() -> [supervisor()] end}];
 entries(supervisor_bridge) ->
-    [{kind, start_link, 2, fun() -> [?SERVER, {bridge, self()}] end}, {same, start_link, 2, fun() -> trapping(), [?SERVER, {bridge, ignore}] end},
+    [{kind, start_link, 2, fun() -> [?SERVER, {bridge, self()}] end},
+     {same, start_link, 2, fun() -> trapping(), [?SERVER, {bridge, ignore}] end},
      {kind, start_link, 3, fun() -> [{local, free()}, ?SERVER, {bridge, self()}] end}];
 entries('Elixir.GenServer') ->
     [Entry || Function <- [start, start_link],
               Entry <- [{kind, Function, 2, fun() -> [?SERVER, {gen_server, self()}] end},
                         {same, Function, 2, fun() -> trapping(), [?SERVER, {gen_server, {stop, stopped}}] end},
                         {kind, Function, 3, fun() -> [?SERVER, {gen_server, self()}, [{name, free()}]] end}]] ++
-    calls(gen_server) ++ [{same, cast, 2, fun() -> expect(1), [server(), {tell, self(), m}] end}, {same, cast, [nothing_has_this_name, m]},
+    calls(gen_server)
+        ++ [{same, cast, 2, fun() -> expect(1), [server(), {tell, self(), m}] end}, {same, cast, [nothing_has_this_name, m]},
                 {same, cast, 2, fun() -> [ended(), m] end},
                 {same, multi_call, 2, fun() -> [named(), m] end}, {same, multi_call, 3, fun() -> [[node()], named(), m] end},
                 {same, multi_call, 4, fun() -> [[node()], named(), m, ?LONG_MS] end},
@@ -136,7 +155,8 @@ entries('Elixir.GenServer') ->
                 {same, reply, 2, fun() -> [{self(), tag}, m] end} | aliased(reply, fun(From) -> [From, m] end)];
 entries('Elixir.Agent') ->
     [Entry || Function <- [start, start_link],
-              Entry <- [{kind, Function, 1, fun() -> [agent_state(self())] end}, {same, Function, 1, fun() -> trapping(), [fun error_0/0] end},
+              Entry <- [{kind, Function, 1, fun() -> [agent_state(self())] end},
+                        {same, Function, 1, fun() -> trapping(), [fun error_0/0] end},
                         {kind, Function, 2, fun() -> [agent_state(self()), [{name, free()}]] end},
                         {kind, Function, 3, fun() -> [?SERVER, lives, [self()]] end},
                         {kind, Function, 4, fun() -> [?SERVER, lives, [self()], [{name, free()}]] end}]] ++
@@ -144,8 +164,10 @@ entries('Elixir.Agent') ->
                                               {update, fun(_) -> new end, {erlang, '=:=', [ok]}},
                                               {get_and_update, fun(State) -> {State, new} end, {?MODULE, both, []}}],
               Entry <- [{same, Function, 2, fun() -> [agent(), Fun] end},
-                        {same, Function, 2, fun() -> [ended(), Fun] end}, {same, Function, 3, fun() -> [agent(), Fun, ?LONG_MS] end},
-                        {same, Function, 4, fun() -> [agent(), M, F, As] end}, {same, Function, 5, fun() -> [agent(), M, F, As, ?LONG_MS] end}]] ++
+                        {same, Function, 2, fun() -> [ended(), Fun] end},
+                        {same, Function, 3, fun() -> [agent(), Fun, ?LONG_MS] end},
+                        {same, Function, 4, fun() -> [agent(), M, F, As] end},
+                        {same, Function, 5, fun() -> [agent(), M, F, As, ?LONG_MS] end}]] ++
     [{same, cast, 2, fun() -> Self = self(), expect(1), [agent(), fun(_) -> Self ! m end] end},
      {same, cast, 4, fun() -> expect(1), [agent(), ?MODULE, told_by, [self()]] end}];
 entries('Elixir.Task') ->
@@ -161,11 +183,13 @@ entries('Elixir.Task') ->
      {mine, yield, 2, fun() -> [task(?MODULE, stays, [self()]), 0] end},
      {mine, yield, 1, fun() -> trapping(), expect(1), [task(?MODULE, ends, [exit])] end}];
 entries('Elixir.Supervisor') ->
-    [{kind, start_link, 2, fun() -> [[], [{strategy, one_for_one}]] end}, {kind, start_link, 2, fun() -> [?SERVER, {supervisor, self()}] end},
+    [{kind, start_link, 2, fun() -> [[], [{strategy, one_for_one}]] end},
+     {kind, start_link, 2, fun() -> [?SERVER, {supervisor, self()}] end},
      {same, start_link, 2, fun() -> trapping(), [?SERVER, {supervisor, ignore}] end},
      {kind, start_link, 3, fun() -> [?SERVER, {supervisor, self()}, [{name, free()}]] end}];
 entries('Elixir.DynamicSupervisor') ->
-    [{kind, start_link, 2, fun() -> [?SERVER, {dynamic, self()}] end}, {same, start_link, 2, fun() -> trapping(), [?SERVER, {dynamic, ignore}] end},
+    [{kind, start_link, 2, fun() -> [?SERVER, {dynamic, self()}] end},
+     {same, start_link, 2, fun() -> trapping(), [?SERVER, {dynamic, ignore}] end},
      {kind, start_link, 3, fun() -> [?SERVER, {dynamic, self()}, [{name, free()}]] end}];
 entries(_) -> [].
 
@@ -176,16 +200,20 @@ spawns(Module, Functions) ->
         {Arity, Make} <- [{1, fun() -> [staying()] end}, {2, fun() -> [node(), staying()] end},
                           {3, fun() -> [?MODULE, stays, [self()]] end}, {4, fun() -> [node(), ?MODULE, stays, [self()]] end},
                           {3, fun() -> expect(1), [?MODULE, told, [self(), m]] end},
-                          {3, fun() -> [erlang, apply, [staying(), []]] end}, {3, fun() -> [erlang, apply, [fun stays/1, [self()]]] end},
+                          {3, fun() -> [erlang, apply, [staying(), []]] end},
+                          {3, fun() -> [erlang, apply, [fun stays/1, [self()]]] end},
                           {4, fun() -> [node(), erlang, apply, [staying(), []]] end},
                           {3, fun() -> [erlang, apply, [?MODULE, stays, [self()]]] end}] ++
                          case Function of
-                             spawn_monitor -> [{3, fun() -> expect_own(1), [?MODULE, ends, [How]] end} || How <- [normal, exit, error, throw]] ++
-                                              [{1, fun() -> expect_own(1), [fun error_0/0] end}, {1, fun() -> expect_own(1), [fun ?MODULE:error_0/0] end},
+                             spawn_monitor ->
+                                 [{3, fun() -> expect_own(1), [?MODULE, ends, [How]] end} || How <- [normal, exit, error, throw]] ++
+                                              [{1, fun() -> expect_own(1), [fun error_0/0] end},
+                                               {1, fun() -> expect_own(1), [fun ?MODULE:error_0/0] end},
                                                {1, fun() -> [fun ended_with/1] end},
                                                {3, fun() -> expect_own(1), [erlang, apply, [fun ?MODULE:ends/1, [error]]] end}];
                              spawn_link when Module =:= erlang; Module =:= proc_lib ->
-                                 [{3, fun() -> trapping(), expect_own(1), [?MODULE, ends, [How]] end} || How <- [normal, exit, error, throw]] ++
+                                 [{3, fun() -> trapping(), expect_own(1), [?MODULE, ends, [How]] end}
+                                  || How <- [normal, exit, error, throw]] ++
                                  [{1, fun() -> trapping(), expect_own(1), [fun error_0/0] end}];
                              _ -> []
                          end].
@@ -203,7 +231,8 @@ options(Spawns) ->
 started(Behaviour, Functions) ->
     [Entry || Function <- Functions,
               Entry <- [{kind, Function, 3, fun() -> [?SERVER, {Behaviour, self()}, []] end}] ++
-                       [{same, Function, 3, fun() -> trapping(), [?SERVER, {Behaviour, Fails}, []] end} || Fails <- [ignore, crash, {stop, stopped}]] ++
+                       [{same, Function, 3, fun() -> trapping(), [?SERVER, {Behaviour, Fails}, []] end}
+                        || Fails <- [ignore, crash, {stop, stopped}]] ++
                        [{kind, Function, 4, fun() -> [{local, free()}, ?SERVER, {Behaviour, self()}, []] end},
                         {kind, Function, 4, fun() -> trapping(), [{local, named()}, ?SERVER, {Behaviour, self()}, []] end}]].
 
@@ -214,7 +243,8 @@ calls(Behaviour) ->
      {same, call, 2, fun() -> [{via, global, element(2, global(Behaviour))}, m] end},
      {same, call, [nothing_has_this_name, m]}, {same, call, [{global, nothing}, m]}, {same, call, [{nothing, 'a@b'}, m]},
      {same, call, 2, fun() -> [ended(), m] end}, {mine, call, 2, fun() -> [self(), m] end},
-     {same, call, 2, fun() -> [server(Behaviour), {stop, stopped}] end}, {same, call, 2, fun() -> [server(Behaviour), {stop, normal}] end},
+     {same, call, 2, fun() -> [server(Behaviour), {stop, stopped}] end},
+     {same, call, 2, fun() -> [server(Behaviour), {stop, normal}] end},
      {same, call, 3, fun() -> [server(Behaviour), m, ?LONG_MS] end}, {same, call, 3, fun() -> [server(Behaviour), m, infinity] end},
      {same, call, 3, fun() -> [{named(Behaviour), node()}, m, ?LONG_MS] end},
      {same, call, 3, fun() -> [server(Behaviour), {stop, {shutdown, stopped}}, infinity] end},
@@ -242,7 +272,8 @@ requests(Behaviour) ->
     Arity = length(More),
     [{kind, send_request, Arity + 2, fun() -> expect_own(1), [Server()] ++ More ++ [m] end}
      || Server <- [fun() -> server(Behaviour) end, fun() -> named(Behaviour) end, fun() -> {named(Behaviour), node()} end,
-                   fun ended/0, fun() -> nothing_has_this_name end, fun() -> {global, nothing} end, fun() -> {nothing, 'a@b'} end]] ++
+                   fun ended/0, fun() -> nothing_has_this_name end, fun() -> {global, nothing} end,
+                   fun() -> {nothing, 'a@b'} end]] ++
     [{kind, send_request, Arity + 4, fun() -> expect_own(1), [server(Behaviour)] ++ More ++ [m, label, #{}] end},
      {kind, send_request, Arity + 4, fun() ->
          %% One answer comes to the process that has made the first request, also if another one makes the second.
@@ -254,12 +285,15 @@ requests(Behaviour) ->
     [Entry || Function <- [receive_response, wait_response],
               Entry <- [{mine, Function, 2, fun() -> [Send(server(Behaviour), m), ?LONG_MS] end},
                         {mine, Function, 2, fun() -> [Send(server(Behaviour), m), infinity] end},
-                        {mine, Function, 2, fun() -> [Send(server(Behaviour), m), {abs, erlang:monotonic_time(millisecond) + ?LONG_MS}] end},
+                        {mine, Function, 2,
+                         fun() -> [Send(server(Behaviour), m), {abs, erlang:monotonic_time(millisecond) + ?LONG_MS}] end},
                         {mine, Function, 2, fun() -> [Send(waiting(Behaviour), m), 0] end},
                         {mine, Function, 2, fun() -> [Send(ended(), m), ?LONG_MS] end},
                         {mine, Function, 2, fun() -> [Send(nothing_has_this_name, m), ?LONG_MS] end},
-                        {mine, Function, 3, fun() -> [Two(), ?LONG_MS, true] end}, {mine, Function, 3, fun() -> [Two(), ?LONG_MS, false] end},
-                        {mine, Function, 3, fun() -> [#{}, ?LONG_MS, true] end}, {mine, Function, 3, fun() -> Args = [Two(), -1, false], put(answered, late), Args end},
+                        {mine, Function, 3, fun() -> [Two(), ?LONG_MS, true] end},
+                        {mine, Function, 3, fun() -> [Two(), ?LONG_MS, false] end},
+                        {mine, Function, 3, fun() -> [#{}, ?LONG_MS, true] end},
+                        {mine, Function, 3, fun() -> Args = [Two(), -1, false], put(answered, late), Args end},
                         {mine, Function, 3, fun() -> [Labelled(ended(), m, a, #{}), ?LONG_MS, false] end},
                         {mine, Function, 3, fun() -> [Labelled(nothing_has_this_name, m, a, #{}), ?LONG_MS, true] end},
                         {mine, Function, 3, fun() -> [Labelled(waiting(Behaviour), m, a, #{}), 0, true] end}]].
@@ -454,5 +488,7 @@ woken() ->
 seen(Args) ->
     Messages = messages(),
     [{links, Links}, {monitors, Monitors}] = process_info(self(), [links, monitors]),
-    #{arguments => length(Args), links => case get(ending) of true -> ending; _ -> length(Links) end, monitors => case get(answered) of late -> late; _ -> length(Monitors) end, dictionary => lists:sort(get()),
-      named => get(names) =:= true andalso whereis(?NAME) =/= undefined, messages => case get(answered) of late -> late; _ -> Messages end}.
+    #{arguments => length(Args), links => case get(ending) of true -> ending; _ -> length(Links) end,
+      monitors => case get(answered) of late -> late; _ -> length(Monitors) end, dictionary => lists:sort(get()),
+      named => get(names) =:= true andalso whereis(?NAME) =/= undefined,
+      messages => case get(answered) of late -> late; _ -> Messages end}.

@@ -4,7 +4,8 @@ The servers that `m:witness_called_arguments` has: one of each behaviour. It is 
 no longer than, or `none`. It answers `{echo, Request}`; `never` is never answered, `{stop, Reason}` ends it without an answer.
 """.
 
--export([init/1, callback_mode/0, handle_call/3, handle_cast/2, handle_info/2, handle_event/4, handle_event/2, handle_call/2, terminate/2,
+-export([init/1, callback_mode/0, handle_call/3, handle_cast/2, handle_info/2, handle_event/4, handle_event/2, handle_call/2,
+         terminate/2,
          child/1, lives/1]).
 
 init({_, {stop, Reason}}) -> {stop, Reason};

@@ -56,7 +56,8 @@ entries(erlang) ->
      {kind, process_info, 1, fun() -> [waiting()] end}, {same, process_info, 2, fun() -> [waiting(), trap_exit] end},
      {same, process_info, 2, fun() -> [self(), [links, message_queue_len]] end},
      {kind, processes, []}, {kind, processes_iterator, []}, {kind, processes_next, 1, fun() -> [erlang:processes_iterator()] end},
-     {same, suspend_process, 1, fun() -> [waiting()] end}, {same, suspend_process, 2, fun() -> [waiting(), [unless_suspending]] end},
+     {same, suspend_process, 1, fun() -> [waiting()] end},
+     {same, suspend_process, 2, fun() -> [waiting(), [unless_suspending]] end},
      {same, '!', 2, fun() -> [self(), m] end}, {same, '!', 2, fun() -> named(), [?NAME, m] end}, {same, '!', [?NAME, m]},
      {same, '!', 2, fun() -> [alias(), m] end}, {same, '!', [{?NAME, nonode@nohost}, m]},
      {same, send, 2, fun() -> [self(), m] end}, {same, send, 2, fun() -> named(), [?NAME, m] end}, {same, send, [?NAME, m]},
@@ -80,15 +81,18 @@ entries(erlang) ->
      {kind, spawn_monitor, 1, fun() -> [child()] end}, {kind, spawn_monitor, 2, fun() -> [node(), child()] end},
      {kind, spawn_monitor, 3, fun child_mfa/0}, {kind, spawn_monitor, 4, fun() -> [node() | child_mfa()] end},
      {same, spawn_opt, 2, fun() -> [child(), []] end}, {same, spawn_opt, 3, fun() -> [node(), child(), []] end},
-     {same, spawn_opt, 4, fun() -> child_mfa() ++ [[link]] end}, {same, spawn_opt, 5, fun() -> [node() | child_mfa()] ++ [[monitor]] end},
+     {same, spawn_opt, 4, fun() -> child_mfa() ++ [[link]] end},
+     {same, spawn_opt, 5, fun() -> [node() | child_mfa()] ++ [[monitor]] end},
      {same, spawn_opt, 4, fun() -> child_mfa() ++ [[other]] end},
      {kind, spawn_request, 1, fun() -> [child()] end}, {kind, spawn_request, 2, fun() -> [child(), [{reply, no}]] end},
      {kind, spawn_request, 3, fun child_mfa/0}, {kind, spawn_request, 4, fun() -> child_mfa() ++ [[{reply, no}]] end},
      {kind, spawn_request, 5, fun() -> [node() | child_mfa()] ++ [[{reply, no}]] end},
      {kind, spawn_request, 3, fun() -> [node(), child(), []] end},
      {same, spawn_request_abandon, 1, fun() -> [make_ref()] end},
-     {kind, statistics, [reductions]}, {same, system_flag, 2, fun() -> [backtrace_depth, 60] end}, {same, system_info, [otp_release]},
-     {kind, system_info, [process_count]}, {same, system_monitor, []}, {same, system_monitor, [undefined]}, {same, system_profile, []},
+     {kind, statistics, [reductions]}, {same, system_flag, 2, fun() -> [backtrace_depth, 60] end},
+     {same, system_info, [otp_release]},
+     {kind, system_info, [process_count]}, {same, system_monitor, []}, {same, system_monitor, [undefined]},
+     {same, system_profile, []},
      {same, resume_process, 1, fun() -> P = waiting(), erlang:suspend_process(P), [P] end},
      {same, trace_delivered, 1, fun() -> expect_own(1), [ended()] end}, {same, trace_info, 2, fun() -> [self(), flags] end},
      {same, trace_pattern, [{lists, nothing, 0}, false]}, {same, trace_pattern, [{lists, nothing, 0}, false, [local]]},
@@ -106,7 +110,8 @@ entries(erlang) ->
      {same, raise, [throw, thrown, []]}, {same, raise, [error, failed, []]}, {same, raise, [other, failed, []]}];
 entries(ets) ->
     [{same, lookup, 2, with([1])}, {same, insert, 2, with([{4, d}])}, {same, insert, 2, with([[{4, d}, {5, e}]])},
-     {same, lookup_element, 3, with([1, 2])}, {same, lookup_element, 3, with([9, 2])}, {same, lookup_element, 4, with([9, 2, none])},
+     {same, lookup_element, 3, with([1, 2])}, {same, lookup_element, 3, with([9, 2])},
+     {same, lookup_element, 4, with([9, 2, none])},
      {same, member, 2, with([1])}, {same, update_counter, 3, with([3, 2])}, {same, update_counter, 3, with([1, 2])},
      {same, update_counter, 4, with([9, 1, {9, 0}])}, {same, delete, 1, with([])}, {same, delete, 2, with([1])},
      {same, delete_object, 2, with([{1, a}])}, {same, first, 1, with([])}, {same, first_lookup, 1, with([])},
@@ -115,7 +120,8 @@ entries(ets) ->
      {same, internal_delete_all, 2, with([undefined])},
      {same, internal_select_delete, 2, with([[{{1, '_'}, [], [true]}]])},
      {same, last, 1, with([])}, {same, last_lookup, 1, with([])},
-     {same, match, 1, continued(fun ets:match/3, {'$1', '_'})}, {same, match, 2, with([{'$1', a}])}, {same, match, 3, one(with([{'$1', '_'}, 1]))},
+     {same, match, 1, continued(fun ets:match/3, {'$1', '_'})}, {same, match, 2, with([{'$1', a}])},
+     {same, match, 3, one(with([{'$1', '_'}, 1]))},
      {same, match_object, 1, continued(fun ets:match_object/3, {'_', '_'})},
      {same, match_object, 2, with([{'_', a}])}, {same, match_object, 3, one(with([{'_', '_'}, 1]))},
      {handle, match_spec_compile, [[{{'_', '_'}, [], ['$_']}]]}, {same, is_compiled_ms, 1, fun() -> [make_ref()] end},
@@ -124,8 +130,10 @@ entries(ets) ->
      {same, new, 2, fun() -> _ = table(), [?TABLE, [named_table]] end},
      {same, next, 2, with([1])}, {same, next_lookup, 2, with([1])}, {same, prev, 2, with([2])}, {same, prev_lookup, 2, with([2])},
      {same, rename, 2, with([witness_arguments_renamed])}, {same, safe_fixtable, 2, with([true])},
-     {same, select, 1, continued(fun ets:select/3, all())}, {same, select, 2, with([all()])}, {same, select, 3, one(with([all(), 1]))},
-     {same, select_count, 2, with([[{{'_', '_'}, [], [true]}]])}, {same, select_replace, 2, with([[{{'$1', a}, [], [{{'$1', z}}]}]])},
+     {same, select, 1, continued(fun ets:select/3, all())}, {same, select, 2, with([all()])},
+     {same, select, 3, one(with([all(), 1]))},
+     {same, select_count, 2, with([[{{'_', '_'}, [], [true]}]])},
+     {same, select_replace, 2, with([[{{'$1', a}, [], [{{'$1', z}}]}]])},
      {same, select_reverse, 1, continued(fun ets:select_reverse/3, all())}, {same, select_reverse, 2, with([all()])},
      {same, select_reverse, 3, one(with([all(), 1]))}, {same, setopts, 2, with([[]])}, {same, slot, 2, with([0])},
      {same, take, 2, with([1])}, {same, update_element, 3, with([1, {2, z}])}, {same, update_element, 4, with([9, {2, z}, {9, y}])},
@@ -139,17 +147,20 @@ entries(persistent_term) ->
      {same, put_new, 2, fun() -> term() ++ [another] end}];
 entries(atomics) ->
     [{same, get, 2, number([])}, {same, add, 3, number([2])}, {same, add_get, 3, number([2])},
-     {same, compare_exchange, 4, number([7, 8])}, {same, exchange, 3, number([8])}, {kind, info, 1, fun() -> [atomics:new(2, [])] end},
+     {same, compare_exchange, 4, number([7, 8])}, {same, exchange, 3, number([8])},
+     {kind, info, 1, fun() -> [atomics:new(2, [])] end},
      {same, new, [2, []]}, {same, put, 3, number([8])}, {same, sub, 3, number([2])}, {same, sub_get, 3, number([2])}];
 entries(counters) ->
     [{same, get, 2, counter([])}, {same, add, 3, counter([2])}, {kind, info, 1, fun() -> [counters:new(2, [])] end},
      {kind, new, [2, []]}, {kind, new, [2, [write_concurrency]]}, {same, put, 3, counter([8])}, {same, sub, 3, counter([2])}];
 entries(os) ->
-    [{kind, env, []}, {same, getenv, 1, fun() -> true = os:putenv(?ENV, "1"), [?ENV] end}, {same, getenv, ["WITNESS_ARGUMENTS_NONE"]},
+    [{kind, env, []}, {same, getenv, 1, fun() -> true = os:putenv(?ENV, "1"), [?ENV] end},
+     {same, getenv, ["WITNESS_ARGUMENTS_NONE"]},
      {kind, getpid, []}, {kind, perf_counter, []}, {same, putenv, [?ENV, "2"]}, {same, set_signal, [sigchld, default]},
      {kind, system_time, []}, {kind, system_time, [second]}, {kind, timestamp, []}, {same, unsetenv, [?ENV]}];
 entries(erts_internal) ->
-    [{kind, atomics_new, [1, 0]}, {kind, counters_new, [1]}, {same, counters_get, 2, fun() -> {_, C} = counters:new(2, [write_concurrency]), [C, 1] end},
+    [{kind, atomics_new, [1, 0]}, {kind, counters_new, [1]},
+     {same, counters_get, 2, fun() -> {_, C} = counters:new(2, [write_concurrency]), [C, 1] end},
      {same, counters_add, 3, fun() -> {_, C} = counters:new(2, [write_concurrency]), [C, 1, 2] end},
      {same, counters_put, 3, fun() -> {_, C} = counters:new(2, [write_concurrency]), [C, 1, 2] end},
      {kind, counters_info, 1, fun() -> {_, C} = counters:new(2, [write_concurrency]), [C] end},
@@ -190,7 +201,8 @@ entries(prim_buffer) ->
      {same, unlock, 1, fun() -> [B] = (buffer([]))(), prim_buffer:try_lock(B), [B] end}];
 entries(zlib) ->
     [{kind, open, []}, {same, close, 1, fun() -> [zlib:open()] end}, {same, compress, ["text"]}, {same, zip, ["text"]},
-     {same, gzip, ["text"]}, {same, uncompress, 1, fun() -> [zlib:compress("text")] end}, {same, unzip, 1, fun() -> [zlib:zip("text")] end},
+     {same, gzip, ["text"]}, {same, uncompress, 1, fun() -> [zlib:compress("text")] end},
+     {same, unzip, 1, fun() -> [zlib:zip("text")] end},
      {same, gunzip, 1, fun() -> [zlib:gzip("text")] end}, {same, deflateInit, 1, fun() -> [zlib:open()] end},
      {same, deflateInit, 2, fun() -> [zlib:open(), default] end},
      {same, deflateInit, 6, fun() -> [zlib:open(), default, deflated, 15, 8, default] end},
@@ -205,7 +217,8 @@ entries(zlib) ->
      {same, set_controlling_process, 2, fun() -> [zlib:open(), self()] end}];
 entries(init) ->
     [{same, archive_extension, []}, {same, objfile_extension, []}, {same, code_path_choice, []}, {same, get_argument, [nothing]},
-     {kind, get_arguments, []}, {kind, get_plain_arguments, []}, {kind, get_status, []}, {kind, script_id, []}, {kind, script_name, []},
+     {kind, get_arguments, []}, {kind, get_plain_arguments, []}, {kind, get_status, []}, {kind, script_id, []},
+     {kind, script_name, []},
      {kind, fetch_loaded, []}, {same, ensure_loaded, [lists]}, {same, notify_when_started, 1, fun() -> [self()] end},
      {kind, get_configfd, [0]}];
 entries(erl_prim_loader) ->
@@ -216,12 +229,15 @@ entries(erts_code_purger) -> [{same, purge, [witness_arguments_none]}, {same, so
 entries(prim_net) -> [{kind, gethostname, []}, {kind, if_names, []}, {kind, info, []}, {same, if_name2index, ["nothing"]}];
 entries(prim_socket) ->
     [{kind, info, []}, {kind, supports, []}, {same, is_supported, [ipv6]}, {kind, supports, [options]}, {same, supports, [nothing]},
-     {kind, open, [inet, stream, tcp, #{}]}, {kind, close, 1, fun socket/0}, {kind, sockname, 1, fun socket/0}, {same, peername, 1, fun socket/0}];
+     {kind, open, [inet, stream, tcp, #{}]}, {kind, close, 1, fun socket/0}, {kind, sockname, 1, fun socket/0},
+     {same, peername, 1, fun socket/0}];
 entries(prim_inet) ->
     [{kind, open, [tcp, inet, stream]}, {same, close, 1, fun inet/0}, {kind, getopts, 2, fun() -> inet() ++ [[active]] end},
      {same, getopt, 2, fun() -> inet() ++ [nodelay] end}, {same, setopt, 3, fun() -> inet() ++ [nodelay, true] end},
-     {same, setopts, 2, fun() -> inet() ++ [[{nodelay, true}]] end}, {same, sockname, 1, fun inet/0}, {same, peername, 1, fun inet/0},
-     {same, gettype, 1, fun inet/0}, {same, listen, 1, fun inet/0}, {same, getstatus, 1, fun inet/0}, {same, getindex, 1, fun inet/0},
+     {same, setopts, 2, fun() -> inet() ++ [[{nodelay, true}]] end}, {same, sockname, 1, fun inet/0},
+     {same, peername, 1, fun inet/0},
+     {same, gettype, 1, fun inet/0}, {same, listen, 1, fun inet/0}, {same, getstatus, 1, fun inet/0},
+     {same, getindex, 1, fun inet/0},
      {kind, bind, 3, fun() -> inet() ++ [{127, 0, 0, 1}, 0] end}, {kind, getfd, 1, fun inet/0}, {kind, gethostname, 1, fun inet/0}];
 entries(socket_registry) -> [{kind, number_of, []}, {kind, number_of_monitors, []}];
 entries(code) -> [{same, ensure_loaded, [lists]}, {same, ensure_loaded, [witness_arguments_none]}];
@@ -343,8 +359,8 @@ told(To, Msg) -> To ! Msg.
 %% --- what is not -----------------------------------------------------------------
 
 -doc """
-Functions that only fail here: those that the VM calls by itself, and those that act on connections, drivers, tracing and memory of the
-whole VM.
+Functions that only fail here: those that the VM calls by itself, and those that act on connections, drivers, tracing and memory
+of the whole VM.
 """.
 only_failing() ->
     [{M, F, A} || {M, Functions} <- [
@@ -420,7 +436,8 @@ never() ->
      {init, make_permanent, 2}, {init, restart, 1}, {init, set_configfd, 2}, {init, wait_until_started, 0},
      {init, run_on_load_handlers, 0}, {prim_file, start, 0}, {erl_prim_loader, start, 0}, {erts_code_purger, start, 0},
      {erts_code_purger, wait_for_request, 0}, {erts_code_purger, finish_after_on_load, 2},
-     {erts_code_purger, pending_purge_lambda, 3}, {erts_internal, spawn_system_process, 3}, {socket_registry, start, 0}, {erts_internal, erase_persistent_terms, 0},
+     {erts_code_purger, pending_purge_lambda, 3}, {erts_internal, spawn_system_process, 3}, {socket_registry, start, 0},
+     {erts_internal, erase_persistent_terms, 0},
      {erl_prim_loader, prim_init, 0}, {erl_prim_loader, get_modules, 2}, {erl_prim_loader, get_modules, 3},
      {erl_prim_loader, set_path, 1}, {erl_prim_loader, set_primary_archive, 4}, {prim_socket, init, 0},
      %% They are called when their module is loaded.

@@ -1,11 +1,11 @@
 -module(witness_recorded_calls).
 -moduledoc """
-Makes calls in every way that there is, each in a process of its own, and says what came of each: the value or the exception, and what
-the process sees of it afterwards.
+Makes calls in every way that there is, each in a process of its own, and says what came of each: the value or the exception,
+and what the process sees of it afterwards.
 
 The module `Written` has what `m:witness_calls_program` has written. The module `Arguments` has the arguments of each call:
-`entries/1`, `failing/1`, `is_called/1`, `stack/1` and `seen/1`, as `m:witness_recorded_arguments`. A key is `{MFA, N, Way}`: the function, the number of its
-arguments in `cases/2`, and the way in which it is called.
+`entries/1`, `failing/1`, `is_called/1`, `stack/1` and `seen/1`, as `m:witness_recorded_arguments`. A key is `{MFA, N, Way}`:
+the function, the number of its arguments in `cases/2`, and the way in which it is called.
 """.
 -export([run/3, told/4, outcomes/3, cases/2, is_woven/1, plain/1, expect/1, expect_own/1, messages/0, one/4, first/4, sleeping/4]).
 
@@ -190,7 +190,8 @@ shape(some, {outcome, {value, _}, Seen}) -> {outcome, {value, some}, plain(Seen#
 shape(_, Outcome) -> plain(Outcome).
 
 -doc """
-What is the same in every run. Identifiers differ in each VM, and so do arguments in stack traces. The funs that replace calls differ, too.
+What is the same in every run. Identifiers differ in each VM, and so do arguments in stack traces. The funs that replace calls
+differ, too.
 """.
 plain({M, F, Args, Info}) when is_atom(M), is_atom(F), is_list(Info) -> {M, named(F), arity(Args), [Line || {line, Line} <- Info]};
 plain([{M, F, _, Info} = Frame | Tail]) when is_atom(M), is_atom(F), is_list(Info) ->

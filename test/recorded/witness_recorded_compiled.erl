@@ -24,7 +24,8 @@ patterns() ->
     Used = used(Sent),
     {[{1, _}], Rest} = ets:select(Table, [{{'$1', '_'}, [{'=:=', '$1', patterns}], [{{1, '$1'}}]}], 1),
     Again = ets:repair_continuation(Rest, [{{'$1', '_'}, [{'=:=', '$1', patterns}], [{{1, '$1'}}]}]),
-    {Found, Used, Again =:= Rest andalso used(persistent_term:get(?MODULE)) =:= Used, Sent, erlang:phash2(Sent), lists:sort(tuple_to_list(Sent))}.
+    {Found, Used, Again =:= Rest andalso used(persistent_term:get(?MODULE)) =:= Used, Sent, erlang:phash2(Sent),
+     lists:sort(tuple_to_list(Sent))}.
 
 found(Table) ->
     case ets:lookup(Table, patterns) of
@@ -36,17 +37,20 @@ made() ->
     {ok, Expression} = re:compile("b+"),
     {ok, Named} = re:compile("(?<all>.)", [unicode]),
     {error, _} = re:compile("("),
-    {Expression, Named, binary:compile_pattern([<<"x">>, <<"yy">>]), binary:compile_pattern(<<"z">>), ets:match_spec_compile([{{'$1', a}, [], ['$1']}])}.
+    {Expression, Named, binary:compile_pattern([<<"x">>, <<"yy">>]), binary:compile_pattern(<<"z">>),
+     ets:match_spec_compile([{{'$1', a}, [], ['$1']}])}.
 
 used({Expression, Named, Any, One, Spec}) ->
     Run = fun re:run/2,
-    {re:run("aabbb", Expression), Run("abb", Expression), apply(list_to_existing_atom("re"), run, ["b", Expression, [{capture, none}]]),
+    {re:run("aabbb", Expression), Run("abb", Expression),
+     apply(list_to_existing_atom("re"), run, ["b", Expression, [{capture, none}]]),
      re:split("abbc", Expression, [{return, list}]), re:replace("abbcbb", Expression, "-", [global, {return, list}]),
      re:run("abcb", Expression, [global]), re:inspect(Named, namelist),
      binary:match(<<"axyyz">>, Any), binary:matches(<<"axyyz">>, Any), binary:match(<<"zz">>, One, [{scope, {1, 1}}]),
      binary:split(<<"azb">>, One), binary:split(<<"azbz">>, One, [global]), binary:replace(<<"azaz">>, One, <<"-">>, [global]),
      ets:match_spec_run([{1, a}, {2, b}], Spec), ets:is_compiled_ms(Spec), ets:is_compiled_ms(make_ref()),
-     failed(fun() -> re:run(a, Expression) end), failed(fun() -> binary:match(a, One) end), failed(fun() -> binary:compile_pattern(a) end)}.
+     failed(fun() -> re:run(a, Expression) end), failed(fun() -> binary:match(a, One) end),
+     failed(fun() -> binary:compile_pattern(a) end)}.
 
 %% What fails has the arguments that it was given.
 failed(Fun) ->

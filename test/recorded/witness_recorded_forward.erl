@@ -11,8 +11,8 @@ two workers; and answers that come from the process that was asked in the end.
 -define(ROUNDS, 5).
 
 -doc """
-The order in which requests came, round after round. The worker that gets the first of two waits for time to pass. In a replay it does
-not wait, and would be the first one.
+The order in which requests came, round after round. The worker that gets the first of two waits for time to pass. In a replay
+it does not wait, and would be the first one.
 """.
 reversed() ->
     Self = self(),

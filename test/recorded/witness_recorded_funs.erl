@@ -20,7 +20,8 @@ shown(Number) ->
                                                                  term_to_binary(lists:duplicate(20, Term), [{compressed, 9}]),
                                                                  iolist_to_binary(term_to_iovec(Term)),
                                                                  erlang:apply(binary_to_atom(~"erlang"), term_to_binary, [Term])]],
-      again => [Term =:= binary_to_term(Bytes) || Term <- Terms, Bytes <- [term_to_binary(Term), term_to_binary(Term, [compressed])]],
+      again => [Term =:= binary_to_term(Bytes)
+                || Term <- Terms, Bytes <- [term_to_binary(Term), term_to_binary(Term, [compressed])]],
       called => [Fun() || Fun <- lists:flatmap(fun funs/1, binary_to_term(term_to_binary(Terms))), is_function(Fun, 0)],
       small_map => maps:to_list(maps:from_list([{{Term}, N} || {N, Term} <- lists:enumerate(lists:sublist(Terms, 20))])),
       large_map => large(Terms)}.
@@ -37,7 +38,8 @@ large(Terms) ->
 -doc "Funs that a recording has to make in the place of others.".
 -spec stand_ins() -> term().
 stand_ins() ->
-    Funs = sent([fun erlang:send/2, fun erlang:self/0, fun erlang:make_ref/0, fun ets:lookup/2, fun erlang:exit/2, fun erlang:exit/1,
+    Funs = sent([fun erlang:send/2, fun erlang:self/0, fun erlang:make_ref/0, fun ets:lookup/2, fun erlang:exit/2,
+                 fun erlang:exit/1,
                  fun erlang:spawn/1, fun erlang:hibernate/3, fun erlang:demonitor/1, erlang:make_fun(erlang, unlink, 1)]),
     [Send, Self | _] = Funs,
     Send(Self(), {sent, [{Fun, erlang:phash2(Fun), io_lib:format("~p", [Fun])} || Fun <- lists:sort(Funs)]}),

@@ -1,7 +1,8 @@
 -module(witness_recorded_gaps).
 -moduledoc "Processes that are ended by a signal, which has come while they waited or while they did not, beside one that is not.".
 
--export([waits/0, hibernates/1, wakes_and_waits/0, wakes_and_computes/0, computes/0, silent/0, computes_and_ends/0, computes_and_waits/0, large/0]).
+-export([waits/0, hibernates/1, wakes_and_waits/0, wakes_and_computes/0, computes/0, silent/0, computes_and_ends/0,
+         computes_and_waits/0, large/0]).
 -export([refused/0]).
 -export([worker/2, listener/1, awake/2, init/1, handle_info/2]).
 
@@ -54,7 +55,8 @@ woken(Then, Status) ->
 
 until_awake(Pid, Status) ->
     case process_info(Pid, [current_function, status]) of
-        [{current_function, Function}, {status, Is}] when Function =/= {erlang, hibernate, 3}, Is =:= Status orelse Status =:= running -> ok;
+        [{current_function, Function}, {status, Is}] when Function =/= {erlang, hibernate, 3},
+        Is =:= Status orelse Status =:= running -> ok;
         [_, _] ->
             true = erlang:yield(),
             until_awake(Pid, Status)

@@ -1,10 +1,11 @@
 -module(witness_recorded_limits).
 -moduledoc """
-Ways in which the VM ends a process, or refuses what one asks for. The result of each function is what the program is told: it is the exit
-reason of the first process, so a replay has to come to the same.
+Ways in which the VM ends a process, or refuses what one asks for. The result of each function is what the program is told: it
+is the exit reason of the first process, so a replay has to come to the same.
 """.
 
--export([flag/0, option/0, brief/0, request/0, by_default/0, binaries/0, unlimited/0, values/0, endless/0, endless_binaries/0, waiting/0]).
+-export([flag/0, option/0, brief/0, request/0, by_default/0, binaries/0, unlimited/0, values/0, endless/0, endless_binaries/0,
+         waiting/0]).
 -export([processes/0, ports/0, open_ports/0, tables/0, atoms/0, sizes/0, no_memory/0]).
 
 %% --- heaps -----------------------------------------------------------------------
@@ -46,18 +47,21 @@ by_default() ->
 
 -doc "What it takes is not on its heap.".
 binaries() ->
-    {Pid, Ref} = spawn_opt(fun() -> grow_binaries([]) end, [monitor, {max_heap_size, (limit(100_000))#{include_shared_binaries => true}}]),
+    {Pid, Ref} = spawn_opt(fun() -> grow_binaries([]) end,
+                           [monitor, {max_heap_size, (limit(100_000))#{include_shared_binaries => true}}]),
     ended(Pid, Ref).
 
 -doc "A limit that does not end it.".
 unlimited() ->
-    {Pid, Ref} = spawn_opt(fun() -> exit(length(lists:seq(1, 50_000))) end, [monitor, {max_heap_size, (limit(10_000))#{kill => false}}]),
+    {Pid, Ref} = spawn_opt(fun() -> exit(length(lists:seq(1, 50_000))) end,
+                           [monitor, {max_heap_size, (limit(10_000))#{kill => false}}]),
     ended(Pid, Ref).
 
 -doc "What the flag was, and what it cannot be.".
 values() ->
     [try process_flag(max_heap_size, Value) of Old -> Old catch error:Why -> Why end
-     || Value <- [200_000, #{size => 300_000, kill => false}, -1, #{}, #{size => 400_000, kill => 5}, 1, #{size => 500_000, error_logger => false}, 0, 0]]
+     || Value <- [200_000, #{size => 300_000, kill => false}, -1, #{}, #{size => 400_000, kill => 5}, 1,
+                  #{size => 500_000, error_logger => false}, 0, 0]]
         ++ [try process_flag(min_heap_size, Size) of _ -> set catch error:Why -> Why end || Size <- [5_000_000, -1, 233]].
 
 -doc "Another one kills it.".
@@ -155,11 +159,15 @@ tables() ->
     Gone = ets:new(gone, []),
     true = ets:delete(Gone),
     Self = self(),
-    {Pid, Ref} = spawn_monitor(fun() -> Self ! {self(), [catching(fun() -> ets:lookup(?MODULE, 1) end), catching(fun() -> ets:delete(?MODULE) end)]} end),
+    {Pid, Ref} =
+        spawn_monitor(fun() ->
+            Self ! {self(), [catching(fun() -> ets:lookup(?MODULE, 1) end), catching(fun() -> ets:delete(?MODULE) end)]}
+        end),
     Others = receive {Pid, Answers} -> Answers end,
     normal = ended(Pid, Ref),
     [Others, catching(fun() -> ets:new(?MODULE, [named_table]) end), catching(fun() -> ets:new(table, [no_option]) end),
-     catching(fun() -> ets:insert(Gone, {1}) end), catching(fun() -> ets:insert(?MODULE, []) end), catching(fun() -> ets:insert(?MODULE, {}) end)].
+     catching(fun() -> ets:insert(Gone, {1}) end), catching(fun() -> ets:insert(?MODULE, []) end),
+     catching(fun() -> ets:insert(?MODULE, {}) end)].
 
 %% --- what is too large ------------------------------------------------------------
 

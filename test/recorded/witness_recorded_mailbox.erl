@@ -53,8 +53,8 @@ rest(Taken) ->
     end.
 
 -doc """
-Senders that are far ahead of the receiver. First, the receiver waits for a message that comes when a sender has sent everything. Then two
-processes send each other very much before they take it. Some of it no process takes.
+Senders that are far ahead of the receiver. First, the receiver waits for a message that comes when a sender has sent
+everything. Then two processes send each other very much before they take it. Some of it no process takes.
 """.
 ahead() ->
     Me = self(),
@@ -139,7 +139,8 @@ alias_server() ->
 -doc "Processes that hibernate, and wake at a message.".
 asleep() ->
     Me = self(),
-    Pids = [spawned(fun() -> sleep(Me, How) end) || How <- [erlang, proc_lib] ++ [bare || erlang:function_exported(erlang, hibernate, 0)]],
+    Pids = [spawned(fun() -> sleep(Me, How) end)
+            || How <- [erlang, proc_lib] ++ [bare || erlang:function_exported(erlang, hibernate, 0)]],
     [begin Pid ! {wake, Me, N}, receive {awake, Pid, N} = M -> message(Pid, M) end end || N <- [1, 2, 3], Pid <- Pids],
     [begin
          Ref = monitor(process, Pid),

@@ -25,8 +25,9 @@ clients(_) ->
     {reply, 6} = gen_server:receive_response(One, 10_000),
     Some = gen_server:send_request(Server, {echo, 8}, b, gen_server:send_request(Server, {echo, 7}, a, gen_server:reqids_new())),
     {{reply, 7}, a, _} = gen_server:receive_response(Some, 10_000, false),
-    {{reply, 8}, b, Left} = gen_server:receive_response(gen_server:reqids_add(make_ref(), c, maps:filter(fun(_, L) -> L =:= b end, Some)),
-                                                        10_000, true),
+    {{reply, 8}, b,
+     Left} = gen_server:receive_response(gen_server:reqids_add(make_ref(), c, maps:filter(fun(_, L) -> L =:= b end, Some)),
+                                         10_000, true),
     1 = gen_server:reqids_size(Left),
     ok = gen_server:call(Server, {stop, normal}),
     gone(Server).

@@ -14,15 +14,18 @@ write(Module, MFAs, Out) ->
         ["rows() -> ", io_lib:format("~w", [Rows]), ".\n"],
         by_row(Rows, "direct(~w, [~ts]) -> {value, ~ts}", fun call/2),
         by_row(Rows, "tail(~w, [~ts]) -> {value, ~ts}", fun(I, {_, _, A}) -> io_lib:format("tail_~w(~ts)", [I, vars(A)]) end),
-        by_row(Rows, "called(~w, [~ts]) -> ~ts", fun(_, {M, F, A}) -> io_lib:format("F = fun ~w:~w/~w, {value, F(~ts)}", [M, F, A, vars(A)]) end),
+        by_row(Rows, "called(~w, [~ts]) -> ~ts",
+               fun(_, {M, F, A}) -> io_lib:format("F = fun ~w:~w/~w, {value, F(~ts)}", [M, F, A, vars(A)]) end),
         by_row(Rows, "caught(~w, [~ts]) -> ~ts", fun(I, MFA) ->
             ["try ", call(I, MFA), " of V -> {value, V} catch C:R:S -> {raised, C, R, S} end"]
         end),
-        by_row(Rows, "applied(~w, [~ts] = Args) -> _ = Args, ~ts", fun(_, {M, F, _}) -> io_lib:format("{value, apply(~w, ~w, Args)}", [M, F]) end),
+        by_row(Rows, "applied(~w, [~ts] = Args) -> _ = Args, ~ts",
+               fun(_, {M, F, _}) -> io_lib:format("{value, apply(~w, ~w, Args)}", [M, F]) end),
         lists:join(";\n", [io_lib:format("function(~w) -> fun ~w:~w/~w", [I, M, F, A]) || {I, {M, F, A}} <- Rows]), ".\n",
         [io_lib:format("tail_~w(~ts) -> ~ts.\n", [I, vars(A), call(I, MFA)]) || {I, {_, _, A} = MFA} <- Rows]],
     File = filename:join(Out, atom_to_list(Module) ++ ".erl"),
-    Head = io_lib:format("-module(~w).\n-export([rows/0, direct/2, tail/2, called/2, caught/2, applied/2, function/1]).\n", [Module]),
+    Head = io_lib:format("-module(~w).\n-export([rows/0, direct/2, tail/2, called/2, caught/2, applied/2, function/1]).\n",
+                         [Module]),
     ok = file:write_file(File, [Head | Functions]),
     {ok, Module} = compile:file(File, [debug_info, {outdir, Out}, return_errors]),
     ok.

@@ -1,7 +1,7 @@
 -module(witness_leftovers).
 -moduledoc """
-A hook of Common Test that fails a suite which leaves processes behind. Later suites share the VM, and what waits there for ever can be
-taken for a part of the system that they observe. What is ending gets the time to end.
+A hook of Common Test that fails a suite which leaves processes behind. Later suites share the VM, and what waits there for ever
+can be taken for a part of the system that they observe. What is ending gets the time to end.
 """.
 
 -export([id/1, init/2, pre_init_per_suite/3, post_end_per_suite/4]).

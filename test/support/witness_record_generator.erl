@@ -18,8 +18,8 @@ steps(Size) -> ?LET(N, choose(2, 12), ?LET(Steps, vector(N, oneof_steps(Size)), 
 
 oneof_steps(Size) -> frequency([{40, [step(Size)]}] ++ [{3, ?LAZY(gather())} || Size > 3]).
 
-%% Some children send much to their parent. It may wait until they have said that they are done, and then chooses among what is there:
-%% mostly several messages of one sender match, and of several senders. So what is taken depends on the order of each.
+%% Some children send much to their parent. It may wait until they have said that they are done, and then chooses among what is
+%% there: mostly several messages of one sender match, and of several senders. So what is taken depends on the order of each.
 gather() ->
     ?LET({Senders, Picks}, {?LET(N, choose(1, 3), vector(N, sender())), ?LET(N, choose(4, 10), vector(N, pick()))},
          ?LET(Waits, choose(0, length(Senders)),
@@ -27,7 +27,8 @@ gather() ->
 
 %% What waits takes no time when it is replayed, and what computes does: then others are the first.
 sender() ->
-    ?LET(Steps, ?LET(N, choose(3, 8), vector(N, frequency([{6, {send, 1, tag()}}, {1, {busy, choose(1, 200000)}}, {1, {take, [done], 2}}]))),
+    ?LET(Steps, ?LET(N, choose(3, 8),
+                     vector(N, frequency([{6, {send, 1, tag()}}, {1, {busy, choose(1, 200000)}}, {1, {take, [done], 2}}]))),
          Steps ++ [{send, 1, done}]).
 
 pick() ->
@@ -39,7 +40,8 @@ tags() -> oneof([[a], [b], [a, b], [b, c], [a, c], [a, b, c]]).
 step(Size) ->
     ?LAZY(frequency(
         [{3, {spawn, steps(Size div 3), oneof([[], [], [link]])}} || Size > 3] ++
-        [{8, {send, index(), tag()}}, {5, {sends, index(), ?LET(N, choose(2, 5), vector(N, tag()))}}, {3, {send_name, name(), tag()}},
+        [{8, {send, index(), tag()}}, {5, {sends, index(), ?LET(N, choose(2, 5), vector(N, tag()))}},
+         {3, {send_name, name(), tag()}},
          {6, {take, any, oneof([0, 1, 3])}}, {4, {take, [tag()], oneof([0, 1, 3])}}, {2, {take, [tag(), tag()], 0}},
          {1, {timer, oneof([0, 1, 2]), tag()}}, {2, {register, name()}}, {2, {monitor, index()}}, {1, {link, index()}},
          {1, {kill, index(), oneof([kill, shutdown, reason])}}, {3, {count, tag()}}, {3, {busy, choose(1, 20000)}},

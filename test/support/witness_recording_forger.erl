@@ -1,7 +1,7 @@
 -module(witness_recording_forger).
 -moduledoc """
-Recordings that no recorder has made: the files of one are taken apart into the contents of their blocks, changed, and put together again
-with checksums that are right.
+Recordings that no recorder has made: the files of one are taken apart into the contents of their blocks, changed, and put
+together again with checksums that are right.
 """.
 
 -export([take_apart/1, put_together/2, term/2, change/3, mutated/1, block/2, kinds/0]).
@@ -137,7 +137,8 @@ altered(Tuple) when is_tuple(Tuple), tuple_size(Tuple) > 0 ->
 altered(_) -> strange().
 
 strange() ->
-    one_of([[], #{}, {}, ~"", ~"../x", "relative/ebin", "/", [a | b], [0], -1, 1 bsl 70, 1.5, undefined, '', 'Elixir.Enum', self(), make_ref(),
+    one_of([[], #{}, {}, ~"", ~"../x", "relative/ebin", "/", [a | b], [0], -1, 1 bsl 70, 1.5, undefined, '', 'Elixir.Enum', self(),
+            make_ref(),
             fun os:cmd/1, <<1:3>>, {erlang, halt, []}, {os, cmd, ["touch x"]}, [[], [[]]], #{a => #{}}, [16#110000], ~"\e[2J"]).
 
 one_of(List) -> lists:nth(rand:uniform(length(List)), List).

@@ -93,8 +93,8 @@ shuffled(Lists) ->
     end.
 
 -doc """
-Writes a recording of these parts: `block` bytes a block, about; `compress`; `index`, `end`: whether these files are there; `modules`: those
-that were loaded.
+Writes a recording of these parts: `block` bytes a block, about; `compress`; `index`, `end`: whether these files are there;
+`modules`: those that were loaded.
 """.
 write(Dir, Parts, #{header := Header} = Options) ->
     ok = file:make_dir(Dir),
@@ -117,7 +117,8 @@ write(Dir, Parts, #{header := Header} = Options) ->
             Names = [[leb(4), ~"true"], [leb(2), ~"ok"]],
             Size = iolist_size(witness_log_recording_file:block(Names, Z)),
             put_file(Dir, modules, Id, [term_to_binary(#{ended => finished, sizes => Sizes, names => Size,
-                                                         modules => maps:get(modules, Options, [{lists, ~"md5", true}])}), Names], Z)
+                                                         modules => maps:get(modules, Options, [{lists, ~"md5", true}])}), Names],
+                     Z)
         end,
     ok.
 

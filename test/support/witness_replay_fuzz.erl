@@ -81,7 +81,8 @@ digest(Program, Module, Out) ->
 Does something for each number with a key that is not in a file yet, as long as there is time. If a result is right, its key
 is written to the file at once: an interrupt loses one number at most. Returns how many are left, and what was wrong.
 """.
--spec each(fun((pos_integer()) -> [term()]), [pos_integer()], fun((pos_integer()) -> term()), Done :: file:filename(), End :: integer()) ->
+-spec each(fun((pos_integer()) -> [term()]), [pos_integer()], fun((pos_integer()) -> term()), Done :: file:filename(),
+           End :: integer()) ->
     {Left :: non_neg_integer(), Wrong :: [{pos_integer(), [term()]}]}.
 each(One, Numbers, Key, File, End) ->
     Done = maps:from_keys(done(File), []),

@@ -3,7 +3,8 @@
 For tests: a session of `m:witness_trace_native` in which the caller reads all partitions.
 """.
 
--export([flush/0, open/1, session/1, born/2, spawned/5, read/2, take/1, close/1, ended/1, partition/2, partitions/1, children/1, events/1,
+-export([flush/0, open/1, session/1, born/2, spawned/5, read/2, take/1, close/1, ended/1, partition/2, partitions/1, children/1,
+         events/1,
          status/2, handle/2, unread/2, resources_left/1]).
 -export_type([reader/0]).
 

@@ -59,7 +59,8 @@ leaf() -> oneof([{int, choose(0, 3)}, {atom, oneof([a, ok])}, {var, choose(0, 5)
 
 raise(Size) -> {raise, oneof([throw, error, exit, badmatch, function_clause, case_clause, kill]), expr(Size - 1)}.
 
-to(Size) -> frequency([{4, self}, {3, effect}, {3, parent}, {2, {var, choose(0, 5)}}, {1, bad}, {3, {eff_self, oneof([expr(Size - 1), {apply_fun, expr(Size div 2), leaf()}])}}]).
+to(Size) -> frequency([{4, self}, {3, effect}, {3, parent}, {2, {var, choose(0, 5)}}, {1, bad},
+                       {3, {eff_self, oneof([expr(Size - 1), {apply_fun, expr(Size div 2), leaf()}])}}]).
 
 clauses(Size) -> ?LET(N, choose(1, 3), [{pattern(), guard(), expr(Size)} || _ <- lists:seq(1, N)]).
 

@@ -13,7 +13,8 @@ The server, the first element of the message, the request, and the time-out for 
 of_call(gen, call, [Server, Label, Request]) -> {Server, Label, Request, 5_000};
 of_call(gen, call, [Server, Label, Request, Timeout]) -> {Server, Label, Request, Timeout};
 of_call(gen_statem, call, [Server, Request]) -> {Server, '$gen_call', Request, infinity};
-of_call(gen_statem, call, [Server, Request, {Kind, Timeout}]) when Kind =:= clean_timeout; Kind =:= dirty_timeout -> {Server, '$gen_call', Request, Timeout};
+of_call(gen_statem, call, [Server, Request, {Kind, Timeout}]) when Kind =:= clean_timeout; Kind =:= dirty_timeout ->
+    {Server, '$gen_call', Request, Timeout};
 of_call(gen_event, call, [Manager, Handler, Request]) -> {Manager, self(), {call, Handler, Request}, 5_000};
 of_call(gen_event, call, [Manager, Handler, Request, Timeout]) -> {Manager, self(), {call, Handler, Request}, Timeout};
 of_call(gen_event, which_handlers, [Manager]) -> {Manager, self(), which_handlers, infinity};

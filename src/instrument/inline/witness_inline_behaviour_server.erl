@@ -16,7 +16,8 @@ The events of a `gen_server` process, derived from its callbacks; pure.
 
 -export([new/0, before_callback/4, after_callback/5, has_reported_all/1, reply_event/2]).
 
-%% last: is sent when `terminate' has returned; timeout: the content of a time-out that may still come; any other message cancels it.
+%% last: is sent when `terminate' has returned; timeout: the content of a time-out that may still come; any other message
+%% cancels it.
 -record(server, {last = [] :: [witness_inline_behaviour:seen()], timeout = none :: none | {timeout, term()}}).
 
 new() -> #server{}.

@@ -67,7 +67,8 @@ process belongs to the system.
 -type config() :: #{run := pid(), maps := [witness_instrument_map:instrumentation()], monitors := [{module(), term()}],
                     modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
                     facts := #{module() => witness_inline_reach:facts()},
-                    scope := tree | node, timestamps := boolean(), each := boolean(), explain := pos_integer(), max_slices := pos_integer(),
+                    scope := tree | node, timestamps := boolean(), each := boolean(), explain := pos_integer(),
+                    max_slices := pos_integer(),
                     life := fun(() -> tree_watch())}.
 
 -type entries() :: all | [{atom(), arity()}].
@@ -112,7 +113,8 @@ process belongs to the system.
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, adopt_node => true, alive => true, replace => {false, inline}, each => true, acknowledge => false, lives => false,
+    #{attach => false, parents => true, adopt_node => true, alive => true, replace => {false, inline}, each => true,
+      acknowledge => false, lives => false,
       give_up => false, inherit => true}.
 
 -doc """
@@ -255,7 +257,8 @@ new_observer({Instrument, Pid, _}, Session, #coordinator{config = Config, switch
     #{coordinator => self(), outside => Session, switch => Switch, events => Events, stamped => Stamped, known => Known,
       birth_table => BirthTable, kept => Kept, maps => Maps,
       scope => case Scope of node -> fun(_) -> true end; tree -> Instrument:scope(Pid) end,
-      prepared => #{M => witness_inline_monitors:prepare(Common#{monitor => M}, map_get(Module, Traits)) || {Module, _} = M <- Monitors}}.
+      prepared => #{M => witness_inline_monitors:prepare(Common#{monitor => M}, map_get(Module, Traits))
+                    || {Module, _} = M <- Monitors}}.
 
 -doc false.
 handle_call(life, _, C = #coordinator{tree_watch = Life}) ->

@@ -2,13 +2,14 @@
 -moduledoc """
 What is kept of the monitors of a process for the time after its death.
 
-An exit signal ends a process without running any of its code, and its dictionary goes with it. If the process *waited* at that moment,
-its monitors have seen all that it did, and only its end is missing. So before a process waits it leaves here that it does, and
-the state of its monitors, unless it has left that state before. The coordinator reads this when the process is dead.
+An exit signal ends a process without running any of its code, and its dictionary goes with it. If the process *waited* at that
+moment, its monitors have seen all that it did, and only its end is missing. So before a process waits it leaves here that it
+does, and the state of its monitors, unless it has left that state before. The coordinator reads this when the process is dead.
 
-**The cell** of a process is three numbers that only the process writes: its *mark*; how many of its events are in the count of the run
-already; the number of the last row of events. The mark says how many events the monitors have seen, whether the process waits, and the
-number of the state that it waits in. So to wait in a state that was left before costs one operation on an atomic.
+**The cell** of a process is three numbers that only the process writes: its *mark*; how many of its events are in the count of
+the run already; the number of the last row of events. The mark says how many events the monitors have seen, whether the process
+waits, and the number of the state that it waits in. So to wait in a state that was left before costs one operation on an
+atomic.
 
 **Rows** of the table are written by the process before its mark, and deleted when it has ended:
 
@@ -39,7 +40,8 @@ something is missing, but what is known remains true.
 seen, of which `uncounted` are not in the count of the run.
 `state`: of one monitor in `mark_waiting/3`, or of several; `later`: what `add_events/3` was given since, the oldest first.
 """.
--type found() :: #{waits := boolean(), gave_up := boolean(), events := non_neg_integer(), uncounted := non_neg_integer(), covered := non_neg_integer(),
+-type found() :: #{waits := boolean(), gave_up := boolean(), events := non_neg_integer(), uncounted := non_neg_integer(),
+                   covered := non_neg_integer(),
                    state := none | unknown | {one, term()} | {several, term()}, later := [term()]}.
 
 -define(UNKNOWN_STATE, 15).

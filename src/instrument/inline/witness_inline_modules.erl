@@ -26,7 +26,8 @@ dependencies, but not those of OTP, Elixir and Witness.
 Modules to be woven, with their entry functions; the dependencies, which are woven if they can be; the modules that were woven by
 their compiler; and the facts about modules that were found on the way.
 """.
--type chosen() :: #{modules := [{module(), witness_inline_plan:entries()}], dependencies := [{module(), witness_inline_plan:entries()}],
+-type chosen() :: #{modules := [{module(), witness_inline_plan:entries()}],
+                    dependencies := [{module(), witness_inline_plan:entries()}],
                     woven := [module()], facts := #{module() => witness_inline_reach:facts()}}.
 
 -define(RUNTIME, witness_inline_process).

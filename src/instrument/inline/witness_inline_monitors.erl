@@ -3,9 +3,9 @@
 The monitors of a process, which run in the process itself.
 
 All that they need is one term, which the process keeps in its dictionary (`m:witness_inline_process`). Each event gives the
-next term. A note of the process records that they have begun (`m:witness_inline_birth_table`). If the only monitor is satisfied, and
-that verdict need not be delivered by itself, the note records that too. The process sends to the coordinator of the run, as the
-reasons of exit signals:
+next term. A note of the process records that they have begun (`m:witness_inline_birth_table`). If the only monitor is
+satisfied, and that verdict need not be delivered by itself, the note records that too. The process sends to the coordinator of
+the run, as the reasons of exit signals:
 
 - `{told, Pid, Told}` (`t:told/0`): what they report, with the verdict of each monitor last;
 - `{lost, Pid}` if it notices that the state is gone: monitors without a verdict are then unknown.
@@ -71,23 +71,26 @@ what is an event.
 %% monitor had seen when `left' was last set to `chunk'.
 %% If a monitor only computes, its steps have no states: an explanation computes them again. It starts from the state before
 %% the `older' steps, which are the last `chunk', and from `first', the state before the other steps.
--record(rare, {run :: #run{}, n :: pos_integer(), process :: pid(), marks :: [mark()], does :: does(), config :: witness_monitor_instance:config(),
+-record(rare, {run :: #run{}, n :: pos_integer(), process :: pid(), marks :: [mark()], does :: does(),
+               config :: witness_monitor_instance:config(),
                chunk :: pos_integer(), look :: integer(), seen = 0 :: non_neg_integer(), stored :: #stored{},
                states :: pos_integer(), first :: term(), older :: {First :: term(), [short()]}}).
 
-%% A step before it is explained. With a thousand processes that take turns, the memory that each keeps determines the cost of an event.
-%% So a step is a message that was taken; or a receiver with its message; or, after `[]', any event.
+%% A step before it is explained. With a thousand processes that take turns, the memory that each keeps determines the cost of
+%% an event. So a step is a message that was taken; or a receiver with its message; or, after `[]', any event.
 -type short() :: term() | nonempty_improper_list(To :: term(), Message :: term()).
 
-%% One monitor without a filter or slices is by far the most common case. Its events make next to no garbage: each one makes this
-%% tuple and one step, and reads nothing else. wants: the kinds of events that are read, as bits; left: events until the code decides
-%% which steps stay, and `rare' changes.
+%% One monitor without a filter or slices is by far the most common case. Its events make next to no garbage: each one makes
+%% this tuple and one step, and reads nothing else. wants: the kinds of events that are read, as bits; left: events until the
+%% code decides which steps stay, and `rare' changes.
 -record(one, {wants :: non_neg_integer(), left :: non_neg_integer(), rare :: #rare{},
               handle :: fun((witness_event:event(), term()) -> term()), state :: term(),
               steps = [] :: [short() | {witness_event:event(), term()}]}).
 %% seen: events when `left' was last at its maximum; later: events that are not stored yet, the last one first.
--record(many, {wants :: non_neg_integer(), left :: non_neg_integer(), run :: #run{}, seen = 0 :: non_neg_integer(), journal = #journal{} :: #journal{},
-               later = [] :: [witness_event:event()] | too_many, does :: does(), monitors :: [{N :: pos_integer(), Kinds :: non_neg_integer(), [mark()],
+-record(many, {wants :: non_neg_integer(), left :: non_neg_integer(), run :: #run{}, seen = 0 :: non_neg_integer(),
+               journal = #journal{} :: #journal{},
+               later = [] :: [witness_event:event()] | too_many, does :: does(),
+               monitors :: [{N :: pos_integer(), Kinds :: non_neg_integer(), [mark()],
                                                  Covered :: non_neg_integer(), witness_monitor_machine:machine()}]}).
 
 -doc "Other modules read only the second element: the kinds of events that are wanted, as bits.".
@@ -274,7 +277,8 @@ event(E, #one{wants = Wants, left = Left, handle = Handle, state = State, steps 
     catch
         Class:Reason:Stack -> decide(witness_monitor_instance:crash(Class, Reason, Stack), E, S)
     end;
-event(E, #one{left = Left, handle = Handle, rare = #rare{does = Does, run = Run}, state = State, steps = Steps} = S) when Left > 0 ->
+event(E, #one{left = Left, handle = Handle, rare = #rare{does = Does, run = Run}, state = State, steps = Steps} = S)
+  when Left > 0 ->
     Expected = expected_entry(Does, Run),
     Result = try Handle(E, State)
              catch Class:Reason:Stack -> witness_monitor_instance:crash(Class, Reason, Stack)
@@ -550,9 +554,9 @@ mark_running(#many{run = #run{cell = Cell}} = S) ->
     witness_inline_kept:mark_running(Cell, event_count(S)).
 
 -doc """
-What the monitors of a dead process report of its end, and the number of events that were not counted. If the process waited, or if its
-monitors read nothing that it could have done, it ends as it would have by itself, with the event `exit`. Otherwise events
-may be missing.
+What the monitors of a dead process report of its end, and the number of events that were not counted. If the process waited, or
+if its monitors read nothing that it could have done, it ends as it would have by itself, with the event `exit`. Otherwise
+events may be missing.
 """.
 -spec finish_dead(dead(), Stamped :: boolean(), witness_inline_kept:table()) -> {told(), Events :: non_neg_integer()}.
 finish_dead(#{process := P, life := {_, Cell}, entries := Entries, reason := Reason} = Dead, Stamped, Kept) ->
@@ -641,8 +645,8 @@ finish(How, S) ->
     report(end_all(How, Monitors), Run).
 
 -doc """
-The same when the run stops, for the state and the marks that the caller has read from another process; and the number of events that
-were not counted. The marks are in the caller's dictionary meanwhile.
+The same when the run stops, for the state and the marks that the caller has read from another process; and the number of events
+that were not counted. The marks are in the caller's dictionary meanwhile.
 """.
 -spec stop([{Key :: atom(), Id :: pos_integer()}], state()) -> {told(), Events :: non_neg_integer()}.
 stop(Taken, S) ->
@@ -700,8 +704,8 @@ report([], _) -> ok;
 report(Told, #run{coordinator = Coordinator}) ->
     signal({told, self(), Told}, Coordinator).
 
-%% The coordinator traps exits. Tracing reports each message of the process, also to another run that observes it; it does not report
-%% exit signals, which arrive in the order of the messages.
+%% The coordinator traps exits. Tracing reports each message of the process, also to another run that observes it; it does not
+%% report exit signals, which arrive in the order of the messages.
 signal(Report, Coordinator) ->
     true = exit(Coordinator, Report),
     ok.

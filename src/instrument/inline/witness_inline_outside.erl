@@ -21,8 +21,9 @@ The state belongs to the coordinator; when the coordinator dies, the VM ends its
 
 -type session() :: none | trace:session().
 
-%% watched: the digests of modules with breakpoints; acting: whether a module acts, as far as that is known; loaded: the modules that
-%% were loaded at the last check; suspects: the module that each process has called; all: one that every process may have called.
+%% watched: the digests of modules with breakpoints; acting: whether a module acts, as far as that is known; loaded: the modules
+%% that were loaded at the last check; suspects: the module that each process has called; all: one that every process may have
+%% called.
 -record(outside, {session = none :: session(),
                   closed = false :: boolean(),
                   watched = #{} :: #{module() => binary()},
@@ -39,8 +40,9 @@ The state belongs to the coordinator; when the coordinator dies, the VM ends its
 -define(KEY, '$witness_outside').
 
 -doc """
-Watches, for the calling process, all modules that are loaded and not woven, except those that are known not to act. Modules that woven
-modules name are loaded before, so that they are watched from their first call on, except those that would run code when loaded.
+Watches, for the calling process, all modules that are loaded and not woven, except those that are known not to act. Modules
+that woven modules name are loaded before, so that they are watched from their first call on, except those that would run code
+when loaded.
 """.
 -spec open([module()], Known :: #{module() => witness_inline_reach:facts()}, Monitors :: [module()]) -> outside().
 open(Woven, Known, Monitors) ->
@@ -49,7 +51,8 @@ open(Woven, Known, Monitors) ->
     Reached = maps:merge(witness_inline_reach:reachable(Woven, Path, Known), Known),
     _ = [code:ensure_loaded(M) || M := #{acts := true, on_load := false} <- Reached, not erlang:module_loaded(M)],
     Loaded = erlang:loaded(),
-    O = #outside{not_foreign = NotForeign, monitors = Monitors, loaded = Loaded, acting = #{M => Acts || M := #{acts := Acts} <- Reached}},
+    O = #outside{not_foreign = NotForeign, monitors = Monitors, loaded = Loaded,
+                 acting = #{M => Acts || M := #{acts := Acts} <- Reached}},
     case watchable(Loaded, O) of
         [] -> O;
         Modules ->

@@ -12,12 +12,13 @@ Every other process pays for one read of that key. Its values:
 | a number | a monitor is running, since that time of the coordinator: what it does is not an event |
 | a state | it is monitored |
 
-A process is born here when its first function asks (`entry/3`), regardless of how it was spawned. If the spawning code is woven, the
-fun that the process was spawned with asks as well. The process ends when it leaves that function.
+A process is born here when its first function asks (`entry/3`), regardless of how it was spawned. If the spawning code is
+woven, the fun that the process was spawned with asks as well. The process ends when it leaves that function.
 """.
 -behaviour(witness_weave_runtime).
 
--export([sends/0, sent/2, received/1, blocks/1, wakes/1, sleep/3, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3, request/3,
+-export([sends/0, sent/2, received/1, blocks/1, wakes/1, sleep/3, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3,
+         cast/3, reply/3, request/3,
          dictionary/3, hibernate/3, apply/3, function/3, make_fun/3, callback/3, init/2]).
 -export([report_event/1, start_monitoring/2, report_exit/1, report_gap/1, is_active/0, coordinator/0, mark_waiting/0, mark_acting/0,
          check_dictionary/1]).

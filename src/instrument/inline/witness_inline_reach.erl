@@ -3,12 +3,12 @@
 What modules do, according to their object code: which other modules they name, and whether they send, receive or spawn.
 
 A module *acts* if weaving it could show something: it sends, has a `receive`, calls a function that is woven
-(`m:witness_weave_calls`), or calls a function of a module that is known only at run time. A monitored process may call a module that
-does not act without weaving it: there is nothing to see. In doubt a module acts. That costs at most the weaving of
-the module, or a monitor that stays undecided.
+(`m:witness_weave_calls`), or calls a function of a module that is known only at run time. A monitored process may call a module
+that does not act without weaving it: there is nothing to see. In doubt a module acts. That costs at most the weaving of the
+module, or a monitor that stays undecided.
 
-A module is *foreign* if it is neither OTP's, Elixir's nor Witness's: what these modules send and receive for a process by themselves
-is not an event of inline monitoring.
+A module is *foreign* if it is neither OTP's, Elixir's nor Witness's: what these modules send and receive for a process by
+themselves is not an event of inline monitoring.
 """.
 
 -export([facts/1, facts_of_code/1, not_foreign/0, on_path/1, reachable/3, is_foreign/3, is_own/2, is_library/2]).
@@ -91,7 +91,8 @@ leaves(_, Leaves) -> Leaves.
 -spec not_foreign() -> known().
 not_foreign() ->
     Own = case application:get_key(witness, modules) of {ok, Modules} -> Modules; undefined -> [] end,
-    Elixir = [filename:dirname(filename:dirname(filename:dirname(File))) || File <- [code:which('Elixir.Kernel')], is_list(File), File =/= ""],
+    Elixir = [filename:dirname(filename:dirname(filename:dirname(File)))
+              || File <- [code:which('Elixir.Kernel')], is_list(File), File =/= ""],
     #{own => maps:from_keys(Own, []), libraries => [Root ++ "/" || Root <- [code:lib_dir() | Elixir]]}.
 
 -doc "All foreign modules that the code server would find now.".
@@ -129,7 +130,8 @@ callbacks(Known, Path) ->
 -spec is_foreign(module(), file:filename() | preloaded | cover_compiled | non_existing, known()) -> boolean().
 is_foreign(_, non_existing, _) -> false;
 is_foreign(_, preloaded, _) -> false;
-is_foreign(Module, File, Known) -> not is_own(Module, Known) andalso not (is_list(File) andalso is_library(filename:dirname(File), Known)).
+is_foreign(Module, File, Known) ->
+    not is_own(Module, Known) andalso not (is_list(File) andalso is_library(filename:dirname(File), Known)).
 
 -doc "Compiled specifications, and the modules of Witness's own application.".
 -spec is_own(module(), known()) -> boolean().

@@ -19,13 +19,14 @@ What a process that is born needs to know of the run.
 
 - `coordinator`: the process that monitors report to, and that answers for them;
 - `outside`: what watches calls of modules that are not woven;
-- `switch`: three numbers. The first is 1 while the run observes. The second is 1 while each verdict must be delivered by itself. The
-  third is the coordinator's time, which shows that a monitor has run for too long;
+- `switch`: three numbers. The first is 1 while the run observes. The second is 1 while each verdict must be delivered by
+  itself. The third is the coordinator's time, which shows that a monitor has run for too long;
 - `birth_table`: where processes leave what they do not send to the coordinator (`m:witness_inline_birth_table`);
 - `kept`: where they store what the coordinator needs when they are dead (`m:witness_inline_kept`);
 - `events`: the count of events;
 - `stamped`: whether events have times;
-- `known`: processes that are not to be observed from here on: `{Pid, old}` was born before the run, `{Pid, seen}` is observed already;
+- `known`: processes that are not to be observed from here on: `{Pid, old}` was born before the run, `{Pid, seen}` is observed
+  already;
 - `scope`: whether a process belongs to what is observed;
 - `maps`: which monitors a process gets, and `prepared`: these monitors, with `explain`, `max_slices` and the like.
 """.

@@ -36,7 +36,8 @@ It is an instrument (`m:witness_instrument`) without monitors.
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, adopt_node => false, alive => true, replace => {false, inline}, each => false, acknowledge => false, lives => false,
+    #{attach => false, parents => true, adopt_node => false, alive => true, replace => {false, inline}, each => false,
+      acknowledge => false, lives => false,
       give_up => false, inherit => false}.
 
 -doc "For the run, with options of `witness_trace_native:open/1`.".

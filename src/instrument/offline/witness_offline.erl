@@ -37,7 +37,8 @@ end it reports `{log_ended, How}` (`t:ended/0`) once, and ends.
 reading goes on at a position that was saved with the same `identity`.
 """.
 -type config() :: #{feed := witness_trace_feed:options(), log := witness_offline_core:config(), file := binary(),
-                    each => boolean(), explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
+                    each => boolean(), explain := pos_integer(), max_slices := pos_integer(),
+                    slice_idle => pos_integer() | infinity,
                     memory => pos_integer(), run := pid(),
                     identity := binary(), save => file:name_all(), from => file:name_all()}.
 
@@ -51,7 +52,8 @@ undecided, for each reason; `found`: verdicts with the place that decided them, 
                      monitors := [witness_offline_core:meta()],
                      covered := [{witness_instrument_map:entry(), Mask :: non_neg_integer()}],
                      counted := [{witness_instrument_map:entry(), Monitors :: non_neg_integer(), Slices :: non_neg_integer(),
-                                  Vacuous :: non_neg_integer(), Undecided :: #{witness_monitor_instance:reason() => pos_integer()}}],
+                                  Vacuous :: non_neg_integer(),
+                                  Undecided :: #{witness_monitor_instance:reason() => pos_integer()}}],
                      found := [{slice | verdict, witness_offline_core:meta(), place(), Outcome :: map()}]}.
 
 -doc "A line of a log; a process of a recording with the number of its entry, 0 for its birth.".
@@ -133,7 +135,8 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => false, adopt_node => false, alive => false, replace => {false, log}, each => true, acknowledge => true, lives => true,
+    #{attach => false, parents => false, adopt_node => false, alive => false, replace => {false, log}, each => true,
+      acknowledge => true, lives => true,
       give_up => true, inherit => false}.
 
 -doc "Opens the log, for a run, which is the calling process. An error is text for people.".
@@ -203,7 +206,8 @@ init({Config = #{feed := Feed, log := Log}, {Counter, Progress}}) ->
         Each = atomics:new(1, []),
         ok = put_each(maps:get(each, Config, true), Each),
         O = #offline{config = Config, feed = Started, counter = Counter, log = witness_offline_core:new(Log), each = Each,
-                     ended = #{whole => false, tracers => 1, gaps => 0, hiding => 0, missing => [], orphans => [], refused => undefined, skipped => 0,
+                     ended = #{whole => false, tracers => 1, gaps => 0, hiding => 0, missing => [], orphans => [],
+                               refused => undefined, skipped => 0,
                                malformed => [], lost => 0}},
         {ok, load(Saved, O)}
     else
@@ -492,7 +496,8 @@ missing_events(#offline{log = Log, config = #{feed := #{input := Input}}}) ->
         {events, Dir, _} when Missing =/= [] -> witness_trace_recording:signatures(Dir, [P || {P, _, _} <- Missing]);
         _ -> #{}
     end,
-    [#{process => P, signature => maps:get(P, Known, undefined), reason => Reason, count => Count} || {P, Reason, Count} <- Missing].
+    [#{process => P, signature => maps:get(P, Known, undefined), reason => Reason, count => Count}
+     || {P, Reason, Count} <- Missing].
 
 report_block(_, Block = #block{started = [], found = [], counted = [], covered = []}, O) -> request_more(Block, O);
 report_block(Number, Block = #block{started = Started, found = Found, counted = Counted, shift = Shift, places = Places}, O0) ->

@@ -207,7 +207,8 @@ that may hide the birth of a process, which may have had monitors; `missing`: th
                            hiding := non_neg_integer(), missing := [missing()],
                            alive := non_neg_integer(), tracers := pos_integer()}.
 counts(#log{processes = Processes, events = Events, gaps = Gaps, hiding = Hiding, missing = Missing, plain = Plain, most = Most}) ->
-    #{processes => Processes, events => Events, gaps => Gaps, hiding => Hiding, missing => lists:reverse(Missing), alive => map_size(Plain), tracers => Most}.
+    #{processes => Processes, events => Events, gaps => Gaps, hiding => Hiding, missing => lists:reverse(Missing),
+      alive => map_size(Plain), tracers => Most}.
 
 -doc "The state as plain data. There must be nothing left to take.".
 -spec save(state()) -> term().

@@ -48,7 +48,8 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 """.
 -type config() :: #{source_options := map(), run := pid(), maps := [witness_instrument_map:instrumentation()],
                     explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
-                    memory => pos_integer(), partition_memory := pos_integer(), turns => witness_monitor_throttle:turns(), central => [witness_instrument_map:entry()], drain => timeout()}.
+                    memory => pos_integer(), partition_memory := pos_integer(), turns => witness_monitor_throttle:turns(),
+                    central => [witness_instrument_map:entry()], drain => timeout()}.
 
 %% runners: how many runners read a partition by themselves
 %% tracers: those of partitions that several monitors, or groups, may read
@@ -69,7 +70,8 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false, lives => false,
+    #{attach => false, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false,
+      lives => false,
       give_up => false, inherit => false}.
 
 -doc "Starts the instrumentation of a run, which is the calling process.".

@@ -48,7 +48,8 @@ replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 init(Partition, Grouped, {P, Signature, Label}, Config = #{run := Run, maps := Maps, partition_memory := Memory}) ->
     proc_lib:set_label(witness_tracer),
     T = #partition{source = Partition, run = Run, maps = Maps, memory = Memory,
-                   config = (maps:with([run, explain, max_slices, slice_idle, memory, turns], Config))#{ordered => false, tracer => self()},
+                   config = (maps:with([run, explain, max_slices, slice_idle, memory, turns], Config))#{ordered => false,
+                                                                                                        tracer => self()},
                    labels = case Grouped of true -> #{}; false -> single end},
     take(adopt(P, Signature, Label, T)).
 

@@ -39,7 +39,8 @@ The same happens when gathering is given up for lack of memory (`m:witness_outli
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => true, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false, lives => false,
+    #{attach => true, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false,
+      lives => false,
       give_up => false, inherit => false}.
 
 -doc """

@@ -26,7 +26,8 @@ that the run waits for are alive. `central`: there is one tracer, and these prop
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_instrument_map:instrumentation()], explain := pos_integer(),
                     max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
-                    central => [witness_instrument_map:entry()], groups := non_neg_integer(), hold_back := pos_integer(), message_size => pos_integer() | infinity,
+                    central => [witness_instrument_map:entry()], groups := non_neg_integer(), hold_back := pos_integer(),
+                    message_size => pos_integer() | infinity,
                     budget := witness_outline_overload:budget(),
                     counters := counters:counters_ref(), held := atomics:atomics_ref()}.
 

@@ -22,7 +22,8 @@ An open recording is a plain term. Any process may use it, and there is nothing 
 """.
 
 -export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, refusals/1, waiting/1, atoms/1]).
--export([processes/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2, format_error/1]).
+-export([processes/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2,
+         format_error/1]).
 
 -export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, reason/0, error/0]).
 
@@ -43,7 +44,8 @@ An open recording is a plain term. Any process may use it, and there is nothing 
 - `indexed`: the index was there;
 - `sizes`: of the files, in bytes.
 """.
--type info() :: #{complete := boolean(), ended := term(), stopped := none | term(), cut := [order | data | processes], indexed := boolean(),
+-type info() :: #{complete := boolean(), ended := term(), stopped := none | term(), cut := [order | data | processes],
+                  indexed := boolean(),
                   sizes := witness_log_recording_index:sizes()}.
 
 -doc """
@@ -336,7 +338,8 @@ atoms(#{dir := Dir}) ->
     Read = with_file(Dir, modules, fun(File) ->
         maybe
             {ok, _, Next} ?= witness_log_recording_file:read(witness_log_recording_file:first_offset(), File),
-            {_, {Names, _}, _} ?= witness_log_recording_file:fold(fun(At, Bytes, Acc) -> names(At, Bytes, Acc, File) end, {[], 0}, Next, File),
+            {_, {Names, _}, _} ?= witness_log_recording_file:fold(fun(At, Bytes, Acc) -> names(At, Bytes, Acc, File) end, {[], 0},
+                                                                  Next, File),
             {ok, lists:reverse(Names)}
         end
     end),

@@ -17,7 +17,8 @@ processes.
 The source of entries, and what is needed to read them. `complete`: nothing may be missing; `blocks`: the cache that the
 cursor shares with others, or `none`.
 """.
--type source() :: #{id := pos_integer(), full := boolean(), complete := boolean(), blocks := none | witness_log_recording_blocks:cache(),
+-type source() :: #{id := pos_integer(), full := boolean(), complete := boolean(),
+                    blocks := none | witness_log_recording_blocks:cache(),
                     calls := #{non_neg_integer() => mfa()}, atoms := witness_log_atoms:atoms(),
                     order := {witness_log_recording_file:file(), witness_log_recording_index:positions()},
                     data := {witness_log_recording_file:file(), witness_log_recording_index:positions()}}.

@@ -51,7 +51,8 @@ not taken yet.
 %% unborn: processes with a spawn that was not read yet. done: processes without further entries.
 %% sent: hashes of messages that were sent to a process, or to `any', and not taken yet, by sender.
 %% ends: the gaps at the end of a process that has not ended.
--record(merge, {open = fun(_) -> {ok, none} end :: fun((pos_integer()) -> {ok, witness_log_recording_cursor:cursor() | none} | {error, term()}),
+-record(merge, {open = fun(_) -> {ok, none} end
+                    :: fun((pos_integer()) -> {ok, witness_log_recording_cursor:cursor() | none} | {error, term()}),
                 births :: #{pos_integer() => witness_log_recording:process()},
                 ids :: #{pid() => pos_integer()},
                 late :: boolean(),

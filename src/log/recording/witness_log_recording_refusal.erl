@@ -54,7 +54,10 @@ unwoven(Header, End) ->
 ran_unwoven(Header, End) ->
     case End of
         #{modules := Modules} when length(Modules) > 0 ->
-            Called = case Header of #{calls := Calls} when is_map(Calls) -> [Module || {Module, _, _} <- maps:keys(Calls)]; #{} -> [] end,
+            Called = case Header of
+                #{calls := Calls} when is_map(Calls) -> [Module || {Module, _, _} <- maps:keys(Calls)];
+                #{} -> []
+            end,
             [Module || {Module, _, false} <- Modules] -- [error_handler | Called ++ erlang:pre_loaded()];
         #{} -> case Header of #{unwoven := Names} when length(Names) >= 0 -> Names; #{} -> [] end
     end.
@@ -101,7 +104,8 @@ format({unwoven, Modules}) ->
     Parts = [otp([Module || {Module, {otp, _}} <- Modules], options([{unwoven, [One || {_, {otp, _}} = One <- Modules]}]))]
         ++ [folder([One || {_, {folder, _}} = One <- Modules])]
         ++ [debug_info([One || {_, {no_debug_info, _, _}} = One <- Modules])]
-        ++ [plain(~"code ran that is in no file (code:load_binary, compile:forms), which a replay does not have: ", Named(fun(Why) -> Why =:= memory end))]
+        ++ [plain(~"code ran that is in no file (code:load_binary, compile:forms), which a replay does not have: ",
+                  Named(fun(Why) -> Why =:= memory end))]
         ++ [plain(~"modules were loaded that cannot be woven, so that what they did is not in the recording: ",
                   Named(fun({What, _}) -> What =:= not_woven; (Why) -> Why =:= unknown end))],
     lists:join(~"; ", [Part || Part <- Parts, Part =/= none]).
