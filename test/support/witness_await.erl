@@ -7,7 +7,7 @@ again and again, and the end of a process. They return when the fact holds, howe
 does not depend on time. The limit only ends a test that would wait for ever, with an error that says what was seen last.
 """.
 
--export([until/1, until/2, down/1]).
+-export([until/1, until/2, waits/1, down/1]).
 
 %% Less than the shortest limit of a suite (two minutes), so that the error is reported and not the limit of the suite.
 -define(LIMIT_MS, 100_000).
@@ -42,6 +42,13 @@ until(Condition, LimitMs, Deadline, Looks) ->
 
 pause(Looks) when Looks < ?YIELDS -> erlang:yield();
 pause(_) -> receive after ?PAUSE_MS -> ok end.
+
+-doc """
+Waits until a process of this node waits for a message. A process whose answer has been taken may still run; a test whose result
+depends on that must ask.
+""".
+-spec waits(pid()) -> ok.
+waits(Pid) -> until(fun() -> process_info(Pid, status) =:= {status, waiting} end).
 
 -doc """
 Waits for the end of a process, and returns its reason: `noproc` if the process had ended before. If it is still alive after

@@ -9,6 +9,7 @@ run(How) ->
     {ok, Supervisor} = supervisor:start_link(?MODULE, {supervisor, How}),
     [{server, Server, worker, _}] = supervisor:which_children(Supervisor),
     pong = gen_server:call(Server, ping),
+    witness_await:waits(Server),
     ok = gen_server:stop(Supervisor).
 
 -doc "Deletes the dictionary of a server between two calls, and kills the server while it waits after that.".
@@ -20,6 +21,7 @@ forgets() ->
     pong = gen_server:call(Server, ping),
     _ = sys:replace_state(Server, Forgets),
     pong = gen_server:call(Server, ping),
+    witness_await:waits(Server),
     Ref = monitor(process, Server),
     exit(Server, kill),
     receive {'DOWN', Ref, process, Server, killed} -> ok end.

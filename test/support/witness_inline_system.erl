@@ -138,6 +138,7 @@ answers() ->
 ended_while_it_waits() ->
     {P, Ref} = spawn_monitor(?MODULE, answers, []),
     lists:foreach(fun(N) -> P ! {self(), N}, receive {answer, N} -> ok end end, [1, 2, 3]),
+    witness_await:waits(P),
     exit(P, kill),
     receive {'DOWN', Ref, process, P, killed} -> ok end.
 
@@ -152,19 +153,13 @@ killing(Told, Count) ->
         lists:foreach(fun(N) -> P ! N end, lists:seq(1, 4)),
         Waited = I rem 2 =:= 0,
         case Waited of
-            true -> receive {number, P, 4} -> until_it_waits(P) end;
+            true -> receive {number, P, 4} -> witness_await:waits(P) end;
             false -> busy(rand:uniform(3000))
         end,
         exit(P, kill),
         receive {'DOWN', Ref, process, P, killed} -> ok end,
         Told ! {sent, P, numbers_of(P, case Waited of true -> 4; false -> 0 end), Waited}
     end, lists:seq(1, Count)).
-
-until_it_waits(P) ->
-    case process_info(P, status) of
-        {status, waiting} -> ok;
-        _ -> erlang:yield(), until_it_waits(P)
-    end.
 
 busy(0) -> ok;
 busy(N) -> busy(N - 1).
