@@ -60,8 +60,8 @@ fuzz: ## 200,000 damaged specifications and two million damaged logs, never the 
 	  rebar3 eunit --module=witness_spec_fuzz_tests,witness_log_fuzz_tests,witness_offline_fuzz_tests
 
 oracle: ## A million random formulas with traces: monitors and the evaluator of the semantics agree
-	@$(toolchain) && rebar3 as test compile && erl -noshell -pa "$$REBAR_BASE_DIR/test/lib/witness/ebin" \
-	  -pa "$$REBAR_BASE_DIR/test/lib/witness/test/support" -s witness_spec_oracle_run main -s init stop
+	@$(toolchain) && rebar3 as test compile && erl -noshell -pa "$$WITNESS_BUILD/test/lib/witness/ebin" \
+	  -pa "$$WITNESS_BUILD/test/lib/witness/test/support" -s witness_spec_oracle_run main -s init stop
 
 weave-props: ## 5,000 random programs, woven, do what they did before and report it; every planted fault is found
 	@$(toolchain) && WITNESS_WEAVE_PROGRAMS=5000 rebar3 eunit --module=witness_weave_props_tests
@@ -74,7 +74,7 @@ record-props: ## 2,000 random programs, recorded: the recording is exactly what 
 	@$(toolchain) && WITNESS_RECORD_PROGRAMS=2000 rebar3 eunit --module=witness_record_props_tests
 
 record-kills: ## Kill 1,000 VMs while they record: what they leave is readable; ends after 40 minutes, and goes on there
-	@$(toolchain) && WITNESS_RECORD_KILLS=1000 WITNESS_RECORD_KILLS_SECONDS=2400 WITNESS_RECORD_KILLS_DONE=$$PWD/_build/record-kills-$${REBAR_BASE_DIR##*/} \
+	@$(toolchain) && WITNESS_RECORD_KILLS=1000 WITNESS_RECORD_KILLS_SECONDS=2400 WITNESS_RECORD_KILLS_DONE=$$PWD/_build/record-kills-$${WITNESS_BUILD##*/} \
 	  rebar3 eunit --module=witness_record_writer_tests
 
 record-savina: ## Record the benchmarks of the Savina suite with SOMns's parameters: exactly what their processes have noted
@@ -84,12 +84,12 @@ record-soak: ## Record at full message rate for ten minutes: memory does not gro
 	@$(toolchain) && WITNESS_RECORD_SOAK_SECONDS=600 rebar3 ct --suite=test/witness_record_soak_SUITE
 
 replays: ## Record each program of the tests ten times, and replay each recording a hundred times; ends after some 35 minutes, and goes on there
-	@$(toolchain) && export WITNESS_REPLAY_RECORDINGS=10 WITNESS_REPLAYS=100 WITNESS_REPLAY_DONE=$$PWD/_build/replays-$${REBAR_BASE_DIR##*/} \
+	@$(toolchain) && export WITNESS_REPLAY_RECORDINGS=10 WITNESS_REPLAYS=100 WITNESS_REPLAY_DONE=$$PWD/_build/replays-$${WITNESS_BUILD##*/} \
 	  WITNESS_REPLAY_UNTIL=$$(($$(date +%s) + 2100)) && rebar3 ct --suite=test/witness_replay_SUITE --group=programs && \
 	  rebar3 ct --suite=test/witness_replay_elixir_SUITE --group=programs
 
 replay-fuzz: ## 200 recordings of each kind of generated program, 10 replays of each; ends after half an hour, and goes on there
-	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=200 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replay-fuzz-$${REBAR_BASE_DIR##*/} \
+	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=200 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replay-fuzz-$${WITNESS_BUILD##*/} \
 	  rebar3 ct --suite=test/witness_replay_SUITE --group=generated
 
 concuerror: ## Record and replay the programs of Concuerror's test suites three times: make concuerror SOURCE=DIR, with its source

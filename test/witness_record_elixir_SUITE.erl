@@ -101,7 +101,7 @@ a_mix_project_that_depends_on_witness(Config) ->
          {_, Dir} = names(?FUNCTION_NAME, Config),
          #{exit := 0, stdout := Text} =
              witness_command:run(Config, "/usr/bin/env",
-                                 ["-u", "REBAR_BASE_DIR", "-u", "REBAR_PROFILE", "MIX_ENV=test", "MIX_REBAR3=" ++ Rebar,
+                                 ["-u", "REBAR_PROFILE", "MIX_ENV=test", "MIX_REBAR3=" ++ Rebar,
                                   "REBAR_COLOR=none",
                                   filename:join([Root, "bin", "witness"]), "record", "--mix", Project, "-o", Dir,
                                   "Starling.ask(5)"]),

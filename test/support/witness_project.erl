@@ -55,8 +55,8 @@ run(Program, Arguments, Variables, Config) ->
     Port = open_port({spawn_executable, Executable},
                      [{args, Arguments}, {cd, proplists:get_value(project, Config)}, exit_status, binary, hide,
                       stderr_to_stdout,
-                      {env, [{"PATH", Path}, {"MIX_REBAR3", Rebar}, {"REBAR_COLOR", "none"}, {"REBAR_BASE_DIR", false},
-                             {"REBAR_PROFILE", false}, {"ERL_LIBS", false}, {"ERL_FLAGS", false}
+                      {env, [{"PATH", Path}, {"MIX_REBAR3", Rebar}, {"REBAR_COLOR", "none"}, {"REBAR_PROFILE", false},
+                             {"ERL_LIBS", false}, {"ERL_FLAGS", false}
                              | lists:ukeysort(1, Variables ++ [{"MIX_ENV", false}])]}]),
     {Status, Output} = collect(Port, []),
     ct:pal("~ts ~tp with ~tp~nexit code ~b~n~ts", [Program, Arguments, Variables, Status, Output]),
