@@ -241,7 +241,7 @@ start(Specs, System, Options) ->
         {ok, Found} ?= witness_test_files:find(Files, maps:get(base, Rules)),
         Start = #{log => false, system => System, specs => Found, monitors => Monitors},
         {ok, Run} ?= witness:start(maps:merge(Given, Start)),
-        {ok, {Run, Rules}}
+        {ok, {Run, Rules#{redact => maps:get(redact, Given, false)}}}
     else
         {error, Error} -> {error, witness_test_result:lines(witness:format_error(Error))}
     end.
@@ -267,9 +267,9 @@ rules(Options) ->
     end.
 
 %% The end of the run as a test's outcome, and how the system's first process has ended.
-finish_run({Run, Rules = #{timeout := Timeout, wait := Wait}}) ->
+finish_run({Run, Rules}) ->
     maybe
-        {ok, Running} ?= await_end(Wait, Run, Timeout),
+        {ok, Running} ?= await_end(Rules, Run),
         {ok, Summary = #{system := System}} ?= witness_run:finish(Run),
         Verdicts = witness:verdicts(Run),
         {ok, _} ?= witness:stop(Run),
@@ -281,22 +281,14 @@ finish_run({Run, Rules = #{timeout := Timeout, wait := Wait}}) ->
         {error, Error} -> {{failed, no_result, witness_test_result:lines(witness:format_error(Error))}, undefined}
     end.
 
-await_end(false, _, _) -> {ok, []};
-await_end(true, Run, Timeout) ->
+await_end(#{wait := false}, _) -> {ok, []};
+await_end(#{timeout := Timeout, redact := Redact}, Run) ->
     case witness:await(Run, Timeout) of
         {ok, _} -> {ok, []};
-        {error, {witness_run, timeout}} -> {ok, [describe(P) || P <- witness_run:alive(Run)]};
+        {error, {witness_run, timeout}} ->
+            Show = case Redact of true -> fun witness_run_remaining:redact/1; false -> fun(Process) -> Process end end,
+            {ok, [Show(Process) || P <- witness_run:alive(Run), #{} = Process <- [witness_run_remaining:describe(P)]]};
         {error, _} = Error -> Error
-    end.
-
-describe(P) ->
-    Label = case proc_lib:get_label(P) of undefined -> name(P); Known -> Known end,
-    {P, Label, witness_event_signature:of_process(P)}.
-
-name(P) ->
-    case process_info(P, registered_name) of
-        {registered_name, Name} -> Name;
-        _ -> undefined
     end.
 
 -doc false.

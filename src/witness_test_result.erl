@@ -8,10 +8,7 @@ Turns the result of a run into the result of its test: passed, or failed and why
 -export_type([result/0, problem/0, rules/0]).
 
 -doc "How the run ended, its verdicts, and the processes that still run although they should have ended.".
--type result() :: #{summary := witness:summary(), verdicts := [witness:verdict()], running := [running()]}.
-
--doc "A process, with its label or name, and the function that it was spawned with.".
--type running() :: {pid(), Label :: term(), mfa() | undefined}.
+-type result() :: #{summary := witness:summary(), verdicts := [witness:verdict()], running := [witness_run_remaining:process()]}.
 
 -doc """
 The name of a failure: a violation, processes that still run, a result that cannot be relied on, nothing that was
@@ -60,12 +57,8 @@ still_running(Running, #{timeout := Timeout}) ->
     [witness_text:count(length(Running), "process that the test has started still runs ",
                         "processes that the test has started still run "),
      integer_to_list(Timeout), " ms after its end:\n",
-     [["  ", witness_event:format_proc(P), " ", format_process(Label, Function), "\n"] || {P, Label, Function} <- Running],
+     [["  ", witness_run_remaining:format(Process), "\n"] || Process <- Running],
      "Have the test end them, or do not wait for them: option wait => false.\n"].
-
-format_process(undefined, undefined) -> "";
-format_process(undefined, {M, F, A}) -> io_lib:format("~tw:~tw/~w", [M, F, A]);
-format_process(Label, Function) -> [format_process(undefined, Function), " (", witness_event:format_term(Label, 80), ")"].
 
 %% A violation remains a violation, whatever is missing; without one the missing part might have it.
 doubts(#{outcome := untrusted, warnings := Warnings} = Summary, Verdicts, _) ->

@@ -31,6 +31,8 @@ standard error and its exit code.
 ]).
 -export([
     for_is_a_planned_end/1,
+    where_one_must_decide_an_undecided_verdict_is_no_result/1,
+    a_run_that_waits_says_what_is_still_there/1,
     timeout_is_an_error/1,
     a_violation_before_the_timeout_counts_more/1,
     an_interrupt_ends_a_run_without_halt_in_good_order/1,
@@ -110,7 +112,8 @@ groups() ->
        what_was_logged_is_checked_again]},
      {json, [], [json_has_standard_output_for_itself, json_lines_have_what_is_promised,
                  a_gap_has_its_process_and_its_reason, a_reader_that_goes_away_ends_the_run]},
-     {ends, [], [for_is_a_planned_end, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
+     {ends, [], [for_is_a_planned_end, where_one_must_decide_an_undecided_verdict_is_no_result,
+                 a_run_that_waits_says_what_is_still_there, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
                  an_interrupt_ends_a_run_without_halt_in_good_order, sigterm_ends_a_run_without_halt_in_good_order,
                  an_interrupt_that_was_not_asked_for_gives_no_result, a_second_interrupt_ends_at_once,
                  an_interrupt_ends_a_system_that_spawns_without_end, an_interrupt_ends_an_application_that_spawns_without_end]},
@@ -355,6 +358,26 @@ a_reader_that_goes_away_ends_the_run(Config) ->
 for_is_a_planned_end(Config) ->
     #{exit := 0, stdout := Text} = run(Config, ["--spec", small, "--for", "3"], "cli_system:waits()"),
     contains(Text, [~"1 undecided: watching stopped before a decision", ~"OK: nothing was violated, 1 monitor is undecided."]).
+
+where_one_must_decide_an_undecided_verdict_is_no_result(Config) ->
+    #{exit := 3, stdout := Text} = run(Config, ["--spec", small, "--for", "3", "--must-decide"], "cli_system:waits()"),
+    contains(Text, [~"system    returned", ~"alive     <", ~" cli_system:server/0: waits for a message in cli_system:server/0 (cli_system.erl:",
+                    ~"NO RESULT: 1 verdict is undecided."]),
+    #{exit := 0} = run(Config, ["--spec", small, "--must-decide"], "cli_system:answers([1, 2])"),
+    #{exit := 1} = run(Config, ["--spec", small, "--must-decide"], "cli_system:answers([10])").
+
+%% It says so by itself, and its summary does too.
+a_run_that_waits_says_what_is_still_there(Config) ->
+    Port = start_run(Config, ["--json", "--spec", small], "cli_system:waits()"),
+    Before = until(Port, ~" cli_system:server/0: waits for a message in cli_system:server/0 (cli_system.erl:", ~""),
+    contains(Before, [~": nothing happens, and the run has not ended; still there:\n  <"]),
+    signal(Port, "INT"),
+    {3, After} = collect(Port, Before),
+    [Summary] = [Line || Line <- string:split(After, "\n", all), string:prefix(Line, "{\"v\":1,\"type\":\"summary\"") =/= nomatch],
+    ?assertMatch(#{~"alive" := #{~"count" := 1, ~"requests" := 0,
+                                     ~"processes" := [#{~"signature" := ~"cli_system:server/0", ~"state" := ~"unknown",
+                                                        ~"place" := ~"cli_system:server/0", ~"mailbox" := 0}]}},
+                 json:decode(Summary)).
 
 timeout_is_an_error(Config) ->
     #{exit := 3, stdout := Text} = run(Config, ["--spec", small, "--timeout", "3"], "cli_system:waits()"),

@@ -56,6 +56,7 @@ a_summary_has_the_fields_that_are_promised_test() ->
                 coverage => [#{spec => ~"a.hml:1", name => undefined, actions => Actions}],
                 warnings => [#{code => timeout, text => ~"late"}], elapsed_ms => 5, outcome => violated, system => normal},
     Line = decoded(witness_cli_json:summary(Summary, ?HEADER)),
+    ?assertMatch(#{~"alive" := null}, Line),
     ?assertMatch(#{~"type" := ~"summary", ~"processes" := 1, ~"tracers" := 2, ~"events" := 3,
                    ~"verdicts" := #{~"no" := 1, ~"yes" := 0, ~"inconclusive" := 0}, ~"vacuous" := 0, ~"gaps" := 0,
                    ~"warnings" := [#{~"code" := ~"timeout", ~"text" := ~"late"}], ~"elapsed_ms" := 5, ~"slices" := 6,
@@ -64,7 +65,7 @@ a_summary_has_the_fields_that_are_promised_test() ->
                    ~"coverage" := [#{~"spec" := ~"a.hml:1", ~"name" := null, ~"actions" := [
                        #{~"line" := 1, ~"column" := 2, ~"text" := ~"_ ? a", ~"decides" := ~"no", ~"taken" := true},
                        #{~"decides" := null, ~"taken" := false}]}]}, Line),
-    ?assertEqual(17, map_size(Line)).
+    ?assertEqual(18, map_size(Line)).
 
 a_warning_has_code_and_text_test() ->
     ?assertMatch(#{~"type" := ~"warning", ~"code" := ~"nothing_monitored", ~"text" := ~"x"},

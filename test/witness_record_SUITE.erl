@@ -19,7 +19,7 @@ groups() ->
      {ends, [], [savina, halting_keeps_all, stopping_keeps_all, stop_ends_it, a_killed_vm_leaves_what_was_written,
                  processes_that_live_longer_are_waited_for, a_crash_is_recorded, a_recording_ends_with_its_owner]},
      {command, [], [results_and_output_are_those_of_a_plain_run, json_has_standard_output_for_itself, an_application_is_recorded,
-                    an_interrupt_ends_it, what_is_wrong_is_named]}].
+                    an_interrupt_ends_it, a_planned_end_is_no_error, what_is_wrong_is_named]}].
 
 %% Case, function of a program, and how closely its processes note what they do.
 programs() ->
@@ -308,6 +308,22 @@ an_interrupt_ends_it(Config) ->
     ok = witness_command:signal(Port, "INT"),
     ?assertMatch({3, _}, witness_command:collect(Port, Before)),
     #{entries := _} = witness_record_comparison:recorded(Dir).
+
+%% With and without monitors. What was recorded until then is whole, and replays.
+a_planned_end_is_no_error(Config) ->
+    Spec = file(?FUNCTION_NAME, ".hml", Config),
+    ok = file:write_file(Spec, ~"ends: with witness_recorded_ends:forever() over _ ** _ check <_ ** _> tt.\n"),
+    [begin
+         Dir = file(?FUNCTION_NAME, Ending, Config),
+         #{exit := Code, stdout := Text} =
+             witness(Config, ["record", "--for", "1", "-o", Dir, "--pa", proplists:get_value(programs, Config) | Options]
+                     ++ ["witness_recorded_ends:forever()"]),
+         ?assertEqual({Options, Expected}, {Options, Code}),
+         witness_command:contains(Text, [~"program   was stopped", ~"RECORDED" | Words]),
+         #{exit := 0, stdout := Replayed} = witness(Config, ["replay", Dir]),
+         witness_command:contains(Replayed, [~"IDENTICAL"])
+     end || {Ending, Options, Expected, Words} <- [{".rec", [], 0, []}, {"_monitored.rec", ["--spec", Spec], 0, [~"1 undecided"]},
+                                                   {"_decided.rec", ["--spec", Spec, "--must-decide"], 3, [~"NO RESULT"]}]].
 
 what_is_wrong_is_named(Config) ->
     Out = proplists:get_value(programs, Config),

@@ -42,7 +42,7 @@ a_run_without_halt_goes_on_when_the_system_has_ended_test() ->
     ?assertEqual(running, witness_run_core:phase(C1)).
 
 a_run_that_is_stopped_replies_when_the_summary_was_delivered_test() ->
-    {[stop_instrument], C} = step({call, stop, stopper}, awaited(core(#{}))),
+    {[note_remaining, stop_instrument], C} = step({call, stop, stopper}, awaited(core(#{}))),
     {Stopped, C1} = step({instrument_stopped, {ok, 3}}, C),
     ?assertEqual([{send_after, 50, overdue}, {enqueue, all_announced}], Stopped),
     {Closed, C2} = step(all_announced, C1),
@@ -123,8 +123,16 @@ each_verdict_is_asked_for_as_long_as_some_are_kept_test() ->
     ?assertMatch({[{report_each, true}], _}, step(subscribed, C)).
 
 a_duration_ends_a_run_as_planned_test() ->
-    {[stop_instrument], C} = step({limit, duration}, announced(core(#{duration => 70}))),
+    {[note_remaining, stop_instrument], C} = step({limit, duration}, announced(core(#{duration => 70}))),
     ?assertMatch(#{outcome := ok, warnings := [#{code := duration} | _]}, summary(C)).
+
+%% What is still there concerns only a system that the run has started, and that has not ended.
+what_remains_is_noted_at_an_early_end_test_() ->
+    [{lists:flatten(io_lib:format("~tp", [System])), fun() ->
+         {Effects, _} = step({call, finish, from}, core(#{system => System})),
+         ?assertEqual(Noted, lists:member(note_remaining, Effects))
+     end} || {System, Noted} <- [{{m, f, []}, true}, {{application, a}, true}, {{attach, []}, false}, {node, false},
+                                 {{children, []}, false}, {{log, {file, "f"}}, false}]].
 
 the_rate_is_checked_only_while_the_run_gathers_test() ->
     Rate = {1, 2, 3},

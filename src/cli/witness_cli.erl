@@ -272,7 +272,8 @@ report(Command, #{report := Given} = Options) ->
 report(_, #{}) -> #{}.
 
 watch(Command, Properties, System, #{json := Json} = Options) ->
-    case witness_cli_run:run((report(Command, Options))#{start => maps:merge(Properties, System), json => Json,
+    Output = maps:merge(report(Command, Options), maps:with([must_decide], Options)),
+    case witness_cli_run:run(Output#{start => maps:merge(Properties, System), json => Json,
                                      for => maps:get(for, Options, infinity),
                                      timeout => maps:get(timeout, Options, infinity)}) of
         {ok, Code} -> Code;

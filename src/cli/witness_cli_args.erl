@@ -136,7 +136,7 @@ run() ->
       arguments => witness_cli_options:arguments(run, witness_cli_options:properties() ++ [
         instrument, weave, source, scope, log_file, config,
         witness_cli_options:json(~"one JSON object a line on standard output; what the system prints goes to standard error"),
-        witness_cli_options:report(), no_halt, app, witness_cli_options:mix(~"start"), system
+        witness_cli_options:report(), witness_cli_options:must_decide(), no_halt, app, witness_cli_options:mix(~"start"), system
         | witness_cli_options:times()])}.
 
 check() ->
@@ -151,6 +151,7 @@ check() ->
         instrument, format, roots, follow, skip_malformed, save, from, max_atoms, max_line,
         witness_cli_options:json(~"one JSON object a line on standard output, and nothing else"),
         witness_cli_options:report(),
+        witness_cli_options:must_decide(),
         #{name => replay, flag => "--replay",
           text => [~"replay a recording that does not have the contents of messages, which runs the code that it names; ",
                    ~"without it a recording is data"]},

@@ -36,6 +36,7 @@ command() ->
           text => ~"watch a process, as the node itself writes it; may be repeated"},
         for, rate, message_size, memory, max_slices, slice_idle, max_obligations, redact,
         witness_cli_options:report(),
+        witness_cli_options:must_decide(),
         witness_cli_options:json(~"one JSON object a line on standard output, and nothing else"),
         #{name => node, argument => "NODE", text => ~"the node, NAME@HOST"}])}.
 
@@ -72,7 +73,7 @@ run(#{node := Node} = Target, Properties, Options) ->
         #{} -> {infinity, witness_cli_options:default(attach, for)}
     end,
     Limits = #{duration => Duration, rate => Rate, message_size => Size, memory => Memory},
-    Report = maps:with([report], Options),
+    Report = maps:with([report, must_decide], Options),
     case witness_cli_run:run(Report#{start => maps:merge(maps:remove(monitors, Properties), Limits),
                                      with => fun(Start) ->
                                          witness_remote:start(Target#{on_leaving => fun note_leaving/1}, Start)

@@ -11,7 +11,9 @@ in RFC 3339).
   `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`;
 - `warning`: `code`, `text`;
 - `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`), `undecided`,
-  `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `elapsed_ms`. `undecided` has an object for each property and each
+  `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `alive`, `elapsed_ms`. `alive` says which processes were still
+  there when the run ended before its system (`null` otherwise): `count`, `requests` (servers that wait for a request), `circles`
+  (processes of which each waits for the answer of the next) and `processes`, each with `process`, `signature`, `name`, `state`, `called`, `place`, `mailbox`, `messages`, `idle_ms` and `text`. `undecided` has an object for each property and each
   reason that left slices of it undecided: `spec`, `name`, `reason`, `count` (the number of these slices) and `told` (how many
   of them have a `verdict` of their own: the first 100 of a monitor and reason, and the first 1000 of a property). `coverage`
   has an object for each property that was monitored: `spec`, `name` and `actions`, each with `line`, `column`, `text`,
@@ -114,7 +116,21 @@ summary(#{processes := Processes, tracers := Tracers, events := Events, slices :
                            {vacuous, Vacuous}, {gaps, Gaps}, {missing, [missing(Gap) || Gap <- maps:get(missing, Summary, [])]},
                            {coverage, [covered(Property) || Property <- Coverage]},
                            {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- Warnings]},
+                           {alive, case Summary of #{alive := Remaining} -> remaining(Remaining); #{} -> null end},
                            {elapsed_ms, Elapsed}]).
+
+remaining(#{count := Count, requests := Requests, circles := Circles, processes := Processes}) ->
+    {[{count, Count}, {requests, Requests}, {circles, [[text(witness_event:format_proc(P)) || P <- Circle] || Circle <- Circles]},
+      {processes, [remaining_process(Process) || Process <- Processes]}]}.
+
+remaining_process(#{process := P, signature := Signature, name := Name, state := State, called := Called, place := Place,
+                    mailbox := Mailbox, messages := Messages, idle_ms := Idle} = Process) ->
+    {[{process, text(witness_event:format_proc(P))},
+      {signature, case Signature of undefined -> null; _ -> text(witness_event:format_function(Signature)) end},
+      {name, case Name of undefined -> null; _ -> term(Name) end}, {state, State},
+      {called, case Called of undefined -> null; _ -> text(witness_event:format_proc(Called)) end},
+      {place, case Place of {M, F, A, _} -> text(witness_event:format_function({M, F, A})); undefined -> null end},
+      {mailbox, Mailbox}, {messages, Messages}, {idle_ms, Idle}, {text, text(witness_run_remaining:format(Process))}]}.
 
 undecided(#{spec := Spec, name := Name, reason := Reason, count := Count, told := Told}) ->
     {[{spec, text(Spec)}, {name, text(Name)}, {reason, witness_text_verdict:reason(#{reason => Reason, info => undefined})},

@@ -4,7 +4,7 @@ The arguments of commands for `m:argparse`: those of options (`m:witness_option_
 The help, with the defaults in it, and how a text becomes a value follow from their declarations.
 """.
 
--export([arguments/2, properties/0, default/2, json/1, report/0, mix/1, times/0, name_option/1]).
+-export([arguments/2, properties/0, default/2, json/1, report/0, must_decide/0, mix/1, for/1, times/0, name_option/1]).
 
 -doc "An argument that only the command line has. Its value is a boolean if the help has no name for it.".
 -type own() :: #{name := atom(), flag => string(), short => char(), argument => string(), value => witness_option:value(),
@@ -32,6 +32,12 @@ report() ->
     #{name => report, flag => "--report", argument => "DIR",
       text => ~"write what was found as a page for a browser too, DIR/report.html (docs/report.md)"}.
 
+-doc "The argument for a result in which nothing is left undecided.".
+-spec must_decide() -> own().
+must_decide() ->
+    #{name => must_decide, flag => "--must-decide",
+      text => ~"no OK with an undecided monitor: where nothing is violated and one is undecided, the exit code is 3"}.
+
 -doc "The argument for a project of Mix; the verb says what is done with its application.".
 -spec mix(Verb :: binary()) -> own().
 mix(Verb) ->
@@ -39,11 +45,14 @@ mix(Verb) ->
       text => [Verb, ~" the application of the Mix project in this folder, compiled and configured as by mix run; --app names ",
                ~"one of an umbrella project; mod:fun(args) is called when it has started"]}.
 
+-doc "The argument for a planned end; the text says what is done then.".
+-spec for(binary()) -> own().
+for(Text) -> #{name => for, flag => "--for", argument => "SECONDS", value => seconds, text => [Text, ~" after this time: a planned end"]}.
+
 -doc "The arguments that bound how long a run takes.".
 -spec times() -> [own()].
 times() ->
-    [#{name => for, flag => "--for", argument => "SECONDS", value => seconds,
-       text => ~"stop watching after this time: a planned end"},
+    [for(~"stop watching"),
      #{name => timeout, flag => "--timeout", argument => "SECONDS", value => seconds,
        text => ~"break off after this time: an error (exit code 3); monitors that are behind then have as long again"}].
 

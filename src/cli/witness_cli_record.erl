@@ -36,7 +36,7 @@ command() ->
                "arguments are Erlang terms; nothing in them is evaluated.\n\n",
                usage, "\n\n", arguments, "\n", options,
                "\n\nThe recording ends when the function has returned and all processes that it has spawned have "
-               "ended, when the application has stopped, or at an interrupt (Ctrl-C or SIGTERM)."
+               "ended, when the application has stopped, at the time of --for, or at an interrupt (Ctrl-C or SIGTERM)."
                "\n\nExit codes: 0 recorded, however the program ended; 1 a violation; 2 wrong usage or bad input; 3 the "
                "recording ended early or cannot be trusted, or what monitors found cannot.\n\n"
                "  witness record --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
@@ -44,8 +44,9 @@ command() ->
                "  witness record --contents --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
                "  witness check --spec other.hml calc.rec\n"],
       arguments => witness_cli_options:arguments(record, [output | witness_cli_options:properties()] ++ [
-        contents, hash, tracing_only, last, weave, outside, config,
+        contents, hash, tracing_only, last, weave, outside, config, witness_cli_options:for(~"end the recording"),
         witness_cli_options:report(),
+        witness_cli_options:must_decide(),
         witness_cli_options:json(~"one JSON object a line on standard output; what the program prints goes to standard error"),
         app, witness_cli_options:mix(~"record"), system])}.
 
@@ -70,8 +71,9 @@ run(Given, Properties) ->
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
                            environment => maps:get(environment, Mix, []), on_progress => witness_cli_progress:new()}),
         {ok, Found, Summary} ?= run_recording(maps:merge(All, Program), Properties,
-                                    (maps:with([report], Options))#{json => Json, out => Out,
-                                                                            subject => [~"recorded in ", Dir]}),
+                                    (maps:with([report, must_decide], Options))#{
+                                        json => Json, out => Out, for => maps:get(for, Options, infinity),
+                                        subject => [~"recorded in ", Dir]}),
         Told = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
         Code = code(Told, Program),
         print_summary(Json, Out, Told, Code),
@@ -89,25 +91,36 @@ absolute(Options) -> Options.
 mix(#{mix := Folder}) -> witness_cli_mix:export(Folder);
 mix(#{}) -> {ok, #{}}.
 
-run_recording(Options, none, _) ->
+%% The time of --for begins with the program, not with the weaving before it.
+run_recording(Options, none, #{for := For}) ->
     ok = witness_cli_signal:catch_interrupts(),
     maybe
         {ok, Recording} ?= check_started(witness_record:start(Options)),
+        Started = erlang:monotonic_time(millisecond),
+        _ = For =/= infinity andalso erlang:send_after(For, self(), planned_end),
         {ok, Summary} ?= wait_for_end(Recording),
-        {ok, 0, Summary}
+        {ok, 0, mark_planned(Summary, For, Started)}
     end;
-run_recording(Options, Properties, Output) ->
+run_recording(Options, Properties, #{for := For} = Output) ->
     Self = self(),
-    With = fun(Start) -> witness_recorded_run:start(Options, Start, fun(Summary) -> Self ! {recorded, Summary} end) end,
-    case witness_cli_run:run(Output#{start => Properties#{system => recorded}, with => With, for => infinity,
-                                     timeout => infinity}) of
+    With = fun(Start) ->
+        Run = witness_recorded_run:start(Options, Start, fun(Summary) -> Self ! {recorded, Summary} end),
+        Self ! {started, erlang:monotonic_time(millisecond)},
+        Run
+    end,
+    case witness_cli_run:run(Output#{start => Properties#{system => recorded}, with => With, timeout => infinity}) of
         {ok, Code} ->
-            receive {recorded, {ok, Summary}} -> {ok, Code, Summary};
+            Started = receive {started, Time} -> Time end,
+            receive {recorded, {ok, Summary}} -> {ok, Code, mark_planned(Summary, For, Started)};
                     {recorded, {error, Error}} -> refusal(Error)
             end;
         {error, {witness_record, _} = Error} -> refusal(Error);
         {error, _} = Error -> Error
     end.
+
+%% Whether the program was stopped at the time of --for.
+mark_planned(Summary, For, Started) ->
+    Summary#{planned => is_integer(For) andalso erlang:monotonic_time(millisecond) - Started >= For}.
 
 %% A violation determines the exit code, whatever the result of the recording.
 both(1, _) -> 1;
@@ -178,12 +191,15 @@ wait_for_end(Recording, Waiter) ->
             witness_cli_io:note(~"interrupted: the recording comes to its end; once more ends it at once\n"),
             ok = witness_record:stop(Recording),
             wait_for_end(Recording, Waiter);
+        planned_end ->
+            ok = witness_record:stop(Recording),
+            wait_for_end(Recording, Waiter);
         {'DOWN', Waiter, process, _, normal} -> wait_for_end(Recording, Waiter);
         {'EXIT', _, _} -> wait_for_end(Recording, Waiter)
     end.
 
 code(#{outcome := {ended, _}}, _) -> 3;
-code(#{ended := stopped}, #{run := _}) -> 3;
+code(#{ended := stopped, planned := false}, #{run := _}) -> 3;
 code(#{refused := Refused}, _) ->
     case lists:all(fun witness_log_recording_refusal:is_chosen/1, Refused) of
         true -> 0;

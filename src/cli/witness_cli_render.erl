@@ -46,7 +46,9 @@ facts(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms
                    witness_text:count(Tracers, ~"tracer", ~"tracers"), ~" at once)"]},
      {~"monitors", [integer_to_binary(Monitored), slices(Summary), results(Summary)]}]
     ++ [{~"", [integer_to_binary(Count), ~" undecided: ", Reason]} || {Reason, Count} <- lists:sort(maps:to_list(Reasons))]
-    ++ [{~"gaps", integer_to_binary(Gaps)} || Gaps > 0].
+    ++ [{~"gaps", integer_to_binary(Gaps)} || Gaps > 0]
+    ++ [{case Row of 1 -> ~"alive"; _ -> ~"" end, Text}
+        || #{alive := Remaining} <- [Summary], {Row, Text} <- lists:enumerate(witness_run_remaining:shown(Remaining))].
 
 -doc "The sentence about the result.".
 -spec sentence(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) ->
@@ -154,8 +156,9 @@ recorded(3, Summary, Dir, Look) ->
                          ~"."]
                         || [_ | _] = Refused <- [refused(Summary)]]).
 
-missing(#{outcome := Outcome, ended := Ended}) ->
-    [missing_reason(Reason) || {ended, Reason} <- [Outcome]] ++ [~"the program was stopped" || Ended =:= stopped].
+missing(#{outcome := Outcome, ended := Ended} = Summary) ->
+    [missing_reason(Reason) || {ended, Reason} <- [Outcome]]
+        ++ [~"the program was stopped" || Ended =:= stopped, not maps:get(planned, Summary, false)].
 
 %% The reasons that the user has chosen by options are left out.
 refused(Summary) ->
@@ -193,7 +196,7 @@ judgement(3, Summary, Reasons, Look) ->
     [witness_text:style(doubtful, ~"NO RESULT", Look), ~": ", witness_text:list(doubts(Summary, Reasons)), ~"."].
 
 %% Why a run without violations has no result.
-doubts(#{monitored := Monitored, gaps := Gaps, system := System, warnings := Warnings}, Reasons) ->
+doubts(#{monitored := Monitored, gaps := Gaps, system := System, warnings := Warnings, verdicts := Verdicts} = Summary, Reasons) ->
     Doubts = [~"nothing was monitored" || Monitored =:= 0]
              ++ [~"events are missing" || Gaps > 0]
              ++ case System of
@@ -201,6 +204,8 @@ doubts(#{monitored := Monitored, gaps := Gaps, system := System, warnings := War
                     {crashed, _} -> [~"the system crashed"];
                     _ -> []
                 end
+             ++ [witness_text:count(Undecided, ~"verdict is undecided", ~"verdicts are undecided")
+                 || #{must_decide := true, outcome := ok} <- [Summary], #{inconclusive := Undecided} <- [Verdicts], Undecided > 0]
              ++ [~"a monitor crashed" || lists:any(fun witness_text_verdict:is_crash/1, maps:keys(Reasons))],
     case Doubts of
         [] when Warnings =/= [] -> [~"see the warnings above"];

@@ -54,6 +54,7 @@ command() ->
                    ~".ndjson or .json"]},
         allow_changed, trust, mirror,
         witness_cli_options:report(),
+        witness_cli_options:must_decide(),
         witness_cli_options:json(~"one JSON object a line on standard output"),
         #{name => recording, argument => "DIR", text => ~"the folder of the recording"}])}.
 
@@ -154,7 +155,7 @@ run_replay(All, Properties, Out, #{json := Json} = Options) ->
     Ref = make_ref(),
     Replay = All#{on_report => fun(Result) -> Self ! {Ref, report, Result} end,
                   on_unwritten => fun(Text) -> Self ! {Ref, unwritten, Text} end},
-    Run = (maps:with([until, report], Options))#{
+    Run = (maps:with([until, report, must_decide], Options))#{
         start => Properties#{system => {log, {replay, Replay}}}, json => Json, out => Out, for => infinity, timeout => infinity,
         on_verdict => fun(Verdict) -> Self ! {Ref, verdict, Verdict} end},
     case witness_cli_run:run(Run#{subject => [~"replay of ", maps:get(recording, Options)]}) of

@@ -25,7 +25,8 @@ output has gone. Then the summary is still printed, and a result without violati
 -doc """
 The options for `witness:start/1`, and how to report the result. Times are in milliseconds. For a system of another `node`,
 `with` is used instead of that function. `out`: standard output, if it is open already. `until`: the run ends, as planned, with
-the first violation. `report`: an open report, which is written when the run has ended.
+the first violation. `report`: an open report, which is written when the run has ended. `must_decide`: a result with an undecided
+monitor is none.
 """.
 -type options() :: #{start := map(),
                      json := boolean(),
@@ -35,6 +36,7 @@ the first violation. `report`: an open report, which is written when the run has
                      node => node(),
                      out => witness_cli_io:out(),
                      report => witness_web:report(),
+                     must_decide => boolean(),
                      subject => unicode:chardata(),
                      until => verdict,
                      on_verdict => fun((witness:verdict()) -> term())}.
@@ -51,12 +53,15 @@ the first violation. `report`: an open report, which is written when the run has
                 shown :: ets:table(),     % how many violations of each property were shown
                 told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
-                started = erlang:monotonic_time(millisecond) :: integer()}).
+                started = erlang:monotonic_time(millisecond) :: integer(),
+                seen = -1 :: integer(),   % events at the last look
+                waits = false :: boolean()}).   % whether it was said what the run waits for
 
 -define(MAX_CHARTS, 10).         % violations of a property that are shown in full
 -define(MAX_REASONS, 20).        % different reasons that are counted separately
 -define(SPARE_PLACES, 64).       % additional processes that the end of a run may need
 -define(FIRST_HINT_MS, 5_000).
+-define(FIRST_LOOK_MS, 500).
 -define(PROGRESS_MS, 1_000).
 -define(MAX_PAUSE_MS, 60_000).
 
@@ -174,6 +179,7 @@ watch(Run, {Pid, Waiter}, #state{options = #{for := For, timeout := Timeout}} = 
     after_time(For, planned),
     after_time(Timeout, timeout),
     _ = witness_cli_io:terminal(stderr) andalso first_hint(State),
+    _ = first_look(State),
     wait(Run, Waiter, State).
 
 first_hint(State) ->
@@ -185,6 +191,11 @@ first_hint(State) ->
         true -> after_time(?PROGRESS_MS, progress);
         false -> after_time(?FIRST_HINT_MS, {hint, ?FIRST_HINT_MS})
     end.
+
+%% A run that is to end by itself, and in which nothing happens, says what it waits for, also where no terminal is.
+first_look(State) ->
+    ends_at_interrupt(State) orelse is_log(State) orelse is_elsewhere(State)
+        orelse after_time(?FIRST_LOOK_MS, look).
 
 ends_at_interrupt(#state{options = #{start := Start}} = State) ->
     not maps:get(halt, Start, true) orelse maps:get(follow, Start, false) orelse application(State) =/= []
@@ -221,6 +232,9 @@ wait(Run, Waiter, State) ->
             Next = min(2 * Pause, ?MAX_PAUSE_MS),
             after_time(Next, {hint, Next}),
             wait(Run, Waiter, State);
+        {time, look} ->
+            after_time(min(max(elapsed(State), ?FIRST_LOOK_MS), ?MAX_PAUSE_MS), look),
+            wait(Run, Waiter, look(Run, State));
         {time, progress} ->
             witness_cli_io:note([witness_cli_render:progress(witness:info(Run), elapsed(State)), $\r]),
             after_time(?PROGRESS_MS, progress),
@@ -261,10 +275,21 @@ elapsed(#state{started = Started}) -> erlang:monotonic_time(millisecond) - Start
 
 -spec stop(witness:run(), none | break(), #state{}) -> 0..3.
 stop(Run, Break, #state{freezer = Freezer} = State) ->
+    Alive = alive(Run, Break, State),
     ok = freeze(Freezer),
     case witness:stop(Run) of
+        {ok, #{alive := _} = Summary} -> finish(maps:merge(Summary, Alive), Break, State);
         {ok, Summary} -> finish(Summary, Break, State);
         {error, Error} -> failed(Error)
+    end.
+
+%% A process that was not suspended before says more: whether it waits, and since when. An interrupt has suspended all of them.
+alive(_, interrupted, _) -> #{};
+alive(_, _, #state{freezer = none}) -> #{};
+alive(Run, _, _) ->
+    case witness_run:remaining(Run) of
+        #{} = Remaining -> #{alive => Remaining};
+        none -> #{}
     end.
 
 failed(Error) ->
@@ -286,6 +311,18 @@ hint(Run, State) ->
          [[~", ", witness_text:count(Waiting, ~"process of its tree still runs", ~"processes of its tree still run")]
           || is_integer(Waiting), Waiting > 0],
          [~"; nothing is watched any more" || Phase =/= running], $\n]).
+
+%% Says once what is still there, until something happens again.
+look(Run, #state{seen = Seen, waits = Waits} = State) ->
+    #{events := Events} = witness:info(Run),
+    %% Each look says for the next one since when nothing has happened.
+    case witness_run:remaining(Run) of
+        #{count := Count} = Remaining when not Waits, Events =:= Seen, Count > 0 ->
+            witness_cli_io:note([[seconds(elapsed(State) div 100 * 100), ~": nothing happens, and the run has not ended; still there:\n"]
+                                 | [[~"  ", Line, $\n] || Line <- witness_run_remaining:shown(Remaining)]]),
+            State#state{waits = true};
+        _ -> State#state{seen = Events, waits = Waits andalso Events =:= Seen}
+    end.
 
 is_attached(#state{options = Options}) -> is_map_key(with, Options).
 
@@ -321,11 +358,12 @@ count_reason(_, _, _) -> ok.
 
 %% The end
 
-finish(Summary, Break, #state{options = #{json := Json}, out = Out, header = Header, look = Look} = State) ->
-    Code = code(Summary, Break),
+finish(Summary, Break, #state{options = #{json := Json} = Options, out = Out, header = Header, look = Look} = State) ->
+    Code = code(Summary, Break, Options),
     is_log(State) andalso witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\e[K"),
     All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ break_warnings(Break, State) end,
-                           maps:merge(Summary#{attached => is_attached(State), recording => is_recording(State)},
+                           maps:merge(Summary#{attached => is_attached(State), recording => is_recording(State),
+                                              must_decide => maps:get(must_decide, Options, false)},
                                       #{application => App || App <- application(State)})),
     Warnings = maps:get(warnings, All) -- State#state.told,
     refused(All, State),
@@ -379,11 +417,12 @@ system_text(#{system := {Module, Function, Args}, redact := true}) ->
 system_text(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
 
 %% A violation takes precedence, however the run has ended, but bad input takes precedence over it.
-code(#{outcome := refused}, _) -> 2;
-code(#{outcome := violated}, _) -> 1;
-code(#{outcome := untrusted}, _) -> 3;
-code(#{outcome := ok}, none) -> 0;
-code(#{outcome := ok}, _) -> 3.
+code(#{outcome := refused}, _, _) -> 2;
+code(#{outcome := violated}, _, _) -> 1;
+code(#{outcome := untrusted}, _, _) -> 3;
+code(#{outcome := ok, verdicts := #{inconclusive := Undecided}}, _, #{must_decide := true}) when Undecided > 0 -> 3;
+code(#{outcome := ok}, none, _) -> 0;
+code(#{outcome := ok}, _, _) -> 3.
 
 refused(#{refused := undefined}, _) -> ok;
 refused(#{refused := Text}, State) ->

@@ -11,7 +11,8 @@ monitors. When the run itself dies, the links end everything else, and with the 
 """.
 -behaviour(gen_server).
 
--export([start_link/1, start/1, await_begin/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1, subscribe/1,
+-export([start_link/1, start/1, await_begin/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1,
+         remaining/1, subscribe/1,
          replace/2, format_error/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
@@ -32,6 +33,8 @@ monitors. When the run itself dies, the links end everything else, and with the 
 -type error() :: {?MODULE, reason()} | witness_run_start:error() | witness_run_application:error().
 
 %% history: its process, then what it has found, if it was asked for and has not been lost
+%% before: the processes of the node that were there before the run, if the run watches all of them
+%% look: what the last look at the processes of the system has found; remaining: those that were there when observation ended
 -record(run, {options :: witness_options:options(),
               core :: witness_run_core:core(),
               instrument :: witness_instrument:t(),
@@ -40,10 +43,15 @@ monitors. When the run itself dies, the links end everything else, and with the 
               log :: witness_run_log:logging(),
               history :: none | pid() | witness_run_history:history(),
               maps :: witness_run_maps:maps(),
-              gathered :: witness_run_maps:gathered()}).
+              gathered :: witness_run_maps:gathered(),
+              before :: #{pid() => []},
+              look = #{} :: witness_run_remaining:look(),
+              remaining = none :: none | witness_run_remaining:remaining()}).
 
 %% Milliseconds in which the reader of a log that is given up must report what was found.
 -define(GIVEN_UP_MS, 5_000).
+%% How long a look at the processes of the system may take.
+-define(LOOK_MS, 1_000).
 %% Reports of shards and runners arrive in bursts, and are garbage once they are handled.
 -define(SPAWN_OPTIONS, [{fullsweep_after, 10}, {message_queue_data, off_heap}]).
 
@@ -89,6 +97,13 @@ info(Run) -> gen_server:call(Run, info, infinity).
 -spec alive(pid()) -> [pid()].
 alive(Run) -> gen_server:call(Run, alive, infinity).
 
+-doc """
+The processes of the system that are still there, and what each one does; `none` once observation has ended, or if the run has no
+time to look.
+""".
+-spec remaining(pid()) -> witness_run_remaining:remaining() | none.
+remaining(Run) -> try gen_server:call(Run, remaining, ?LOOK_MS) catch exit:_ -> none end.
+
 -spec replace(pid(), [file:name_all()]) -> {ok, [witness:warning()]} | {error, error()}.
 replace(Run, Files) -> call(Run, {replace, Files}, infinity).
 
@@ -120,13 +135,16 @@ handle_continue(start_parts, Options) ->
               started_at_ms := Now} = Parts,
             Core = witness_run_core:new(Options, witness_instrument:process(Instrument), Now, Warnings, {Specs, Properties}),
             R = #run{options = Options, core = Core, instrument = Instrument, counts = Counts, notifier = Notifier, log = Log,
-                     history = History, maps = Maps, gathered = Gathered},
+                     history = History, maps = Maps, gathered = Gathered, before = before(Options)},
             case Parts of
                 #{adopts := true} -> {noreply, R};
                 #{adopts := false} -> no_reply(step(start, R))
             end;
         {error, Reason} -> {noreply, {refused, Reason}}
     end.
+
+before(#{scope := node}) -> maps:from_keys(processes(), []);
+before(#{scope := tree}) -> #{}.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #run{} | {refused, term()}) ->
@@ -150,12 +168,15 @@ handle_call(verdicts, _, R = #run{core = Core}) ->
     {reply, witness_run_core:verdicts(Core), R};
 handle_call(info, _, R = #run{core = Core, counts = Counts}) ->
     {reply, witness_run_core:info(Counts(), Core), R};
-handle_call(alive, _, R = #run{instrument = Instrument, options = Options}) ->
+handle_call(alive, _, R) ->
+    Own = own_predicate(R),
+    {reply, [P || is_observing(R), P <- observed(R), not Own(P)], R};
+handle_call(remaining, _, R) ->
     case is_observing(R) of
         true ->
-            Own = witness_run_attach:own_predicate(Options#{unobserved := []}),
-            {reply, [P || P <- witness_instrument:alive(Instrument), not Own(P)], R};
-        false -> {reply, [], R}
+            {Remaining, R1} = look(R),
+            {reply, Remaining, R1};
+        false -> {reply, none, R}
     end.
 
 reply(Reply, {continue, R}) -> {reply, Reply, R}.
@@ -255,6 +276,9 @@ perform_effect(give_up_instrument, R = #run{instrument = Instrument}) ->
 perform_effect({acknowledge, Number}, #run{instrument = Instrument, notifier = Notifier}) ->
     witness_run_notifier:call_when_delivered(Notifier, fun() -> witness_instrument:acknowledge(Instrument, Number) end);
 perform_effect(freeze_counts, R) -> {state, freeze_counts(R)};
+perform_effect(note_remaining, R) ->
+    {Remaining, R1} = look(R),
+    {state, R1#run{remaining = Remaining}};
 perform_effect({check_rate, Rate}, R = #run{counts = Counts}) ->
     #{events := Events} = Counts(),
     case witness_run_limits:check_rate(Events, Rate) of
@@ -296,12 +320,25 @@ freeze_counts(R = #run{counts = Counts}) ->
     erlang:garbage_collect(),
     R#run{counts = fun() -> Last end}.
 
-summary(#run{core = Core, counts = Counts, history = History}) ->
+summary(#run{core = Core, counts = Counts, history = History, remaining = Remaining}) ->
     Summary = witness_run_core:summary(Counts(), now_ms(), Core),
-    case History of
-        #{} -> Summary#{history => History};
-        _ -> Summary
-    end.
+    maps:merge(Summary, #{Key => Value || {Key, #{} = Value} <- [{history, History}, {alive, Remaining}]}).
+
+%% Processes that Witness and the node need are none of the system's.
+look(R = #run{options = #{redact := Redact} = Options, before = Others, look = Last}) ->
+    Idle = witness_run_remaining:idle(Last),
+    Own = own_predicate(R),
+    OfSystem = witness_run_attach:system_predicate(Options),
+    Processes = [P || P <- observed(R), not is_map_key(P, Others)],
+    {Remaining, Look} = witness_run_remaining:look(Processes, fun(P) -> OfSystem(P) andalso not Own(P) end, now_ms(), Idle),
+    #{processes := Described} = Remaining,
+    Shown = case Redact of true -> [witness_run_remaining:redact(Process) || Process <- Described]; false -> Described end,
+    {Remaining#{processes := Shown}, R#run{look = Look}}.
+
+own_predicate(#run{options = Options}) -> witness_run_attach:own_predicate(Options#{unobserved := []}).
+
+%% If the process of the instrument has died, the link reports it.
+observed(#run{instrument = Instrument}) -> try witness_instrument:alive(Instrument) catch exit:_ -> [] end.
 
 observer(#run{core = Core}) -> witness_run_core:observer(Core).
 

@@ -9,7 +9,7 @@ the application is called, so its processes receive no additional message.
 An error names a process that is not there, or that belongs to Witness.
 """.
 
--export([is_attached/1, chosen_predicate/2, own_predicate/1, format_error/1]).
+-export([is_attached/1, chosen_predicate/2, own_predicate/1, system_predicate/1, format_error/1]).
 
 -export_type([target/0, error/0]).
 
@@ -98,6 +98,17 @@ own_predicate(#{unobserved := Unobserved} = Options) ->
             lists:member(P, Unobserved)
                 orelse lists:any(fun(Call) -> lists:member(module(Call), Modules) end, Calls)
     end.
+
+-doc """
+Whether an observed process belongs to the system that a run has started. If the run watches the whole node, these are the processes
+with the system's group leader.
+""".
+-spec system_predicate(witness_options:options()) -> fun((pid()) -> boolean()).
+system_predicate(#{scope := tree}) -> fun(_) -> true end;
+system_predicate(#{system := {application, App}}) -> has_leader(application_controller:get_master(App));
+system_predicate(#{group_leader := Leader}) -> has_leader(Leader).
+
+has_leader(Leader) -> fun(P) -> process_info(P, group_leader) =:= {group_leader, Leader} end.
 
 module({supervisor, M, _}) -> M;
 module({M, _, _}) -> M.

@@ -91,6 +91,7 @@ What the process of the run does:
 - `reply`, `reply_summary`: replies to callers;
 - `stop`: ends the run; `stop_and_reply`: ends it, and then replies with the summary;
 - `adopt_node`, `launch`, `start_applications`: starts the system;
+- `note_remaining`: notes which processes of the system are still there;
 - `stop_instrument`: ends observation; `give_up_instrument`: stops waiting for its monitors, and gives `given_up` some time later;
   `kill`: kills a process;
 - `acknowledge`: acknowledges a part of a log when all earlier verdicts have been delivered;
@@ -106,7 +107,8 @@ The input that is the result of an effect comes before the next effect.
 -type effect() ::
     {reply, gen_server:from(), term()} | {reply_summary, [gen_server:from()]} | stop | {stop_and_reply, gen_server:from()}
   | adopt_node | launch | {start_applications, witness_run_application:what()}
-  | stop_instrument | give_up_instrument | {acknowledge, pos_integer()} | freeze_counts | {check_rate, witness_run_limits:rate()}
+  | note_remaining | stop_instrument | give_up_instrument | {acknowledge, pos_integer()} | freeze_counts
+  | {check_rate, witness_run_limits:rate()}
   | {enqueue, input()} | {send_after, Ms :: non_neg_integer(), input()}
   | flush | close_log | close_history | notify_summary
   | witness_run_findings:effect().
@@ -289,9 +291,15 @@ drain(NowMs, C = #core{phase = running, observer = Observer, tracers = Tracers})
     C1 = (reply_started(C))#core{phase = draining, ended_at_ms = NowMs},
     case Observer of
         undefined -> end_observation({ok, Tracers}, C1);
-        _ -> emit(stop_instrument, C1)
+        _ -> emit(stop_instrument, note_remaining(C1))
     end;
 drain(_, C) -> C.
+
+%% A log has no processes, and those that a run was attached to are not to end with it.
+note_remaining(C = #core{tree_ended = true, system = {ended, _}}) -> C;
+note_remaining(C = #core{options = #{system := {Kind, _}}}) when Kind =/= application -> C;
+note_remaining(C = #core{options = #{system := node}}) -> C;
+note_remaining(C) -> emit(note_remaining, C).
 
 end_observation({ok, Most}, C) ->
     %% The announcement of every monitor precedes this message in the mailbox.

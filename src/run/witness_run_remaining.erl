@@ -1,0 +1,210 @@
+-module(witness_run_remaining).
+-moduledoc """
+The processes of a system that are still there: where each one is and what it waits for, as the VM tells it at this moment.
+
+A process that waits for the answer to a call of OTP monitors the process that it has called. If it monitors no other process, the
+called one is known. A process that has made no reduction since an earlier look has done nothing since then. What it answers to
+others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
+""".
+
+-export([idle/1, look/4, describe/1, redact/1, format/1, shown/1]).
+
+-export_type([look/0, process/0, remaining/0]).
+
+-doc "What the last look has left of each process: its reductions, and since when it has done nothing, in milliseconds.".
+-type look() :: #{pid() => {Reductions :: reductions(), SinceMs :: integer()}}.
+
+-type reductions() :: {reductions, non_neg_integer()} | undefined.
+
+-doc """
+- `signature`: what the process was spawned with; `name`: its registered name or its label;
+- `state`: it runs, waits for a message, waits for a `request` (a server of OTP whose mailbox is empty), has called the process
+  `called` and waits for the answer, or sleeps; of a process that is suspended, as at the end of a run, it may not be known;
+- `place`: the function in which it is, without those of OTP that wait for it;
+- `mailbox`: the number of its messages; `messages`: the oldest of them as text, if there are few and they are small; `idle_ms`: how long it has done nothing, as far as that is known.
+""".
+-type process() :: #{process := pid(), signature := mfa() | undefined, name := undefined | term(),
+                     state := runs | waits | request | calls | sleeps | unknown, called := undefined | pid(),
+                     place := undefined | {module(), atom(), arity(), [tuple()]},
+                     mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer()}.
+
+-doc """
+How many there are, how many of them are servers that only wait for a request, and the others, as far as they are described.
+`circles`: processes of which each has called the next one, and the last one the first, so that no call is ever answered.
+""".
+-type remaining() :: #{count := non_neg_integer(), requests := non_neg_integer(), processes := [process()],
+                       circles := [[pid(), ...]]}.
+
+%% More are counted only.
+-define(MAX_DESCRIBED, 1000).
+-define(MAX_SHOWN, 5).
+%% Modules in which a process waits for the sake of the function that has called them.
+-define(WAITING, [gen, gen_server, gen_statem, gen_event, supervisor, proc_lib, timer, erlang, erts_internal, 'Elixir.GenServer',
+                  'Elixir.Agent', 'Elixir.Task', 'Elixir.Process', 'Elixir.Task.Supervised']).
+-define(INFO, [status, current_stacktrace, message_queue_len, registered_name, monitors, memory]).
+-define(ANSWERED_MS, 1).
+-define(NAME_CHARACTERS, 80).
+%% The VM copies all messages of a mailbox. In a process of so many bytes, so many of them cost little.
+-define(MAX_MESSAGES, 100).
+-define(MAX_BYTES, 1_000_000).
+-define(SHOWN_MESSAGES, 3).
+-define(MESSAGE_CHARACTERS, 60).
+
+-doc """
+The processes that have done nothing since the last look, and since when, in milliseconds. To ask for anything else about them, or
+whether they are traced, costs them reductions, so this is asked first.
+""".
+-spec idle(look()) -> #{pid() => SinceMs :: integer()}.
+idle(Last) -> #{P => Since || P := {Reductions, Since} <- Last, reductions(P) =:= Reductions}.
+
+-doc """
+Looks at those of the processes that belong to the system, of very many only at the oldest. `Idle`: which have done nothing since
+the look before (`idle/1`).
+""".
+-spec look([pid()], Belongs :: fun((pid()) -> boolean()), NowMs :: integer(), Idle :: #{pid() => integer()}) ->
+    {remaining(), look()}.
+look(Pids, Belongs, NowMs, Idle) ->
+    Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
+    Described = [{Process, maps:get(P, Idle, NowMs)} || P <- Candidates, Belongs(P), #{} = Process <- [describe(P)]],
+    %% What an answer has cost a process is counted when it waits again.
+    receive after ?ANSWERED_MS -> ok end,
+    Look = #{P => {reductions(P), Since} || {#{process := P}, Since} <- Described},
+    Processes = [Process#{idle_ms := NowMs - Since} || {Process, Since} <- Described],
+    {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
+    {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), processes => Others,
+       circles => circles(#{P => Called || #{process := P, called := Called} <- Others, Called =/= undefined})}, Look}.
+
+%% Each circle once, from its oldest process on.
+circles(Calls) ->
+    lists:usort([Circle || P := _ <- Calls, {true, [Oldest | _] = Circle} <- [circle(P, P, [], Calls)],
+                           Oldest =:= lists:min(Circle)]).
+
+circle(P, First, Path, Calls) ->
+    case Calls of
+        #{P := First} -> {true, lists:reverse([P | Path])};
+        #{P := Next} -> not lists:member(Next, Path) andalso Next =/= P andalso circle(Next, First, [P | Path], Calls);
+        #{} -> false
+    end.
+
+%% It costs the process nothing to ask for these alone.
+reductions(P) -> process_info(P, reductions).
+
+-doc "What a process does now; `undefined` if it has ended.".
+-spec describe(pid()) -> process() | undefined.
+describe(P) ->
+    case process_info(P, ?INFO) of
+        undefined -> undefined;
+        [{_, Status}, {_, Stack}, {_, Mailbox}, {_, Registered}, {_, Monitors}, {_, Bytes}] ->
+            {State, Called} = state(Status, Stack, Mailbox, Monitors),
+            #{process => P, signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
+              state => State, called => Called, place => place(Stack), mailbox => Mailbox,
+              messages => messages(P, Mailbox, Bytes), idle_ms => 0}
+    end.
+
+messages(P, Mailbox, Bytes) when Mailbox > 0, Mailbox =< ?MAX_MESSAGES, Bytes =< ?MAX_BYTES ->
+    case process_info(P, messages) of
+        {messages, Messages} ->
+            [witness_event:format_term(Message, ?MESSAGE_CHARACTERS) || Message <- lists:sublist(Messages, ?SHOWN_MESSAGES)];
+        undefined -> []
+    end;
+messages(_, _, _) -> [].
+
+%% Of a process that was spawned with a fun, the VM keeps no more; but the fun may still be on its stack.
+signature({erlang, apply, _} = Unknown, Stack) ->
+    case lists:reverse(Stack) of
+        [{M, F, A, _} | _] when M =/= erlang -> {M, F, A};
+        _ -> Unknown
+    end;
+signature(Signature, _) -> Signature.
+
+%% A process that is suspended in such a function of OTP waits there all the same.
+state(Status, [{gen, do_call, _, _} | _], _, Monitors) when Status =:= waiting; Status =:= suspended -> {calls, called(Monitors)};
+state(Status, [{timer, sleep, _, _} | _], _, _) when Status =:= waiting; Status =:= suspended -> {sleeps, undefined};
+state(Status, Stack, Mailbox, _) when Status =:= waiting; Status =:= suspended ->
+    case Mailbox =:= 0 andalso lists:any(fun is_loop/1, lists:sublist(Stack, 2)) of
+        true -> {request, undefined};
+        false when Status =:= waiting -> {waits, undefined};
+        false -> {unknown, undefined}
+    end;
+state(_, _, _, _) -> {runs, undefined}.
+
+called([{process, P}]) when is_pid(P) -> P;
+called([{process, {Name, Node}}]) when Node =:= node() ->
+    case whereis(Name) of
+        P when is_pid(P) -> P;
+        _ -> undefined
+    end;
+called(_) -> undefined.
+
+is_loop({gen_server, Function, _, _}) -> lists:member(Function, [loop, loop_hibernate]);
+is_loop({gen_statem, Function, _, _}) -> lists:member(Function, [loop_receive, loop_hibernate]);
+is_loop({gen_event, Function, _, _}) -> lists:member(Function, [fetch_msg, wake_hib]);
+is_loop({application_master, Function, _, _}) -> lists:member(Function, [main_loop, loop_it]);
+is_loop(_) -> false.
+
+%% A function that has called one of these in its last line is not on the stack any more.
+place([]) -> undefined;
+place(Stack) ->
+    case lists:search(fun({M, _, _, _}) -> not waits_for_others(M) end, Stack) of
+        {value, Place} -> Place;
+        false -> lists:last([hd(Stack) | [Frame || {M, _, _, _} = Frame <- Stack, M =/= proc_lib]])
+    end.
+
+waits_for_others(Module) -> lists:member(Module, ?WAITING) orelse lists:prefix("witness_inline_", atom_to_list(Module)).
+
+name(_, Registered) when is_atom(Registered) -> Registered;
+name(P, []) -> proc_lib:get_label(P).
+
+-doc "Without messages, and without the contents of a label.".
+-spec redact(process()) -> process().
+redact(#{name := Name} = Process) when is_atom(Name) -> Process#{messages := []};
+redact(#{name := Label} = Process) -> Process#{name := witness_event_redact:term(Label), messages := []}.
+
+-doc "A process as one line.".
+-spec format(process()) -> unicode:chardata().
+format(#{process := P, mailbox := Mailbox, messages := Messages, idle_ms := Idle} = Process) ->
+    [witness_event:format_proc(P), $\s, described(Process), ~": ", does(Process), [[~", idle for ", seconds(Idle)] || Idle >= 1000],
+     [[~"; in its mailbox: ", witness_text:count(Mailbox, ~"message", ~"messages"), listed(Messages, Mailbox)] || Mailbox > 0]].
+
+listed([], _) -> ~"";
+listed(Messages, Mailbox) -> [~", ", lists:join(~", ", Messages), [~", ..." || Mailbox > length(Messages)]].
+
+described(#{name := Name, signature := Signature}) ->
+    lists:join($\s, [witness_event:format_function(Signature) || Signature =/= undefined]
+                    ++ [[$(, witness_event:format_term(Name, ?NAME_CHARACTERS), $)] || Name =/= undefined]).
+
+does(#{state := runs} = P) -> [~"runs in ", where(P)];
+does(#{state := waits} = P) -> [~"waits for a message in ", where(P)];
+does(#{state := request}) -> ~"waits for a request";
+does(#{state := calls, called := undefined} = P) -> [~"waits for the answer to a call in ", where(P)];
+does(#{state := calls, called := Called} = P) ->
+    [~"waits for the answer to its call of ", witness_event:format_proc(Called), ~" in ", where(P)];
+does(#{state := sleeps} = P) -> [~"sleeps in ", where(P)];
+does(#{state := unknown} = P) -> [~"is in ", where(P)].
+
+where(#{place := undefined}) -> ~"a function that is not known";
+where(#{place := {M, F, A, Location}}) -> [witness_event:format_function({M, F, A}), file(Location)].
+
+file(Location) ->
+    case {proplists:get_value(file, Location), proplists:get_value(line, Location)} of
+        {File, Line} when is_list(File), is_integer(Line) ->
+            [~" (", witness_text:clean(filename:basename(File)), $:, integer_to_binary(Line), $)];
+        _ -> ~""
+    end.
+
+seconds(Ms) -> [float_to_binary(Ms / 1000, [{decimals, 1}]), ~" s"].
+
+-doc "All of them as lines: at most five, and how many more there are.".
+-spec shown(remaining()) -> [unicode:chardata()].
+shown(#{count := Count, requests := Requests, processes := Processes, circles := Circles}) ->
+    Deadlocked = lists:append(Circles),
+    {First, Others} = lists:partition(fun(#{process := P}) -> lists:member(P, Deadlocked) end, Processes),
+    Shown = lists:sublist(First ++ Others, ?MAX_SHOWN),
+    More = Count - Requests - length(Shown),
+    [format_circle(Circle) || Circle <- lists:sublist(Circles, ?MAX_SHOWN)]
+        ++ [format(P) || P <- Shown]
+        ++ [[witness_text:count(More, ~"other process", ~"other processes")] || More > 0]
+        ++ [[witness_text:count(Requests, ~"server waits", ~"servers wait"), ~" for a request"] || Requests > 0].
+
+format_circle([First | _] = Circle) ->
+    [~"deadlock: ", lists:join(~" waits for ", [witness_event:format_proc(P) || P <- Circle ++ [First]])].

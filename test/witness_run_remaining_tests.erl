@@ -1,0 +1,155 @@
+-module(witness_run_remaining_tests).
+-moduledoc "What is said of processes that are still there, of real ones in each state.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([waiting/0, calling/1, calling_next/0, sleeping/0, running/1]).
+-export([init/1, handle_call/3, handle_cast/2]).
+
+%% A process in each state, running and suspended, with its place. The called server never answers.
+states_test_() ->
+    {setup, fun started/0, fun ended/1, fun({Server, Processes}) ->
+        [{lists:concat([How, ", ", Kind]), fun() -> is_described(How, Kind, P, Server) end}
+         || {Kind, P} <- [{request, Server} | Processes], How <- [live, suspended], not (How =:= suspended andalso Kind =:= runs)]
+    end}.
+
+started() ->
+    {ok, Server} = gen_server:start(?MODULE, deaf, []),
+    Processes = [{waits, spawn(?MODULE, waiting, [])}, {calls, spawn(?MODULE, calling, [Server])},
+                 {sleeps, spawn(?MODULE, sleeping, [])}, {runs, spawn(?MODULE, running, [0])}],
+    [witness_await:waits(P) || {Kind, P} <- Processes, Kind =/= runs],
+    %% The call has arrived.
+    {calls, Caller} = lists:keyfind(calls, 1, Processes),
+    witness_await:until(fun() -> in(Caller) =:= {gen, do_call, 4} end),
+    witness_await:until(fun() -> is_idle(Server) end),
+    {Server, Processes}.
+
+in(P) -> element(2, process_info(P, current_function)).
+
+is_idle(Server) -> process_info(Server, [status, message_queue_len]) =:= [{status, waiting}, {message_queue_len, 0}].
+
+ended({Server, Processes}) -> [exit(P, kill) || P <- [Server | [P || {_, P} <- Processes]]].
+
+is_described(suspended, Kind, P, Server) ->
+    true = erlang:suspend_process(P),
+    try is_said(case Kind of waits -> unknown; _ -> Kind end, P, Server)
+    after erlang:resume_process(P)
+    end;
+is_described(live, Kind, P, Server) -> is_said(Kind, P, Server).
+
+is_said(Kind, P, Server) ->
+    #{state := State, called := Called, place := Place, mailbox := 0, messages := []} = Said = witness_run_remaining:describe(P),
+    ?assertEqual(Kind, State),
+    ?assertEqual(case Kind of calls -> Server; _ -> undefined end, Called),
+    Function = case Kind of
+        request -> loop;
+        _ when Kind =:= waits; Kind =:= unknown -> waiting;
+        calls -> calling;
+        sleeps -> sleeping;
+        runs -> running
+    end,
+    ?assertMatch({_, Function, _, _}, Place),
+    Text = unicode:characters_to_list(witness_run_remaining:format(Said)),
+    ?assert(lists:prefix(pid_to_list(P) ++ " witness_run_remaining_tests:", Text)),
+    [?assert(string:find(Text, Part) =/= nomatch) || Part <- parts(Kind, Server)].
+
+parts(request, _) -> ["waits for a request"];
+parts(waits, _) -> ["waits for a message in witness_run_remaining_tests:waiting/0 (witness_run_remaining_tests.erl:"];
+parts(unknown, _) -> ["is in witness_run_remaining_tests:waiting/0"];
+parts(calls, Server) -> ["waits for the answer to its call of " ++ pid_to_list(Server) ++ " in witness_run_remaining_tests:calling/1"];
+parts(sleeps, _) -> ["sleeps in witness_run_remaining_tests:sleeping/0"];
+parts(runs, _) -> ["runs in witness_run_remaining_tests:running/1"].
+
+%% What stands behind a call or in a wait is in tail position nowhere, so the stack names it.
+waiting() ->
+    receive go -> ok end,
+    waiting().
+
+calling(Server) ->
+    _ = gen_server:call(Server, anything, infinity),
+    calling(Server).
+
+sleeping() ->
+    timer:sleep(infinity),
+    sleeping().
+
+running(N) -> running(N + 1).
+
+init(deaf) -> {ok, deaf}.
+handle_call(_, _, State) -> {noreply, State}.
+handle_cast(_, State) -> {noreply, State}.
+
+since_when_a_process_does_nothing_is_known_from_the_second_look_test() ->
+    [Quiet, Woken] = Ps = [spawn(fun ?MODULE:waiting/0) || _ <- [1, 2]],
+    [witness_await:waits(P) || P <- Ps],
+    {First, Look} = look(Ps, 1_000, #{}),
+    ?assertEqual([{Quiet, 0}, {Woken, 0}], idle(First)),
+    Woken ! go,
+    witness_await:until(fun() -> is_idle(Woken) end),
+    {Second, _} = look(Ps, 4_500, Look),
+    ?assertEqual([{Quiet, 3_500}, {Woken, 0}], idle(Second)),
+    [Line, _] = [unicode:characters_to_list(L) || L <- witness_run_remaining:shown(Second)],
+    ?assert(string:find(Line, ", idle for 3.5 s") =/= nomatch),
+    [exit(P, kill) || P <- Ps].
+
+look(Pids, NowMs, Before) ->
+    Idle = witness_run_remaining:idle(Before),
+    witness_run_remaining:look(Pids, fun(_) -> true end, NowMs, Idle).
+
+idle(#{processes := Processes}) -> [{P, Ms} || #{process := P, idle_ms := Ms} <- Processes].
+
+at_most_five_are_shown_and_all_are_counted_test() ->
+    {ok, Server} = gen_server:start(?MODULE, deaf, []),
+    Ended = spawn(fun() -> ok end),
+    _ = witness_await:down(Ended),
+    Ps = [spawn(fun ?MODULE:waiting/0) || _ <- lists:seq(1, 7)],
+    [witness_await:waits(P) || P <- [Server | Ps]],
+    {#{count := Count, requests := Requests} = Remaining, _} = look([Server, Ended | Ps], 0, #{}),
+    ?assertEqual({8, 1}, {Count, Requests}),
+    Lines = [unicode:characters_to_list(Line) || Line <- witness_run_remaining:shown(Remaining)],
+    ?assertEqual(7, length(Lines)),
+    ?assertEqual(["2 other processes", "1 server waits for a request"], lists:nthtail(5, Lines)),
+    [exit(P, kill) || P <- [Server | Ps]].
+
+%% Three that wait for each other, and one that has called one of them and is in no circle.
+calls_in_a_circle_are_a_deadlock_test() ->
+    Circle = [A, B, C] = [spawn(fun ?MODULE:calling_next/0) || _ <- [1, 2, 3]],
+    [P ! {next, Next} || {P, Next} <- [{A, B}, {B, C}, {C, A}]],
+    Outside = spawn(?MODULE, calling, [A]),
+    All = [Outside | Circle],
+    [witness_await:until(fun() -> in(P) =:= {gen, do_call, 4} end) || P <- All],
+    [witness_await:waits(P) || P <- All],
+    {#{circles := Circles} = Remaining, _} = look(All, 0, #{}),
+    ?assertEqual([[A, B, C]], Circles),
+    Text = unicode:characters_to_list(lists:join("\n", witness_run_remaining:shown(Remaining))),
+    Line = lists:append(["deadlock: ", pid_to_list(A), " waits for ", pid_to_list(B), " waits for ", pid_to_list(C), " waits for ",
+                         pid_to_list(A)]),
+    ?assert(lists:prefix(Line, Text)),
+    [exit(P, kill) || P <- All].
+
+calling_next() -> receive {next, P} -> gen:call(P, '$gen_call', anything, infinity) end, calling_next().
+
+messages_are_counted_and_names_are_told_test() ->
+    P = spawn(fun() -> proc_lib:set_label({secret, 4711}), waiting() end),
+    P ! {other, 4711},
+    In = [{current_function, {?MODULE, waiting, 0}}, {message_queue_len, 1}],
+    witness_await:until(fun() -> process_info(P, [current_function, message_queue_len]) =:= In end),
+    witness_await:waits(P),
+    {Remaining, _} = look([P], 0, #{}),
+    Text = fun(R) -> unicode:characters_to_list(lists:join("\n", witness_run_remaining:shown(R))) end,
+    [?assert(string:find(Text(Remaining), Part) =/= nomatch) || Part <- ["({secret,4711})", "; in its mailbox: 1 message, {other,4711}"]],
+    #{processes := [Described]} = Remaining,
+    ?assertEqual(nomatch, string:find(Text(Remaining#{processes := [witness_run_remaining:redact(Described)]}), "4711")),
+    exit(P, kill).
+
+%% Not when there are many messages, nor when they are large.
+a_full_mailbox_is_not_read_test_() ->
+    [fun() ->
+         P = spawn(?MODULE, waiting, []),
+         [P ! Message || Message <- Messages],
+         Count = length(Messages),
+         witness_await:until(fun() -> process_info(P, message_queue_len) =:= {message_queue_len, Count} end),
+         witness_await:waits(P),
+         ?assertMatch(#{mailbox := Count, messages := []}, witness_run_remaining:describe(P)),
+         exit(P, kill)
+     end || Messages <- [lists:seq(1, 101), [lists:seq(1, 100_000)]]].
