@@ -15,7 +15,7 @@ counted in it (`label/2`).
 -export([httpd_and_httpc/1, tls_connections/1, mnesia_transactions/1, ssh_exec_and_sftp/1, elixir_supervisors/1]).
 -export([an_application_ends_the_run/1, applications_come_before_the_function/1, stop_leaves_the_application_running/1,
          what_was_started_is_stopped_when_one_does_not_start/1, what_cannot_be_started_is_named/1,
-         whoever_watches_the_application_may_die/1]).
+         the_process_that_watches_the_application_may_die/1]).
 -export([init/3, handle_event/2, handle_end/2]).
 -export([observed/5, alone/2, http/1, http_client/2, tls/1, tls_server/2, mnesia/1, teller/2, ssh/1, shop/1]).
 -export([prepare/2, ends/2, function_in/2, asks/0, stopped/1, refused/1, lost/1, start/2, stop/1, server/0]).
@@ -35,7 +35,7 @@ groups() ->
     [{native, [], Systems}, {evm, [], Systems},
      {api, [], [an_application_ends_the_run, applications_come_before_the_function, stop_leaves_the_application_running,
                 what_was_started_is_stopped_when_one_does_not_start, what_cannot_be_started_is_named,
-                whoever_watches_the_application_may_die]}].
+                the_process_that_watches_the_application_may_die]}].
 
 init_per_suite(Config) ->
     Root = witness_checkout:root(proplists:get_value(data_dir, Config)),
@@ -192,7 +192,7 @@ what_cannot_be_started_is_named(_) ->
             {#{system => {erlang, node, []}, applications => ["ssl"]}, "option applications: expected a list"}]]
     end).
 
-whoever_watches_the_application_may_die(_) ->
+the_process_that_watches_the_application_may_die(_) ->
     in_peer(fun(Peer) ->
         [?assertMatch({#{outcome := untrusted, warnings := [#{code := application_lost} | _]}, true},
                       peer:call(Peer, ?MODULE, lost, [Source], ?WAIT_MS)) || Source <- [native, evm]]

@@ -100,7 +100,7 @@ computing(Unit, Until) ->
         _ -> ok
     end.
 
-who_does_not_answer_holds_up_nobody_test() ->
+a_probe_that_does_not_answer_holds_up_no_process_test() ->
     M = witness_bench_response:new(#{}),
     {ok, C} = collector(M, none),
     Self = self(),

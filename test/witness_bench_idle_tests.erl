@@ -13,7 +13,7 @@ a_worker_test() ->
     %% Were these the times at which it takes them, it would have waited for 2 before the third.
     ?assertEqual({idle, 3, 67, 50 * 50 + 15 * 15 + 4}, found(taken, Events)).
 
-who_is_never_asked_has_none_test() ->
+a_process_without_requests_has_no_idle_time_test() ->
     ?assertEqual({idle, 0, 0, 0}, found(taken, [init(1), exit_at(2)])),
     ?assertMatch(#{mean_ns := +0.0, count := 0, monitors := 0},
                  witness_bench_idle:summary(witness_bench_idle:add({idle, 0, 0, 0}, witness_bench_idle:new()))).

@@ -100,13 +100,13 @@ log_normal(N) ->
                                 end, rand:seed_s(exsss, 7), lists:seq(1, N)),
     Times.
 
-who_ends_without_closing_is_told_of_test() ->
+a_process_that_ends_without_closing_is_reported_test() ->
     M = witness_bench_response:new(#{sample => 1.0}),
     in_processes([fun() -> ok = requests(3, M) end, fun() -> _ = requests_left(2, witness_bench_response:open(M)) end]),
     ?assertMatch(#{response := #{count := 5, unclosed := 2}, messages := 6}, witness_bench_response:summary(M)).
 
 %% If a process is preempted between reading the row and replacing it, another process may have replaced the row.
-who_ends_at_the_same_time_is_not_lost_test() ->
+a_process_that_ends_at_the_same_time_is_not_lost_test() ->
     M = witness_bench_response:new(#{sample => 1.0}),
     in_processes([fun() -> lists:foreach(fun(_) -> ok = requests(1, M) end, lists:seq(1, 2000)) end || _ <- lists:seq(1, 8)]),
     ?assertMatch(#{response := #{count := 16_000, unclosed := 0}, messages := 32_000}, witness_bench_response:summary(M)).

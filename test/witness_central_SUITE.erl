@@ -25,7 +25,7 @@ groups() ->
             a_verdict_names_the_process_that_decided, a_redacted_run_shows_shapes, only_central_runs_take_them,
             a_written_log_says_the_same,
             a_test_finds_what_goes_wrong_between_processes, slices_end_when_idle, the_oldest_slice_makes_room,
-            whoever_there_was_before_is_not_read, a_crash_of_a_monitor_is_its_own, a_tracer_that_dies_is_told,
+            a_process_that_ran_before_is_not_read, a_crash_of_a_monitor_is_its_own, a_tracer_that_dies_is_told,
             a_monitor_that_never_returns_ends, a_process_that_hides_is_a_gap, too_large_a_message_is_a_gap,
             too_much_is_a_gap_and_no_crash, specifications_are_replaced, names_of_modules_are_used_again,
             what_is_over_all_processes_is_not,
@@ -242,7 +242,7 @@ asking(Ids) ->
 %% --- which processes are read ----------------------------------------------------
 
 %% With the whole node in scope, processes that run already are traced for what they spawn.
-whoever_there_was_before_is_not_read(Config) ->
+a_process_that_ran_before_is_not_read(Config) ->
     Spec = write(before, "nobody: per Id over _ ? {said, Id} check [_ ? _] ff.\n", Config),
     Old = spawn(fun echo/0),
     {Summary, Verdicts} = run(#{system => {?MODULE, tell, [Old]}, specs => [Spec], instrument => central, scope => node},

@@ -21,7 +21,7 @@ standard error and its exit code.
     configuration_reaches_the_system/1,
     reports_of_the_logger_stay_out_of_standard_output/1,
     elixir_runs_without_naming_its_libraries/1,
-    colours_are_off_when_nobody_watches/1
+    colours_are_off_when_output_is_no_terminal/1
 ]).
 -export([
     json_has_standard_output_for_itself/1,
@@ -75,7 +75,7 @@ standard error and its exit code.
     a_signature_that_no_process_had_gives_no_result/1,
     a_system_that_crashes_gives_no_result/1,
     a_system_that_halts_the_vm_gives_no_result/1,
-    a_system_that_nobody_watches_any_more_goes_on_to_its_end/1
+    a_system_that_is_no_longer_watched_goes_on_to_its_end/1
 ]).
 -export([
     compile_lists_properties/1,
@@ -108,7 +108,7 @@ groups() ->
        records_come_from_included_folders, a_monitor_written_in_erlang_is_used,
        a_monitor_gets_its_argument, the_scope_tree_watches_the_tree_only, arguments_may_be_unicode,
        configuration_reaches_the_system, reports_of_the_logger_stay_out_of_standard_output,
-       elixir_runs_without_naming_its_libraries, colours_are_off_when_nobody_watches,
+       elixir_runs_without_naming_its_libraries, colours_are_off_when_output_is_no_terminal,
        what_was_logged_is_checked_again]},
      {json, [], [json_has_standard_output_for_itself, json_lines_have_what_is_promised,
                  a_gap_has_its_process_and_its_reason, a_reader_that_goes_away_ends_the_run]},
@@ -131,7 +131,7 @@ groups() ->
                     a_log_that_cannot_be_written_is_named]},
      {no_result, [], [a_signature_that_no_process_had_gives_no_result, a_system_that_crashes_gives_no_result,
                       a_system_that_halts_the_vm_gives_no_result,
-                      a_system_that_nobody_watches_any_more_goes_on_to_its_end]},
+                      a_system_that_is_no_longer_watched_goes_on_to_its_end]},
      {others, [], [compile_lists_properties, compile_prints_erlang_that_compiles, compile_tells_errors_with_their_place,
                    compile_gives_json, compile_draws_what_programs_read,
                    compile_warns_of_functions_that_modules_do_not_have, the_demonstration_finds_its_bug,
@@ -299,7 +299,7 @@ elixir_runs_without_naming_its_libraries(Config) ->
                                             "CounterDemo.lossy()"])
     end.
 
-colours_are_off_when_nobody_watches(Config) ->
+colours_are_off_when_output_is_no_terminal(Config) ->
     #{exit := 1, stdout := Text} = run(Config, ["--spec", small], "cli_system:answers([10])"),
     ?assertEqual(nomatch, binary:match(Text, ~"\e")).
 
@@ -739,7 +739,7 @@ a_signature_that_no_process_had_gives_no_result(Config) ->
     contains(Text, [~"warning: ", ~"no_such_module:loop(_)", ~"NO RESULT: nothing was monitored."]),
     contains(Early, [~"nobody.hml:1:13: warning: there is no module `no_such_module` on the code path\n"]).
 
-a_system_that_nobody_watches_any_more_goes_on_to_its_end(Config) ->
+a_system_that_is_no_longer_watched_goes_on_to_its_end(Config) ->
     [begin
          #{exit := 3, stdout := Text} = run(Config, ["--source", Source, "--spec", small], "cli_system:outlives()"),
          contains(Text, [~"still there\n", ~"NO RESULT"])

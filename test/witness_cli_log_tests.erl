@@ -83,7 +83,7 @@ a_sequence_is_one_that_agrees_with_births_test() ->
     end).
 
 %% A message is taken only after its sender was spawned, whatever the order of the processes in the recording.
-nobody_takes_a_message_of_one_that_is_not_born_test() ->
+no_process_takes_a_message_before_its_sender_is_born_test() ->
     Processes = [{birth(1, 0, "<0.1.0>"), [timeout, timeout, {content, a}, {spawn, 3}, {from, 3}]},
                  {birth(2, 0, "<0.2.0>"), [{from, 3}, {content, b}]},
                  {birth(3, 1, "<0.3.0>"), [{content, c}, {from, 2}]}],

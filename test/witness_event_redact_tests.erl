@@ -22,7 +22,7 @@ shapes_test_() ->
          {list_to_tuple(lists:seq(1, 17)), {'tuple()', 17, lists:duplicate(16, 'integer()')}},
          {fun() -> Pid end, 'fun()'}]].
 
-events_keep_who_and_when_test_() ->
+events_keep_their_processes_and_times_test_() ->
     P = self(),
     [?_assertEqual(Shape, witness_event_redact:item(E)) || {E, Shape} <-
         [{{send, P, server, {pin, 1234}, 7}, {send, P, server, {pin, 'integer()'}, 7}},

@@ -225,7 +225,7 @@ a3_51_a_forwarded_acknowledgement_leaves_its_route_in_priority_mode_test() ->
     ?assertEqual([{d, n}], Routes(all() -- ['A3.51'])),
     ?assertEqual([], Routes(all())).
 
-a5_17_nobody_traces_the_process_between_clear_and_trace_test() ->
+a5_17_no_tracer_traces_the_process_between_clear_and_trace_test() ->
     {_, E} = fork(p, c, own),
     {[], {adopt, c, _, _}, C1} = handle({take, c, o, E, {assigned, c}, ask}, new(all() -- ['A5.17'])),
     {[], {clear, c}, C2} = answer({label, c}, C1),

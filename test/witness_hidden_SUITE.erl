@@ -14,9 +14,9 @@ all() -> [{group, native}, {group, evm}].
 groups() ->
     Cases = [what_was_seen_before_counts, a_hole_is_never_judged, it_ends_hidden, it_ends_after_it_was_seen_again,
              children_of_the_hidden_are_told_of, a_group_has_the_gap_as_a_whole, others_are_whole,
-             hidden_while_it_is_handed_over, other_flags_are_nothing, who_is_not_watched_may_hide],
-    [{native, [], Cases}, {evm, [], Cases ++ [who_has_hidden_before_it_is_attached,
-                                 who_has_hidden_in_the_node_is_told_of]}].
+             hidden_while_it_is_handed_over, other_flags_are_nothing, a_process_that_is_not_monitored_may_hide],
+    [{native, [], Cases}, {evm, [], Cases ++ [a_process_that_has_hidden_before_it_is_attached_has_a_gap,
+                                 a_process_that_has_hidden_in_the_node_is_reported]}].
 
 init_per_group(Source, Config) -> witness_source:init(Source, Config).
 
@@ -96,7 +96,7 @@ other_flags_are_nothing(Config) ->
     ?assertMatch(#{outcome := ok, warnings := []}, Summary).
 
 %% A process of the node that no monitor watches.
-who_is_not_watched_may_hide(Config) ->
+a_process_that_is_not_monitored_may_hide(Config) ->
     Server = spawn_link(fun Loop() -> receive {From, hide} -> hide(), From ! hidden, Loop(); stop -> ok end end),
     {Verdicts, Summary} = run(Config, fun() ->
         Server ! {self(), hide},
@@ -108,7 +108,7 @@ who_is_not_watched_may_hide(Config) ->
     ?assertMatch(#{outcome := ok, warnings := []}, Summary).
 
 %% An attached process of the same signature that does not hide is not taken for hidden.
-who_has_hidden_before_it_is_attached(_) ->
+a_process_that_has_hidden_before_it_is_attached_has_a_gap(_) ->
     Self = self(),
     Attached = [spawn(?MODULE, worker, [fun() -> Flag(), Self ! {self(), ready}, receive stop -> ok end end])
                 || Flag <- [fun hide/0, fun show/0]],
@@ -125,7 +125,7 @@ who_has_hidden_before_it_is_attached(_) ->
     told(1, Summary).
 
 %% The VM does not even report the signature of a hidden process of OTP: it is unknown whether it should have a monitor.
-who_has_hidden_in_the_node_is_told_of(_) ->
+a_process_that_has_hidden_in_the_node_is_reported(_) ->
     Self = self(),
     P = proc_lib:spawn(fun() -> hide(), Self ! {self(), ready}, receive stop -> ok end end),
     receive {P, ready} -> ok end,

@@ -17,21 +17,21 @@ groups() ->
     Each = [a_process_is_seen_from_birth_to_end, every_message_is_a_send, every_spawn_is_a_fork,
             a_fun_is_an_entry, events_carry_their_time,
             processes_outside_of_the_tree_are_not_observed, what_was_born_before_is_not_observed,
-            a_process_that_is_killed_is_a_gap, who_is_ended_while_it_waits_is_judged_to_its_end,
-            nobody_is_judged_by_less_than_it_did, servers_that_their_supervisor_ends_are_judged,
-            a_dictionary_that_is_deleted_between_callbacks_is_a_gap, who_is_killed_among_many_is_found,
+            a_process_that_is_killed_is_a_gap, a_process_that_is_ended_while_it_waits_is_judged_to_its_end,
+            no_process_is_judged_by_less_than_it_did, servers_that_their_supervisor_ends_are_judged,
+            a_dictionary_that_is_deleted_between_callbacks_is_a_gap, a_process_that_is_killed_among_many_is_found,
             the_tree_ends_with_its_last_process, what_a_run_weaves_is_restored, two_runs_with_modules_of_their_own,
             undecided_monitors_end_with_what_they_have_seen, a_verdict_before_the_stop_is_not_lost, load_is_sound,
             the_death_of_the_owner_restores_the_code, the_death_of_the_host_is_a_gap],
     [{native, [], Each}, {evm, [], Each},
      {once, [], [crashes_of_monitors_stay_theirs, a_monitor_cannot_do_what_is_an_event, exceptions_are_as_before,
                  a_dictionary_is_the_process_s_own, a_dictionary_that_is_deleted_elsewhere_is_a_gap,
-                 ends_after_hibernation_are_seen, a_child_that_nobody_knows_is_a_gap, ten_million_calls_take_no_space,
+                 ends_after_hibernation_are_seen, a_child_that_its_parent_does_not_know_is_a_gap, ten_million_calls_take_no_space,
                  marks_of_several_properties_stay_apart, explanations_are_those_of_outline_mode, shapes_instead_of_contents,
                  a_module_belongs_to_one_run, two_runs_of_what_was_compiled_so, beside_an_outline_run, the_registry_comes_back,
                  parts_of_a_test,
                  wrong_options_are_refused,
-                 groups_are_refused_with_their_place, who_is_named_has_to_be_woven, specifications_are_not_replaced,
+                 groups_are_refused_with_their_place, a_module_that_is_named_has_to_be_woven, specifications_are_not_replaced,
                  what_a_replaced_module_does_is_not_judged, a_version_that_is_woven_too_goes_on,
                  the_parse_transform_weaves_for_later_runs, entries_that_were_not_woven_are_named,
                  wrong_options_are_errors_of_the_compiler]}].
@@ -125,7 +125,7 @@ every_spawn_is_a_fork(Config) ->
         ?assertMatch({exit, P, normal, _}, lists:last(Events))
     end, [function, link, 'fun', proc_lib, monitor, node, applied, request]).
 
-a_child_that_nobody_knows_is_a_gap(Config) ->
+a_child_that_its_parent_does_not_know_is_a_gap(Config) ->
     ?assertMatch(#{verdict := inconclusive, reason := {gap, spawn_request}},
                  watched(Config, spawner, [self(), untold])),
     ?assertMatch({spawned, untold, _}, told()).
@@ -197,7 +197,7 @@ a_process_that_is_killed_is_a_gap(Config) ->
     ?assert(lists:any(fun(#{text := T}) -> string:find(T, "what it did last before that is not known") =/= nomatch end, Warnings)),
     {ok, _} = witness:stop(Run).
 
-who_is_ended_while_it_waits_is_judged_to_its_end(Config) ->
+a_process_that_is_ended_while_it_waits_is_judged_to_its_end(Config) ->
     Spec = spec(Config, "waits.hml", "good: with witness_inline_system:answers() over _ : _ ! _\n"
                                      "monitor max X.([_ : _ ! {answer, bad}] ff and [_ : _ ! {answer, N} when is_integer(N)] X).\n"
                                      "alive: with witness_inline_system:answers() over _ ** _ monitor [_ ** killed] ff.\n"),
@@ -215,7 +215,7 @@ who_is_ended_while_it_waits_is_judged_to_its_end(Config) ->
                   #{verdict := yes}}, {Summary, V}).
 
 %% If a verdict says that a process has not sent a number, it has not, wherever a signal ended it. One that waited is judged.
-nobody_is_judged_by_less_than_it_did(Config) ->
+no_process_is_judged_by_less_than_it_did(Config) ->
     Property = fun(N) -> io_lib:format("n~w: with witness_inline_system:numbers(_) over _ : _ ! _ monitor max X.([_ : _ ! {number, _, ~w}] ff "
                                        "and [_ : _ ! {number, _, M} when M =/= ~w] X).\n", [N, N, N]) end,
     [begin
@@ -259,7 +259,7 @@ a_dictionary_that_is_deleted_between_callbacks_is_a_gap(Config) ->
     ?assertMatch({untrusted, 1, [#{verdict := inconclusive, reason := {gap, dictionary}}]}, {Outcome, Gaps, Verdicts}).
 
 %% The verdicts on the others are counted and not kept (`max_verdicts').
-who_is_killed_among_many_is_found(Config) ->
+a_process_that_is_killed_among_many_is_found(Config) ->
     Run = started(options(Config, #{system => {?S, crowd, [self(), 2000]}, max_verdicts => 0,
                                     monitors => [{{?S, worker, 2}, {?M, events}}]})),
     Killed = fun() -> {waiting, P} = told(), exit(P, kill) end,
@@ -654,7 +654,7 @@ groups_are_refused_with_their_place(Config) ->
     ?assertMatch({_, _}, binary:match(Text, ~"grouped.hml:2: a group reads several")).
 
 %% Its processes would not be monitored, without a warning.
-who_is_named_has_to_be_woven(Config) ->
+a_module_that_is_named_has_to_be_woven(Config) ->
     Both = [{{M, worker, 2}, {?M, events}} || M <- [?S, witness_inline_elsewhere]],
     {error, Reason} = witness:start(options(Config, #{system => {?S, worker, [1, normal]}, monitors => Both})),
     ?assertMatch({match, _}, re:run(witness:format_error(Reason), "^witness_inline_elsewhere is named .* but is not woven")).

@@ -10,7 +10,7 @@ Systems of OTP's behaviours, inline and outline over the native tracer: the same
 -export([taken_is_later_than_delivered/1, a_signal_that_ends_a_waiting_process_is_seen/1,
          other_modules_send_unseen/1, what_starts_a_process_sends_unseen/1, no_callback_no_event/1,
          a_timeout_hides_a_message_like_it/1, a_supervisor_only_begins/1, a_manager_begins_with_its_first_handler/1,
-         the_end_of_a_manager_is_seen/1, a_sync_notify_is_a_notify/1, who_calls_a_handler_is_not_known/1,
+         the_end_of_a_manager_is_seen/1, a_sync_notify_is_a_notify/1, the_caller_of_a_handler_is_not_known/1,
          callbacks_that_are_not_woven_are_a_gap/1, another_behaviour_only_begins/1, messages_of_the_system_are_not_seen/1,
          the_stack_of_a_wrong_result_is_not_known/1, a_start_that_fails_gives_no_fork/1,
          what_is_sensitive_is_seen_inline/1, what_is_never_taken_is_not_seen_inline/1]).
@@ -32,7 +32,7 @@ groups() ->
      {different, [], [taken_is_later_than_delivered, a_signal_that_ends_a_waiting_process_is_seen,
                       other_modules_send_unseen, what_starts_a_process_sends_unseen, no_callback_no_event,
                       a_timeout_hides_a_message_like_it, a_supervisor_only_begins, a_manager_begins_with_its_first_handler,
-                      the_end_of_a_manager_is_seen, a_sync_notify_is_a_notify, who_calls_a_handler_is_not_known,
+                      the_end_of_a_manager_is_seen, a_sync_notify_is_a_notify, the_caller_of_a_handler_is_not_known,
                       callbacks_that_are_not_woven_are_a_gap, another_behaviour_only_begins, messages_of_the_system_are_not_seen,
                       the_stack_of_a_wrong_result_is_not_known, a_start_that_fails_gives_no_fork,
                       what_is_sensitive_is_seen_inline, what_is_never_taken_is_not_seen_inline]}].
@@ -241,7 +241,7 @@ a_sync_notify_is_a_notify(Config) ->
         with gen_event:init(_) over _ ? sync_notify(_, _), _ ? notify(_) check <_ ? sync_notify(_, tick)> tt.
         """).
 
-who_calls_a_handler_is_not_known(Config) ->
+the_caller_of_a_handler_is_not_known(Config) ->
     different(Config, manager, all, yes, no, ~"""
         with gen_event:init(_) over _ ? call(_, _, ask) check <M ? call({P, _}, {_, one}, ask) when P =/= M> tt.
         """).

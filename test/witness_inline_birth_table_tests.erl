@@ -23,7 +23,7 @@ killed(P) ->
 born(Notes) -> witness_inline_birth_table:insert({m, f, [1]}, ?ENTRIES, ?LIFE, Notes).
 satisfied(Notes) -> witness_inline_birth_table:put_verdict(1, false, 5, Notes).
 
-who_is_killed_has_left_what_is_known_test() ->
+a_process_that_is_killed_has_left_its_note_test() ->
     Notes = witness_inline_birth_table:new(self()),
     {Open, true} = process(fun() -> born(Notes) end),
     {Complete, {true, true}} = process(fun() -> {born(Notes), satisfied(Notes)} end),
@@ -36,7 +36,7 @@ who_is_killed_has_left_what_is_known_test() ->
     ?assertEqual(none, witness_inline_birth_table:take(Open, Notes)),
     ok = witness_inline_birth_table:delete(Notes).
 
-nobody_is_born_twice_test() ->
+no_process_is_born_twice_test() ->
     Notes = witness_inline_birth_table:new(self()),
     ?assertEqual({true, false}, {born(Notes), born(Notes)}),
     ok = witness_inline_birth_table:delete(Notes).

@@ -204,7 +204,7 @@ a_birth_that_decides_is_given_once_test() ->
                  [what(Found) || Found <- plain(Told, length(Args))]).
 
 %% The reason is known only if the end was seen. A property that does not read the reason is judged without it; others are not.
-a_reason_that_is_not_known_is_missed_by_whom_it_matters_to_test() ->
+an_unknown_reason_is_a_gap_only_for_properties_that_read_it_test() ->
     Text = ~"""
         quiet: with m:f() check [_ <- _, _] max X.([_ : _ ! bad] ff and [_ : _ ! M when M =/= bad] X).
         asks: with m:f() check [_ <- _, _] max X.([_ ** crash] ff and [_ : _ ! _] X).

@@ -17,7 +17,8 @@ not are compiled into folders of their own.
 all() ->
     [dependencies_are_woven, a_library_that_is_not_woven_is_a_gap, a_library_without_debug_information_is_a_gap,
      a_module_that_is_loaded_later_is_a_gap, what_does_not_act_and_calls_of_others_are_no_gap,
-     a_verdict_before_the_call_stands, who_is_stopped_after_the_call_is_not_judged, acting_is_known_from_object_code].
+     a_verdict_before_the_call_stands, a_process_whose_run_is_stopped_after_the_call_is_not_judged,
+     acting_is_known_from_object_code].
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -179,7 +180,7 @@ a_verdict_before_the_call_stands(Config) ->
     ?assertMatch([#{verdict := no}], witness:verdicts(Run)),
     {ok, _} = witness:stop(Run).
 
-who_is_stopped_after_the_call_is_not_judged(Config) ->
+a_process_whose_run_is_stopped_after_the_call_is_not_judged(Config) ->
     ok = compiled(Config, [debug_info]),
     Self = self(),
     {ok, Run} = witness:start(#{instrument => inline, log => false, weave => [?SYSTEM],

@@ -83,7 +83,7 @@ a_whole_tree_has_one_monitor_test() ->
     {shared, C} = born(c, B, Maps),
     ?assertEqual([[{1, m, a}], [{1, m, a}], [{1, m, a}]], [[R || {1, _, _} = R <- readers(L)] || L <- [A, B, C]]).
 
-each_child_of_a_process_that_nobody_reads_has_its_own_test() ->
+each_child_of_a_process_that_no_monitor_reads_has_its_own_test() ->
     Maps = [rest(group(m))],
     {own, A} = born(a, root(), Maps),
     {own, B} = born(b, root(), Maps),

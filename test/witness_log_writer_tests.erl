@@ -164,7 +164,7 @@ what_is_closed_as_a_whole_is_there_or_is_not_test_() ->
     end).
 
 %% 8 MB; about half of it may wait.
-who_writes_too_fast_waits_test_() ->
+a_process_that_writes_too_fast_waits_test_() ->
     in_folder(fun(Dir) ->
         File = filename:join(Dir, "fast.log"),
         Log = begun(File),
@@ -184,7 +184,7 @@ who_writes_too_fast_waits_test_() ->
 
 waits(P) -> witness_await:until(fun() -> {status, Status} = process_info(P, status), Status =:= waiting end).
 
-who_waits_for_a_log_that_has_died_is_told_test_() ->
+a_process_that_writes_to_a_dead_log_exits_test_() ->
     in_folder(fun(Dir) ->
         process_flag(trap_exit, true),
         {Writer, _, _} = Log = begun(filename:join(Dir, "dead.log")),

@@ -57,7 +57,7 @@ prop_division() ->
     ?FORALL({Events, Sizes, End},
             {resize(200, list(event(Kind))), list(integer(1, 70)), oneof([complete, stopped, {gap, lost}])},
             begin
-                Spec = spec(Kind, maps:merge(whom(Kind), #{explain => Explain, max_slices => Max, slice_idle => Idle})),
+                Spec = spec(Kind, maps:merge(subject(Kind), #{explain => Explain, max_slices => Max, slice_idle => Idle})),
                 Whole = outcomes([Events], End, Spec, fun(M) -> M end),
                 Singly = outcomes([[E] || E <- Events], End, Spec, fun(M) -> M end),
                 Divided = divided(Events, Sizes),
@@ -74,8 +74,8 @@ many_slices_do_not_depend_on_the_division_of_the_events_test() ->
                   outcomes(divided(Events, Sizes), complete, Spec, Between))
      || Sizes <- [[], [120], [101, 20], lists:duplicate(150, 1)], Between <- [fun(M) -> M end, fun(M) -> saved(M, Spec) end]].
 
-whom(all) -> #{process => all, signature => all};
-whom(_) -> #{}.
+subject(all) -> #{process => all, signature => all};
+subject(_) -> #{}.
 
 expect(Same, Same) -> true;
 expect(Expected, Found) -> io:format(user, "~p~n~p~n", [Expected, Found]), false.
@@ -190,7 +190,7 @@ a_filter_that_has_no_names_is_refused_test() ->
 ext(P) -> {external, P}.
 
 a_verdict_about_all_processes_names_the_one_that_decided_test() ->
-    {ok, M} = witness_monitor_machine:new(spec(all, whom(all))),
+    {ok, M} = witness_monitor_machine:new(spec(all, subject(all))),
     Recv = fun(P, Message) -> {recv, ext(P), undefined, Message, undefined} end,
     {[One, Two, Three], {ok, M1}} = witness_monitor_machine:run(
         [{init, ext(~"p"), undefined, {m, f, [1]}, undefined}, Recv(~"p", {1, no}),
@@ -206,7 +206,7 @@ a_verdict_about_all_processes_names_the_one_that_decided_test() ->
 %% Only then can nothing come any more.
 the_trace_of_all_processes_is_complete_when_all_have_ended_test() ->
     Ends = fun(Events) ->
-        {ok, M} = witness_monitor_machine:new(spec(all, whom(all))),
+        {ok, M} = witness_monitor_machine:new(spec(all, subject(all))),
         {_, {ok, M1}} = witness_monitor_machine:run(Events, M),
         witness_monitor_machine:finish(stopped, M1)
     end,

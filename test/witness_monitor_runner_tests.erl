@@ -280,7 +280,7 @@ take(Kind, Answer) ->
     Test = self(),
     fun(Asked) -> Test ! {takes, Asked, self()}, case Asked of Kind -> Answer; _ -> empty end end.
 
-whose_monitor_is_not_known_waits_for_a_turn_test() ->
+a_runner_whose_monitor_is_not_known_waits_for_a_turn_test() ->
     with_turns(fun(Turns, _, Give) ->
         {Runner, _} = start(#{ended => fun(complete, Seen) -> {yes, length(Seen)} end}, #{take => take(all, ok), turns => Turns}),
         receive {takes, gap, Runner} -> ok end,
@@ -296,7 +296,7 @@ whose_monitor_is_not_known_waits_for_a_turn_test() ->
         ?assertMatch(#{verdict := yes, info := 2}, outcome(Runner))
     end).
 
-who_waits_for_a_turn_is_told_of_a_gap_test() ->
+a_runner_that_waits_for_a_turn_ends_at_a_gap_test() ->
     with_turns(fun(Turns, _, _) ->
         {Runner, Ref} = start(#{}, #{take => take(gap, ok), turns => Turns}),
         receive {takes, gap, Runner} -> ok end,
@@ -490,7 +490,7 @@ beyond_the_bound_the_oldest_slice_goes_test() ->
     ?assertMatch(#{slices := 4}, outcome(Runner)).
 
 %% A slice that decides with its first event does not count against `max_slices'.
-a_slice_that_does_not_live_displaces_nobody_test() ->
+a_slice_that_does_not_live_displaces_no_other_test() ->
     {Runner, _} = sliced(#{event => fun({recv, _, _, {_, stop}, _}) -> {verdict, no, x}; (_) -> ok end}, #{max_slices => 1}),
     feed(Runner, [{1, a}, {2, stop}, {3, stop}]),
     ok = witness_monitor_runner:stop(Runner),

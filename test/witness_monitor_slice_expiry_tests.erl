@@ -43,7 +43,7 @@ by_time(List) -> lists:sort(fun({_, Some}, {_, Other}) -> Some =< Other end, Lis
 
 without(Key, List) -> [Pair || {K, _} = Pair <- List, K =/= Key].
 
-who_has_ended_leaves_nothing_behind_test() ->
+a_slice_that_has_ended_leaves_nothing_behind_test() ->
     Live = fun(N, Idle) ->
         witness_monitor_slice_expiry:forget(N - 10, witness_monitor_slice_expiry:touch(N, N, Idle))
     end,

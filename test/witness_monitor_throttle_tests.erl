@@ -83,7 +83,7 @@ each_monitor_in_its_turn_test() ->
         end, Has, [A1, B1, C1, A2, B2, A3])
     end).
 
-who_dies_has_no_turn_test() ->
+a_process_that_dies_has_no_turn_test() ->
     with(fun(Turns) ->
         [Has | _] = taken(0, Turns),
         [One, Two] = [asks(?SLOW, Turns) || _ <- [1, 2]],
@@ -94,7 +94,7 @@ who_dies_has_no_turn_test() ->
     end).
 
 %% A turn that was kept too long is replaced, and is not counted when it is given back.
-who_keeps_a_turn_for_long_is_not_waited_for_test() ->
+no_process_waits_for_one_that_keeps_its_turn_too_long_test() ->
     with(10, fun(Turns) ->
         Keep = taken(0, Turns) ++ taken(0, Turns) ++ taken(0, Turns),
         lists:foreach(fun gives/1, Keep),
@@ -133,7 +133,7 @@ what_turns_out_to_be_quick_needs_no_turn_test() ->
         ?assertNot(?T:is_quick(Monitor, Turns))
     end).
 
-nobody_waits_for_what_is_not_there_test() ->
+no_process_waits_for_a_throttle_that_has_ended_test() ->
     with(fun({Pid, _} = Turns) ->
         _ = taken(0, Turns),
         Waits = asks(?SLOW, Turns),

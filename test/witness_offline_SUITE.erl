@@ -63,7 +63,7 @@ to be driven more finely than either allows (block sizes, moments of death) the 
     a_damaged_position_is_refused/1,
     a_position_of_another_log_is_refused/1,
     a_position_that_cannot_be_written_gives_no_result/1,
-    nobody_else_may_read_a_position/1
+    no_other_user_may_read_a_position/1
 ]).
 %% Called in VMs of their own.
 -export([measured/1, written/2]).
@@ -102,7 +102,7 @@ groups() ->
                       a_position_at_the_end_goes_on_when_the_log_grows,
                       a_changed_specification_is_refused, a_changed_record_is_refused, a_damaged_position_is_refused,
                       a_position_of_another_log_is_refused, a_position_that_cannot_be_written_gives_no_result,
-                      nobody_else_may_read_a_position]}].
+                      no_other_user_may_read_a_position]}].
 
 init_per_suite(Config0) ->
     Config = [{root, witness_checkout:root(proplists:get_value(data_dir, Config0))} | Config0],
@@ -954,7 +954,7 @@ a_position_that_cannot_be_written_gives_no_result(Config) ->
     contains([Text, Error], [~"no/such/position"]).
 
 %% Neither a position nor the file that becomes one.
-nobody_else_may_read_a_position(Config) ->
+no_other_user_may_read_a_position(Config) ->
     Position = saved(Config, "mode.log", small()),
     {ok, Info} = file:read_file_info(Position),
     ?assertEqual(8#600, element(8, Info) band 8#777),

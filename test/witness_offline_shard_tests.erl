@@ -270,7 +270,7 @@ a_shard_ends_with_its_owner_test() ->
 %% --- states ------------------------------------------------------------------------
 
 %% A hundred thousand monitors leave no more behind than a thousand.
-who_is_gone_takes_no_memory_test_() ->
+a_monitor_that_is_gone_takes_no_memory_test_() ->
     {timeout, 60, [{Name, fun() ->
         Shard = shard({witness_monitor_runner_tests, Arg}),
         Memory = fun(From, To) ->

@@ -21,7 +21,7 @@ all() -> [{group, native}, {group, evm}, the_command_line_redacts, a_log_is_reda
 
 groups() ->
     Both = [nothing_leaves_a_redacted_run, contents_are_told_otherwise, violations_are_limited_and_counted, telemetry_counts_all,
-            a_raising_handler_harms_nobody, processes_answer_under_load, what_is_suspended_loses_nothing,
+            a_raising_handler_harms_no_process, processes_answer_under_load, what_is_suspended_loses_nothing,
             what_is_terminated_is_missed],
     [{native, [], Both}, {evm, [], Both}].
 
@@ -239,7 +239,7 @@ telemetry_counts_all(Config) ->
         detach_telemetry()
     end.
 
-a_raising_handler_harms_nobody(Config) ->
+a_raising_handler_harms_no_process(Config) ->
     attach_telemetry(raises),
     try
         {Summary, _} = violations(10, #{log => false}, Config),

@@ -13,13 +13,13 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [a_monitor_reads_its_process_and_nothing_else, children_have_partitions_of_their_own,
-     what_nobody_names_is_not_gathered, processes_of_otp_are_resolved, several_monitors_see_the_same,
+     a_process_that_no_monitor_names_is_not_gathered, processes_of_otp_are_resolved, several_monitors_see_the_same,
      a_monitor_that_refuses_is_no_fault, a_group_reads_descendants_in_causal_order, none_cuts_a_subtree_out_of_a_group,
      a_monitor_inside_of_a_group_has_its_own_process, a_group_ends_with_its_last_process,
-     an_event_may_have_a_time, the_node_is_watched, stopping_tells_everybody,
+     an_event_may_have_a_time, the_node_is_watched, stopping_a_run_ends_every_monitor,
      a_partition_that_overflows_is_a_gap, all_partitions_together_overflow, a_group_that_overflows_makes_the_run_doubtful,
-     a_slow_monitor_overflows_alone, nobody_is_left_who_reads, every_birth_has_its_monitor_when_the_run_is_stopped,
-     a_function_that_fails_at_once_is_watched, nothing_is_left].
+     a_slow_monitor_overflows_alone, events_that_no_monitor_reads_any_more_are_dropped,
+     every_birth_has_its_monitor_when_the_run_is_stopped, a_function_that_fails_at_once_is_watched, nothing_is_left].
 
 init_per_suite(Config) ->
     case witness_trace_native:available() of
@@ -48,7 +48,7 @@ children_have_partitions_of_their_own(_) ->
     {Root, Events} = lists:keyfind(Root, 1, Seen),
     ?assertEqual(10, length([Forked || {fork, _, Forked, _, _} <- Events, lists:keymember(Forked, 1, Seen)])).
 
-what_nobody_names_is_not_gathered(_) ->
+a_process_that_no_monitor_names_is_not_gathered(_) ->
     {#{monitored := 100, processes := 101, events := 200, outcome := ok}, _} =
         seen(parent, [100], [{{?MODULE, leaf, 1}, {?MODULE, collect}}]),
     {#{monitored := 0, processes := 101, events := 0, outcome := untrusted}, []} =
@@ -145,7 +145,7 @@ the_node_is_watched(_) ->
     ?assertMatch({ok, #{monitored := 2, outcome := ok}}, witness:await(Run, infinity)),
     {ok, _} = witness:stop(Run).
 
-stopping_tells_everybody(_) ->
+stopping_a_run_ends_every_monitor(_) ->
     [begin
          Self = self(),
          {ok, Run} = witness:start(#{source => native, log => false, system => {?MODULE, waits, [Self]},
@@ -233,7 +233,7 @@ flooded(Args, Options) ->
 %% --- the end ---------------------------------------------------------------------
 
 %% The monitor decides at the first event: later events are not kept.
-nobody_is_left_who_reads(_) ->
+events_that_no_monitor_reads_any_more_are_dropped(_) ->
     [begin
          Self = self(),
          {ok, Run} = witness:start(#{source => native, log => false, system => {?MODULE, flood, [Self]}, memory => 100_000,

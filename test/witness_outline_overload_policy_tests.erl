@@ -33,7 +33,7 @@ an_estimate_that_is_off_is_stale_test() ->
     ?assertEqual([], witness_outline_overload_policy:coarse(waiting(#{P => 100, Q => 110, R => 120}, U))),
     ?assertEqual([R, Q], witness_outline_overload_policy:coarse(waiting(#{P => 100, Q => 150, R => 150}, U))).
 
-who_has_ended_takes_nothing_test() ->
+a_process_that_has_ended_takes_nothing_test() ->
     {[P, Q], U} = usage([{tracer, 0, ?MB}, {monitor, 0, ?MB}]),
     Left = witness_outline_overload_policy:put_queue_lengths(fun(X) when X =:= P -> undefined; (_) -> 0 end, U),
     ?assertEqual([Q], witness_outline_overload_policy:processes(Left)),

@@ -14,8 +14,8 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [monitors_share_shards, a_specification_shares_shards, what_is_not_bounded_has_its_own_process,
      several_monitors_of_a_process, a_crash_is_one_verdict, a_monitor_that_grows_moves_out,
-     a_monitor_that_has_moved_out_and_dies, slices_move_out, marks_do_not_mix, what_nobody_reads_is_let_go,
-     a_prompt_verdict, a_shard_that_dies_has_a_successor, stopping_tells_everybody, other_specifications,
+     a_monitor_that_has_moved_out_and_dies, slices_move_out, marks_do_not_mix, a_partition_that_no_monitor_reads_is_released,
+     a_prompt_verdict, a_shard_that_dies_has_a_successor, stopping_a_run_ends_every_monitor, other_specifications,
      short_memory_is_a_gap, nothing_is_left].
 
 init_per_suite(Config) ->
@@ -174,7 +174,7 @@ marks_do_not_mix(Config) ->
     {ok, _} = witness:stop(Run).
 
 %% The names of native code do not distinguish arguments.
-what_nobody_reads_is_let_go(Config) ->
+a_partition_that_no_monitor_reads_is_released(Config) ->
     File = spec(Config, "with witness_outline_shard_SUITE:leaf(nobody)\ncheck [{_ <- _, witness_outline_shard_SUITE:leaf(_)}]ff."),
     {Run, Root} = started([], #{specs => [File]}),
     Leaves = leaves(Root, 50),
@@ -212,7 +212,7 @@ a_shard_that_dies_has_a_successor(_) ->
     ?assertEqual(lists:duplicate(20, {count, 2, []}), [Info || #{verdict := yes, info := Info} <- witness:verdicts(Run)]),
     {ok, _} = witness:stop(Run).
 
-stopping_tells_everybody(_) ->
+stopping_a_run_ends_every_monitor(_) ->
     {Run, Root} = started([{{?MODULE, leaf, '_'}, {?BOUNDED, keep}}], #{flush => 60_000}),
     Leaves = leaves(Root, 100),
     {ok, #{monitored := 100, verdicts := #{inconclusive := 100}, gaps := 0}} = witness:stop(Run),

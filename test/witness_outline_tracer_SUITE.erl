@@ -32,12 +32,12 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [{group, set_ups}, the_permutations_are_all_sound_ones, the_set_ups_are_all_that_can_be_reached].
 
-groups() -> [{set_ups, [parallel], [step_by_step, nobody_stays_on_in_vain | [Case || {Case, _} <- set_ups()]]}].
+groups() -> [{set_ups, [parallel], [step_by_step, no_process_stays_on_in_vain | [Case || {Case, _} <- set_ups()]]}].
 
 %% Which processes each monitor reads.
 set_ups() ->
     [{p_and_q_and_r, [[p], [q], [r]]}, {p_and_qr, [[p], [q, r]]}, {pq_and_r, [[p, q], [r]]}, {pqr, [[p, q, r]]},
-     {only_p, [[p]]}, {only_q, [[q]]}, {only_r, [[r]]}, {nobody, []},
+     {only_p, [[p]]}, {only_q, [[q]]}, {only_r, [[r]]}, {no_monitors, []},
      {p_and_q, [[p], [q]]}, {p_and_r, [[p], [r]]}, {q_and_r, [[q], [r]]}, {only_pq, [[p, q]]}, {only_qr, [[q, r]]}].
 
 p_and_q_and_r(_) -> sound(p_and_q_and_r).
@@ -47,7 +47,7 @@ pqr(_) -> sound(pqr).
 only_p(_) -> sound(only_p).
 only_q(_) -> sound(only_q).
 only_r(_) -> sound(only_r).
-nobody(_) -> sound(nobody).
+no_monitors(_) -> sound(no_monitors).
 p_and_q(_) -> sound(p_and_q).
 p_and_r(_) -> sound(p_and_r).
 q_and_r(_) -> sound(q_and_r).
@@ -63,7 +63,7 @@ step_by_step(_) ->
 
 %% A process is off in a session as soon as something tells the tracer that it can be. So, before all of them end, the
 %% processes do something that is no event; twice, since a child that was born in two sessions waits for its parent.
-nobody_stays_on_in_vain(_) ->
+no_process_stays_on_in_vain(_) ->
     Exits = [p_exit, q_exit, r_exit],
     Lives = [Local -- Exits || Local <- maps:values(locals())],
     Permutations = [Permutation ++ Exits || Permutation <- interleave(Lives)],

@@ -17,7 +17,7 @@ groups() ->
     [{native, [], [sleeping_monitors_miss_events_and_say_so, busy_monitors_miss_events_and_say_so, a_partition_has_its_own_bound,
                    an_event_that_never_fits_is_a_gap, later_partitions_have_the_room_of_earlier_ones]},
      {evm, [], [slow_monitors_stay_within_the_budget, monitors_that_never_return_do, a_monitor_that_falls_behind_ends_alone,
-                a_monitor_that_grows_ends_alone, one_that_does_not_want_to_end_ends]},
+                a_monitor_that_grows_ends_alone, a_monitor_that_does_not_want_to_end_ends]},
      {native_limits, [], Limits},
      {evm_limits, [], Limits}].
 
@@ -80,7 +80,7 @@ a_monitor_that_falls_behind_ends_alone(_) -> ends_alone(slow).
 
 a_monitor_that_grows_ends_alone(_) -> ends_alone(growing).
 
-one_that_does_not_want_to_end_ends(_) -> ends_alone(trapping).
+a_monitor_that_does_not_want_to_end_ends(_) -> ends_alone(trapping).
 
 %% What it does not read takes more and more, until it ends. Its process goes no further than another monitor has read, so no
 %% tracer is ever behind.

@@ -10,7 +10,8 @@ replayed for the same reasons for which a replay refuses it.
 suite() -> [{timetrap, {minutes, 20}}].
 
 all() -> [dependencies_that_live_on_are_stopped, a_violation_before_a_planned_end_is_one, what_a_waiting_process_has_sent_was_sent,
-          one_that_hibernates_has_not_done_what_comes_then, a_program_that_spawns_without_end_does_nothing_behind_its_recording,
+          a_process_that_hibernates_has_not_done_what_comes_then,
+          a_program_that_spawns_without_end_does_nothing_behind_its_recording,
           an_application_of_a_function_is_monitored, an_application_that_a_function_starts_is_recorded,
           an_application_of_many_modules_is_replayed,
           witness_is_left_out_where_the_program_starts_it, an_interrupt_stops_an_application,
@@ -204,7 +205,7 @@ what_a_waiting_process_has_sent_was_sent(Config) ->
     ?assertMatch(#{exit := 1}, witness(["replay", "--spec", Spec, Dir], Config)).
 
 %% It would send something else when it wakes, but it never wakes, neither in the recording nor in a replay.
-one_that_hibernates_has_not_done_what_comes_then(Config) ->
+a_process_that_hibernates_has_not_done_what_comes_then(Config) ->
     Spec = spec(?FUNCTION_NAME, "with end_sleeper:work() over _ : _ ! _ check [_ : _ ! good] [_ : _ ! bad] ff.", Config),
     Dir = dir(?FUNCTION_NAME, Config),
     Pa = proplists:get_value(ebin, Config),

@@ -12,10 +12,11 @@ calm_test_() ->
 tests() ->
     [{ends_have_the_reason_that_the_vm_tells, fun ends_have_the_reason_that_the_vm_tells/0},
      {the_monitor_is_there_before_the_flag_goes, fun the_monitor_is_there_before_the_flag_goes/0},
-     {who_ends_while_the_flag_is_taken_off, fun who_ends_while_the_flag_is_taken_off/0},
+     {a_process_that_ends_while_its_flag_is_taken_off_has_one_exit,
+      fun a_process_that_ends_while_its_flag_is_taken_off_has_one_exit/0},
      {ends_that_were_not_told_yet_are_waited_for, fun ends_that_were_not_told_yet_are_waited_for/0},
-     {children_of_who_has_no_flag, fun children_of_who_has_no_flag/0},
-     {afterwards_everybody_keeps_his_flag, fun afterwards_everybody_keeps_his_flag/0}].
+     {children_of_a_process_without_the_flag_are_recorded, fun children_of_a_process_without_the_flag_are_recorded/0},
+     {after_settling_each_process_keeps_its_flag, fun after_settling_each_process_keeps_its_flag/0}].
 
 %% Each way to end, of one that has the flag and of one that has not.
 ends_have_the_reason_that_the_vm_tells() ->
@@ -59,7 +60,7 @@ the_monitor_is_there_before_the_flag_goes() ->
         Id
     end, fun(Id, #{entries := Entries}) -> ?assertEqual({exit, normal}, lists:last(maps:get(Id, Entries))) end).
 
-who_ends_while_the_flag_is_taken_off() ->
+a_process_that_ends_while_its_flag_is_taken_off_has_one_exit() ->
     recorded(fun(_, Calm) ->
         Children = [child(fun(Me) ->
             calm = told(Me, 64),
@@ -91,7 +92,7 @@ ends_that_were_not_told_yet_are_waited_for() ->
     end).
 
 %% Those that it has announced, and others.
-children_of_who_has_no_flag() ->
+children_of_a_process_without_the_flag_are_recorded() ->
     recorded(fun(_, Calm) ->
         Self = self(),
         {P, Id} = child(fun(Me) ->
@@ -114,7 +115,7 @@ children_of_who_has_no_flag() ->
         ?assertEqual(Ids, [Id || {spawn, Id} <- maps:get(Parent, Entries)])
     end).
 
-afterwards_everybody_keeps_his_flag() ->
+after_settling_each_process_keeps_its_flag() ->
     recorded(fun(Session, Calm) ->
         ok = ?C:settle(Calm),
         {P, Id} = child(fun(Me) -> calm(Me, Calm), receive go -> ok end end),

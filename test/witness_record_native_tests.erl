@@ -23,7 +23,7 @@ tests() ->
      {every_form_of_spawn, fun every_form_of_spawn/0},
      {spawns_that_fail, fun spawns_that_fail/0},
      {spawns_that_fail_for_want_of_room, fun spawns_that_fail_for_want_of_room/0},
-     {children_that_nobody_announced, fun children_that_nobody_announced/0},
+     {children_that_their_parent_has_not_announced, fun children_that_their_parent_has_not_announced/0},
      {children_after_a_spawn_that_failed, fun children_after_a_spawn_that_failed/0},
      {what_a_process_was_spawned_with, fun what_a_process_was_spawned_with/0},
      {ends, fun ends/0},
@@ -217,7 +217,7 @@ emptied(Pids) ->
     [begin M = monitor(process, P), P ! stop, receive {'DOWN', M, _, _, _} -> ok end end || P <- Pids],
     ok.
 
-children_that_nobody_announced() ->
+children_that_their_parent_has_not_announced() ->
     Self = self(),
     {Root, #{births := Births, mine := Entries, verify := Verify}} = recorded(fun(Me) ->
         ok = ?R:took(Me, 1),

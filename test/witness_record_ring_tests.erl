@@ -56,9 +56,9 @@ what_is_too_old_goes() ->
 
 
 %% When its last entries are dropped, a process that has ended is forgotten, together with its births.
-who_has_ended_is_forgotten_test_() -> {timeout, 60, fun who_has_ended_is_forgotten/0}.
+a_process_that_has_ended_is_forgotten_test_() -> {timeout, 60, fun a_process_that_has_ended_is_forgotten/0}.
 
-who_has_ended_is_forgotten() ->
+a_process_that_has_ended_is_forgotten() ->
     R0 = witness_record_ring:new(#{bytes => 10, time => infinity}, false),
     Ended = {processes, witness_log_recording_process:encode({ended, 1})},
     R1 = witness_record_ring:add([birth(1), birth(2), {data, data([{exit, a}])}, {order, order(1, 0, [{exit, a}], none)}], 2,

@@ -34,9 +34,11 @@ tests() ->
      {native_code, fun native_code/0},
      {births, fun births/0}, {the_dictionary_is_the_programs_own, fun the_dictionary_is_the_programs_own/0},
      {room_is_not_seen, fun room_is_not_seen/0},
-     {nobody_sees_who_tells_ends, fun nobody_sees_who_tells_ends/0}, {tracing_of_the_program, fun tracing_of_the_program/0},
-     {who_is_outside, fun who_is_outside/0},
-     {who_passes_labels_on, fun who_passes_labels_on/0}, {contents, fun contents/0}, {before_it_starts, fun before_it_starts/0}].
+     {the_program_does_not_see_that_the_recorder_monitors_it, fun the_program_does_not_see_that_the_recorder_monitors_it/0},
+     {tracing_of_the_program, fun tracing_of_the_program/0},
+     {a_process_that_is_not_recorded_has_label_0, fun a_process_that_is_not_recorded_has_label_0/0},
+     {code_that_is_not_woven_passes_labels_on, fun code_that_is_not_woven_passes_labels_on/0},
+     {contents, fun contents/0}, {before_it_starts, fun before_it_starts/0}].
 
 text() ->
     """
@@ -152,7 +154,7 @@ text() ->
         {P, Ref} = spawn_monitor(fun() -> Root ! m end),
         receive {'DOWN', Ref, process, P, _} -> ok end,
         receive m -> ok end.
-    %% Monitored by a process of its own, and by one of the recorder, who has looked at it by then.
+    %% Monitored by a process of its own, and by one of the recorder, which has looked at it by then.
     monitored() ->
         Root = self(),
         P = spawn(fun() -> erlang:monitor(process, Root), Root ! monitors, receive stop -> ok end end),
@@ -267,7 +269,7 @@ room_is_not_seen() ->
     ?assertEqual(600, length([Own || {from, From} <- Entries, From =:= Own])).
 
 %% The result of a call is recorded as the program got it.
-nobody_sees_who_tells_ends() ->
+the_program_does_not_see_that_the_recorder_monitors_it() ->
     #{entries := Entries, said := [{monitored, Pids}]} = recorded(monitored),
     Number = number(erlang, process_info, 2),
     ?assertEqual([{monitored_by, Pids}, [{monitored_by, Pids}]], [Value || {result, N, Value} <- Entries, N =:= Number]),
@@ -281,7 +283,7 @@ tracing_of_the_program() ->
     ?assertEqual([{spawn, P}, {from, P}, {exit, normal}], Entries).
 
 %% A woven process that is not recorded has label 0, also after a message from a recorded one.
-who_is_outside() ->
+a_process_that_is_not_recorded_has_label_0() ->
     Forwarder = spawn(?M, forward, []),
     register(witness_record_outside, Forwarder),
     #{entries := Entries, births := Births} = recorded(outside),
@@ -292,7 +294,7 @@ who_is_outside() ->
     ?assertEqual(3, map_size(Births)).
 
 %% Code that is not woven passes labels on: with labels that are believed, the process seems to have sent to itself.
-who_passes_labels_on() ->
+code_that_is_not_woven_passes_labels_on() ->
     Entries = fun(Verify) ->
         register(witness_record_outside, spawn(?MODULE, relay, [])),
         #{entries := Entries} = recorded(#{verify => Verify}, outside_of_two),

@@ -12,7 +12,7 @@ recording has what the program has read, and nothing else.
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [only_what_is_read_is_recorded, whoever_is_not_there_or_too_late].
+all() -> [only_what_is_read_is_recorded, a_missing_process_is_503_and_a_late_one_504].
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
@@ -38,7 +38,7 @@ only_what_is_read_is_recorded(Config) ->
     ?assert(5 * Less < More).
 
 %% No process has the name. A process outside the recording gets the event like any other.
-whoever_is_not_there_or_too_late(Config) ->
+a_missing_process_is_503_and_a_late_one_504(Config) ->
     Port = free_port(),
     {ok, Server} = inets:start(httpd, [{port, Port}, {bind_address, {127, 0, 0, 1}}, {ipfamily, inet}, {server_name, "shop"},
                                        {server_root, proplists:get_value(priv_dir, Config)},

@@ -41,9 +41,9 @@ by_name_test() ->
     ?assertEqual({error, noproc}, witness_record_source:deliver(?MODULE, ?MODULE, #{}, 5000)),
     ?assertEqual({error, noproc}, witness_record_source:deliver(?MODULE, Pid, #{}, 5000)).
 
-whoever_ends_or_does_not_answer_test_() -> {spawn, fun whoever_ends_or_does_not_answer/0}.
+a_process_that_ends_or_does_not_answer_is_an_error_test_() -> {spawn, fun a_process_that_ends_or_does_not_answer_is_an_error/0}.
 
-whoever_ends_or_does_not_answer() ->
+a_process_that_ends_or_does_not_answer_is_an_error() ->
     Silent = spawn(fun() -> receive {measured, _, _} -> exit(tired) end end),
     ?assertEqual({error, {down, tired}}, witness_record_source:deliver(?MODULE, Silent, #{}, infinity)),
     Slow = spawn(fun() -> receive {measured, _, _} -> receive stop -> ok end end end),

@@ -57,7 +57,7 @@ the_header_says_what_ran_test() ->
         {ok, _} = witness_record_writer:finish(Writer, [])
     end).
 
-nobody_else_may_read_it_test() ->
+no_other_user_may_read_it_test() ->
     with_writer(#{}, fun(Dir, Writer) ->
         {ok, _} = witness_record_writer:finish(Writer, []),
         {ok, #file_info{mode = Mode}} = file:read_file_info(Dir),

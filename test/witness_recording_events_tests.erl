@@ -55,7 +55,7 @@ names_and_aliases_are_followed_test() ->
     ?assert(Before({send, Alias, b}, {recv, pid(2), b})).
 
 %% A message without a recorded send is taken all the same, when no other process can go on.
-a_message_whose_send_is_not_recorded_holds_up_nobody_test() ->
+a_message_whose_send_is_not_recorded_holds_up_no_process_test() ->
     {ok, Told} = events(
         [{birth(1, 0, main), [{spawn, 2}, {from, 2}, {contents, a}, {sent, pid(2), b}, {exit, normal}]},
          {birth(2, 1, worker), [{from, 1}, {contents, b}, {exit, normal}]}]),
@@ -64,7 +64,7 @@ a_message_whose_send_is_not_recorded_holds_up_nobody_test() ->
     ?assertEqual([{recv, a}, {send, b}], Of(1)),
     ?assertEqual([{recv, b}], Of(2)).
 
-messages_of_nobody_are_received_test() ->
+messages_without_a_sender_are_received_test() ->
     {ok, Told} = events([{birth(1, 0, main), [{content, tick}, timeout, {result, {ets, lookup, 2}, []}, {content, {hello, [1]}},
                                               {exit, done}]}]),
     ?assertMatch([{init, _, _, _, _}, {recv, _, undefined, tick, _}, {recv, _, undefined, {hello, [1]}, _}, {exit, _, done, _}],
@@ -104,7 +104,7 @@ arguments_that_are_not_known_are_a_gap_test() ->
 
 %% --- holes -----------------------------------------------------------------------
 
-who_has_not_ended_in_a_recording_that_did_has_no_gap_test() ->
+a_process_that_lives_at_the_end_of_a_recording_has_no_gap_test() ->
     {ok, Told} = events([{birth(1, 0, main), [{content, a}]}]),
     ?assertMatch([{init, _, _, _, _}, {recv, _, _, a, _}], [Event || {Event, _} <- Told]).
 
@@ -148,7 +148,7 @@ is_prefix_or_gap(What, P, Told, Whole) ->
     ?assert(lists:prefix(Same(Before), Same(Of(Whole))), {What, P, Before}),
     ?assert(Before =:= Of(Whole) orelse Rest =/= [] orelse Before =:= [], {What, P, Before}).
 
-what_ran_and_was_not_woven_is_a_gap_for_everybody_test() ->
+a_module_that_ran_unwoven_is_a_gap_for_every_process_test() ->
     Parts = witness_recording_sample:parts(ring(), 100),
     Unwoven = fun(Options) ->
         {ok, Told} = read(Parts, Options),

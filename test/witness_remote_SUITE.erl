@@ -17,7 +17,8 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          what_is_found_is_told/1, contents_stay_at_the_target/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
          a_killed_tool_leaves_nothing/1, a_tool_that_dies_at_a_busy_node_leaves_nothing/1,
          a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
-         a_tool_that_stands_still_is_left/1, sessions_of_killed_tracers_end/1, who_is_killed_at_the_target_leaves_nothing/1,
+         a_tool_that_stands_still_is_left/1, sessions_of_killed_tracers_end/1,
+         a_process_that_is_killed_at_the_target_leaves_nothing/1,
          what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
          verdicts_that_are_not_taken_are_counted/1, limits_strike_and_are_told/1, mistakes_are_told/1,
          an_old_release_is_refused/1]).
@@ -51,7 +52,7 @@ groups() ->
         [attaching_again_makes_no_more_atoms, the_whole_node_is_watched, a_long_name_is_no_obstacle,
          a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
          a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
-         who_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
+         a_process_that_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
          more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, limits_strike_and_are_told,
          mistakes_are_told]},
      {other_release, [], Both}].
@@ -504,7 +505,7 @@ a_tool_that_stands_still_is_left(Config) ->
     _ = witness_await:down(Tool),
     unharmed(Target).
 
-who_is_killed_at_the_target_leaves_nothing(Config) ->
+a_process_that_is_killed_at_the_target_leaves_nothing(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     [begin
          Port = command(Node, ["--name", "witness_test_server"], Config),

@@ -64,7 +64,7 @@ held_until_half_is_taken_test() ->
     ?assertEqual(#{}, witness_replay_backpressure:states([1, 2])).
 
 %% The receiver waits for a message of the sender, directly or through a third process.
-goes_on_for_who_waits_test() ->
+a_sender_goes_on_if_its_receiver_waits_for_it_test() ->
     ok = flow(3),
     fill(1, 2),
     ok = waits(2, 3),
@@ -87,7 +87,7 @@ held_by_each_other_test() ->
     [ok = ended(Id) || Id <- [1, 2]],
     goes_on(Left).
 
-nobody_else_goes_on_test() ->
+a_sender_goes_on_if_its_receiver_cannot_test() ->
     Stuck = fun(Do) ->
         ok = flow(4),
         fill(1, 2),
@@ -113,7 +113,7 @@ round_in_circles_test() ->
     goes_on(Sender).
 
 %% The receiver waits for a process that seems to wait for the sender, but has a message.
-who_has_a_message_needs_nobody_test() ->
+a_process_that_has_a_message_needs_no_sender_test() ->
     Pid = with_a_message(),
     Sender = sending(1, 2),
     until_held(1, 2),
@@ -122,7 +122,7 @@ who_has_a_message_needs_nobody_test() ->
     goes_on(Sender).
 
 %% The wait is bounded: the message may be one that is never taken.
-a_message_that_nobody_takes_holds_nobody_test_() -> {timeout, 60, fun() ->
+a_message_that_no_process_takes_blocks_no_sender_for_ever_test_() -> {timeout, 60, fun() ->
     Pid = with_a_message(),
     goes_on(sending(1, 2)),
     true = exit(Pid, kill)
@@ -139,7 +139,7 @@ with_a_message() ->
     Pid.
 
 %% The receiver waits for a process that its parent has still to begin.
-who_has_not_begun_waits_for_its_parent_test() ->
+a_process_that_has_not_begun_waits_for_its_parent_test() ->
     ok = begin_all(5, fun(5) -> 4; (4) -> 3; (_) -> none end),
     [ok = witness_replay_backpressure:handle_start(of_(Id)) || Id <- [1, 2, 3]],
     fill(1, 2),
@@ -151,7 +151,7 @@ who_has_not_begun_waits_for_its_parent_test() ->
     goes_on(Sender).
 
 %% A receiver that is throttled for a process that has ended goes on by itself, so its own senders wait.
-who_is_held_needs_nobody_but_for_whom_it_is_held_test() ->
+a_throttled_process_needs_only_its_receiver_test() ->
     ok = flow(3),
     fill(1, 2),
     ok = ended(3),
@@ -175,7 +175,7 @@ a_long_way_test() ->
          goes_on(Sender)
      end || Last <- [1, 2, 350, 699]].
 
-who_is_told_of_an_end_waits_for_it_test() ->
+a_process_that_learns_of_an_end_waits_for_it_test() ->
     Follows = fun(Do) ->
         ok = flow(3),
         Other = spawn(fun() -> receive stop -> ok end end),
@@ -209,7 +209,7 @@ until_asleep(For, Id, {Pid, _}) ->
         ets:member(witness_replay_parking, {For, Id}) andalso process_info(Pid, status) =:= {status, waiting}
     end).
 
-who_sleeps_is_woken_test() ->
+a_parked_sender_is_unparked_test() ->
     Woken = fun(Before, Do) ->
         ok = begin_all(6, fun(6) -> 3; (_) -> none end),
         [ok = witness_replay_backpressure:handle_start(of_(Id)) || Id <- [1, 2, 3, 4, 5]],
@@ -239,7 +239,7 @@ who_sleeps_is_woken_test() ->
     end),
     Woken(None, fun() -> ok = witness_replay_backpressure:disable() end).
 
-who_would_begin_others_is_woken_test() ->
+a_parked_parent_is_unparked_test() ->
     [begin
          ok = crowd(),
          ok = for_long(),
@@ -250,7 +250,7 @@ who_would_begin_others_is_woken_test() ->
          ?assertEqual([], ets:tab2list(witness_replay_parking))
      end || Do <- [fun witness_replay_backpressure:raise_limit/0, fun witness_replay_backpressure:disable/0]].
 
-who_is_told_of_an_end_is_woken_by_it_test() ->
+a_process_that_is_parked_for_an_end_is_unparked_by_it_test() ->
     ok = flow(2),
     ok = for_long(),
     Other = spawn(fun() -> receive stop -> ok end end),
@@ -260,7 +260,7 @@ who_is_told_of_an_end_is_woken_by_it_test() ->
     goes_on(Told).
 
 %% A process that is killed while it sleeps leaves no entry.
-who_is_killed_sleeps_no_more_test() ->
+a_process_that_is_killed_is_no_longer_parked_test() ->
     ok = flow(2),
     fill(1, 2),
     Sender = {Pid, Ref} = sending(1, 2),
@@ -270,7 +270,7 @@ who_is_killed_sleeps_no_more_test() ->
     ok = ended(1),
     ?assertEqual([], ets:tab2list(witness_replay_parking)).
 
-nobody_is_held_by_itself_test() ->
+no_process_is_throttled_by_itself_test() ->
     ok = flow(1),
     fill(1, 1),
     fill(1, 1).
@@ -288,7 +288,7 @@ beginning(Id) -> spawn_monitor(fun() -> ok = begins(Id) end).
 
 until_begins(Id) -> until_state(Id, begins).
 
-nobody_is_begun_until_half_have_ended_test() ->
+no_process_is_begun_until_half_have_ended_test() ->
     ok = crowd(),
     Parent = beginning(1),
     until_begins(1),
@@ -309,7 +309,7 @@ an_end_that_is_told_twice_counts_once_test() ->
     goes_on(Parent).
 
 %% All other processes wait for a parent, or are throttled themselves: more may live, but up to a bound.
-more_are_begun_when_nobody_runs_test() ->
+more_processes_are_begun_when_none_runs_test() ->
     ok = crowd(),
     [ok = waits(Id, 1) || Id <- lists:seq(4, ?MAY_LIVE)],
     Parents = [beginning(Id) || Id <- [1, 2]],
@@ -338,7 +338,7 @@ more_are_begun_when_some_have_ended_test() ->
     ok = waits(2, 1),
     goes_on(Parent).
 
-nobody_is_held_where_processes_stop_test() ->
+no_parent_waits_after_backpressure_is_disabled_test() ->
     ok = crowd(),
     Parent = beginning(1),
     until_begins(1),

@@ -19,7 +19,7 @@ groups() ->
     [{outcomes, [], [no_memory_is_told_and_replayed_to_there | [Case || {Case, _} <- programs()]]},
      {heaps, [], [a_process_that_was_killed_takes_no_gigabytes, a_limit_of_the_replayed_vm_is_named]},
      {gaps, [], [a_process_that_waited_has_a_complete_trace, a_process_that_hibernated_has_a_complete_trace,
-                 one_that_has_woken_has_done_what_comes_then, one_that_computed_has_a_gap_of_its_own,
+                 a_process_that_has_woken_has_done_what_comes_then, a_process_that_computed_has_a_gap_of_its_own,
                  gaps_of_others_change_no_verdict,
                  a_gap_is_told_by_process_signature_and_reason, what_the_replay_itself_ends_may_have_sent_more,
                  a_long_computation_before_the_end_is_waited_for, hibernation_that_fails_is_replayed]}].
@@ -32,7 +32,7 @@ programs() ->
      {a_limit_of_the_system, {by_default, []}},
      {a_limit_of_the_whole_vm, {brief, ["+hmax", "60000"]}},
      {a_limit_of_binaries, {binaries, []}},
-     {a_limit_that_kills_nobody, {unlimited, []}},
+     {a_limit_that_kills_no_process, {unlimited, []}},
      {what_the_flag_returns, {values, []}},
      {a_list_without_end, {endless, []}},
      {binaries_without_end, {endless_binaries, []}},
@@ -67,7 +67,7 @@ a_limit_that_a_replay_does_not_reach(Config) -> program(?FUNCTION_NAME, Config).
 a_limit_of_a_request(Config) -> program(?FUNCTION_NAME, Config).
 a_limit_of_the_system(Config) -> program(?FUNCTION_NAME, Config).
 a_limit_of_binaries(Config) -> program(?FUNCTION_NAME, Config).
-a_limit_that_kills_nobody(Config) -> program(?FUNCTION_NAME, Config).
+a_limit_that_kills_no_process(Config) -> program(?FUNCTION_NAME, Config).
 what_the_flag_returns(Config) -> program(?FUNCTION_NAME, Config).
 a_list_without_end(Config) -> program(?FUNCTION_NAME, Config).
 binaries_without_end(Config) -> program(?FUNCTION_NAME, Config).
@@ -182,7 +182,7 @@ a_process_that_hibernated_has_a_complete_trace(Config) ->
 
 has_bare() -> erlang:function_exported(erlang, hibernate, 0).
 
-one_that_has_woken_has_done_what_comes_then(Config) ->
+a_process_that_has_woken_has_done_what_comes_then(Config) ->
     Waits = recorded(witness_recorded_gaps, wakes_and_waits, [], #{}, Config),
     ?assertMatch(#{outcome := violated, gaps := 0}, judged(Waits, specs(), Config)),
     Computes = recorded(witness_recorded_gaps, wakes_and_computes, [], #{}, Config),
@@ -193,7 +193,7 @@ hibernation_that_fails_is_replayed(Config) ->
     Dir = recorded(witness_recorded_gaps, refused, [], #{}, Config),
     ?assertMatch({ok, #{outcome := identical, complete := true}}, witness_replay:replay(#{dir => Dir})).
 
-one_that_computed_has_a_gap_of_its_own(Config) ->
+a_process_that_computed_has_a_gap_of_its_own(Config) ->
     Dir = recorded(witness_recorded_gaps, computes, [], #{}, Config),
     ?assertMatch(#{outcome := untrusted, gaps := 1, verdicts := #{inconclusive := 1, no := 0}}, judged(Dir, specs(), Config)).
 

@@ -36,7 +36,7 @@ what_is_sure_is_told_at_once_test() ->
                   {{gap, pid(1), cut, unknown, undefined}, {1, 2}}, {{gap, pid(2), cut, unknown, undefined}, {2, 3}}],
                  events([send(a, sure), recv(a)])).
 
-who_ends_by_itself_has_sent_all_test() ->
+a_process_that_ends_by_itself_has_sent_all_test() ->
     ?assertEqual([{send, a}, {send, b}, {exit, 2, done}, {recv, b}, {exit, 1, normal}],
                  short(events([send(a, unsure), send(b, unsure), {2, 4, {exit, ended, done}}, recv(b),
                                {1, 3, {exit, ended, normal}}]))).
@@ -47,7 +47,7 @@ what_was_taken_was_sent_and_all_before_it_test() ->
                  short(events([send(a, unsure), send(b, unsure), recv(b), send(c, unsure), {2, 4, {exit, killed, killed}}, recv(c),
                                {1, 3, {exit, ended, normal}}]))).
 
-what_nobody_has_taken_is_not_known_test() ->
+a_message_that_no_process_has_taken_is_not_known_test() ->
     ?assertEqual([{send, a}, {recv, a}, {exit, 1, normal}, {gap, 2, killed}, {exit, 2, killed}],
                  short(events([send(a, unsure), send(b, unsure), {2, 4, {exit, killed, killed}}, recv(a),
                                {1, 3, {exit, ended, normal}}]))).

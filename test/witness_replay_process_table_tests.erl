@@ -60,7 +60,7 @@ all_are_found(Serials) ->
 
 shuffled(List) -> [Element || {_, Element} <- lists:sort([{rand:uniform(), Element} || Element <- List])].
 
-who_cannot_be_told_apart_is_refused_test() ->
+processes_that_cannot_be_told_apart_are_refused_test() ->
     Pid = pid(77, 1),
     with([birth(1, pid(76, 1)), birth(2, Pid), birth(3, Pid)], fun(Read) -> ?assertMatch({error, {two, <<"<0.77.1>">>}}, Read) end),
     with([birth(1, pid(76, 1)), birth(2, pid(78, 1)), birth(2, Pid)],
@@ -98,7 +98,7 @@ end_together(Id, Own, Places) ->
 meet(Id, Own, Places) -> atomics:get(Places, 3 - Own) >= Id - 2 orelse begin erlang:yield(), meet(Id, Own, Places) end.
 
 %% Three processes look up a process again and again, while it begins and ends. In the end no entry of it is left.
-nothing_is_kept_of_who_has_ended_test_() -> {timeout, 60, fun() ->
+nothing_is_kept_of_a_process_that_has_ended_test_() -> {timeout, 60, fun() ->
     Count = 2000,
     with([birth(Id, pid(1000 + Id, 0), 0) || Id <- lists:seq(1, Count)], fun({ok, _}) ->
         ok = witness_replay_proxies:start(Count),

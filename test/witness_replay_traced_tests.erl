@@ -25,7 +25,7 @@ is_preloaded(Module) -> code:which(Module) =:= preloaded.
 is_own(Module) -> string:prefix(atom_to_list(Module), "witness_") =/= nomatch.
 
 %% A traced process waits for the tracer, so the messages on their way to it are bounded, however far the process could run.
-who_is_traced_waits_for_the_tracer_test() ->
+a_traced_process_waits_for_the_tracer_test() ->
     Self = self(),
     ok = persistent_term:put(witness_replay_traced, Self),
     try

@@ -16,7 +16,7 @@ all() ->
      a_group_gathers_what_is_there_and_what_is_spawned_later, a_group_has_the_workers_that_a_supervisor_has_started,
      a_group_has_every_descendant_that_runs, a_group_has_every_child_of_a_busy_descendant,
      an_orphan_makes_groups_inconclusive, a_specification_is_checked, what_needs_the_past_is_refused,
-     who_is_not_there_is_refused, options_that_do_not_fit_are_refused, the_run_ends_with_the_last_process,
+     a_process_that_is_not_there_is_refused, options_that_do_not_fit_are_refused, the_run_ends_with_the_last_process,
      a_process_that_ends_meanwhile, a_killed_owner_leaves_nothing, children_of_a_busy_process_are_not_missed, races].
 
 %% The group leader of a case is its own: processes without a known parent belong to no group that has another leader.
@@ -276,7 +276,7 @@ what_needs_the_past_is_refused(Config) ->
                  witness:start(#{system => node, monitors => [{{'_', '_', '_'}, {witness_load_monitor, check}}]})),
     ?assertEqual([], [P || P <- processes(), sessions(P) =/= []]).
 
-who_is_not_there_is_refused(_) ->
+a_process_that_is_not_there_is_refused(_) ->
     {Gone, M} = spawn_monitor(fun() -> ok end),
     receive {'DOWN', M, process, Gone, _} -> ok end,
     [begin

@@ -13,7 +13,7 @@ all() ->
      every_event_has_a_stamp_and_a_time, without_a_handover_nothing_has, a_handover_switches_stamps_on_and_off,
      sharing_leaves_no_gap, sharing_a_process_that_forks_leaves_no_gap, a_child_has_the_sessions_of_its_parent_in_reverse,
      now_is_between_events, what_has_ended_is_dead, a_closed_session_leaves_nothing, a_session_ends_with_its_owner,
-     kinds_that_nobody_reads_are_not_traced, only_messages_that_somebody_reads_are_traced,
+     kinds_that_no_monitor_reads_are_not_traced, only_messages_that_a_monitor_reads_are_traced,
      another_session_is_not_disturbed, legacy_tracing_is_not_disturbed, what_is_no_trace_message_is_ignored,
      guarantees].
 
@@ -229,7 +229,7 @@ now_is_between_events(_) ->
 
 %% --- filter ----------------------------------------------------------------------
 
-kinds_that_nobody_reads_are_not_traced(_) ->
+kinds_that_no_monitor_reads_are_not_traced(_) ->
     Kinds = fun(Alphabet) -> lists:usort([element(1, E) || {_, E} <- filtered([Alphabet])]) end,
     ?assertEqual([exit, fork, init, recv, send], Kinds(all)),
     ?assertEqual([exit, fork, init], Kinds([fork])),
@@ -237,7 +237,7 @@ kinds_that_nobody_reads_are_not_traced(_) ->
     ?assertEqual([exit, fork, init, recv], Kinds([recv])).
 
 %% Children and processes that were switched on later are filtered too; the sender of a message is not lost.
-only_messages_that_somebody_reads_are_traced(_) ->
+only_messages_that_a_monitor_reads_are_traced(_) ->
     Events = filtered([[{send, [{['_', {b, '_'}], [], []}]}, {recv, [{['_', {a, '_'}], [], []}]}],
                        [{recv, [{['$1', {c, '$2'}], [{is_port, '$1'}, {'>', '$2', 0}], []}]}]]),
     ?assertEqual([{b, 1}, {b, 2}], lists:sort([M || {_, {send, _, _, M, _}} <- Events])),

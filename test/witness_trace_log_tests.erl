@@ -278,7 +278,7 @@ settling_decides_once_test() ->
 
 %% --- the bound ----------------------------------------------------------------------
 
-who_waits_longest_loses_its_items_test() ->
+the_process_that_waits_longest_loses_its_items_test() ->
     {P, Q, R} = {p(), q(), r()},
     Out = run(bounded(2), [recv(Q), recv(R), recv(Q), fork(P, R), fork(P, Q), recv(Q)]),
     ?assertEqual([{root, P, undefined}, {t, 4, fork(P, R)}, {t, 4, init(R, P)}, {t, 2, recv(R)},

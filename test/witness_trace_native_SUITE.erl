@@ -20,14 +20,14 @@ suite() -> [{timetrap, {seconds, 120 + number("WITNESS_NATIVE_PROCESSES", 0) div
 all() ->
     [birth_to_exit, sends, receives, system_messages, a_gen_server_replies_to_an_alias,
      an_expired_after_is_no_event, a_message_timeout_of_a_process_is, signatures_are_what_the_author_wrote,
-     events_carry_a_time_if_wanted, kinds_that_nobody_reads_are_not_traced, only_messages_that_somebody_reads_are_traced,
+     events_carry_a_time_if_wanted, kinds_that_no_monitor_reads_are_not_traced, only_messages_that_a_monitor_reads_are_traced,
      descendants_of_a_group_share_its_partition, others_have_partitions_of_their_own,
-     what_nobody_names_has_no_partition, names_have_wildcards, what_native_code_leaves_out_has_no_name,
+     a_process_that_no_monitor_names_has_no_partition, names_have_wildcards, what_native_code_leaves_out_has_no_name,
      a_grouped_partition_is_causal, a_run_has_ended_with_its_last_process,
      a_process_that_is_on_has_no_events_but_its_children_do, a_process_that_is_off_has_no_events,
      a_process_that_is_off_is_not_waited_for, what_has_ended_is_dead,
      a_consumer_is_told_once, a_consumer_is_told_of_an_exit, a_consumer_is_told_after_a_while, a_consumer_is_told_of_the_end,
-     the_consumer_is_who_takes, a_dead_consumer_reads_no_more, a_handle_that_is_collected_reads_no_more,
+     the_consumer_is_the_process_that_takes, a_dead_consumer_reads_no_more, a_handle_that_is_collected_reads_no_more,
      what_is_unread_is_gone, only_what_its_consumer_needs_is_added,
      a_full_partition_has_a_gap, a_large_batch_comes_in_pieces, full_memory_is_a_gap_and_recovers, a_large_message_is_a_gap,
      an_exit_that_was_not_reported_is_a_gap,
@@ -94,14 +94,14 @@ events_carry_a_time_if_wanted(_) ->
     ?assert(Before =< hd(Times)),
     ?assert(lists:last(Times) =< After).
 
-kinds_that_nobody_reads_are_not_traced(_) ->
+kinds_that_no_monitor_reads_are_not_traced(_) ->
     Kinds = fun(Alphabet) -> lists:usort([element(1, E) || E <- filtered([Alphabet])]) end,
     ?assertEqual([exit, fork, init, recv, send], Kinds(all)),
     ?assertEqual([exit, fork, init], Kinds([fork])),
     ?assertEqual([exit, fork, init, send], Kinds([send, exit])),
     ?assertEqual([exit, fork, init, recv], Kinds([recv])).
 
-only_messages_that_somebody_reads_are_traced(_) ->
+only_messages_that_a_monitor_reads_are_traced(_) ->
     Events = filtered([[{send, [{['_', {b, '_'}], [], []}]}, {recv, [{['_', {a, '_'}], [], []}]}]]),
     ?assertEqual([{b, 1}, {b, 2}], lists:sort([M || {send, _, _, M, _} <- Events])),
     ?assertEqual([{a, 1}, {a, 2}], lists:sort([M || {recv, P, P, M, _} <- Events])).
@@ -147,7 +147,7 @@ others_have_partitions_of_their_own(_) ->
         ?assertMatch({exit, C, normal, _}, lists:last(Rest))
     end, Partitions).
 
-what_nobody_names_has_no_partition(_) ->
+a_process_that_no_monitor_names_has_no_partition(_) ->
     ?assertEqual([], named([], fun() -> spawn(?MODULE, a, []), spawn(fun() -> ok end) end)),
     ?assertEqual([{?MODULE, b, []}],
                  named([{?MODULE, b, 0, false}], fun() -> [spawn(?MODULE, F, []) || F <- [a, b, c]], spawn(?MODULE, b, [1]) end)),
@@ -465,7 +465,7 @@ consume(Handle, Me, Batches) ->
 
 %% --- consumers -------------------------------------------------------------------
 
-the_consumer_is_who_takes(_) ->
+the_consumer_is_the_process_that_takes(_) ->
     Reader = #{session := Session} = open(sink_options(#{batch => 1})),
     {P, R} = sink(Reader),
     Handle = ?READER:handle(R, P),
