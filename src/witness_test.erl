@@ -97,7 +97,7 @@ the current folder, then in the folder of the source of the fun's module, then i
 -type outcome() :: ok | {failed, witness_test_result:problem() | not_started, Lines :: [binary()]}.
 
 -type rules() :: #{timeout := timeout(), wait := boolean(), unmonitored := rule(), vacuous := rule(),
-                   base := file:name_all() | undefined}.
+                   base := file:name_all() | undefined, redact := boolean()}.
 
 -type returned() :: {returned, term()} | {raised, error | exit | throw, term(), erlang:stacktrace()}.
 
