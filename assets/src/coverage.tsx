@@ -1,6 +1,6 @@
 import { count, type Action, type Report } from "./data";
 
-// What violates by itself is what nobody wants to see, so that it never came is no lack.
+// An action that violates by itself should never come, so that it never came is no lack.
 const missing = ({ taken, decides }: Action) => !taken && decides !== "no";
 
 export function Coverage({ report }: { report: Report }) {

@@ -349,7 +349,7 @@ paper() ->
               ~"Algorithm 3, line 47: direct mode before an acknowledgement has come"},
              {'A3.51', [{q, single}, {r, single}], [still_routed], ~"Algorithm 3, line 51: a route is left behind"},
              {'A5.17', [{q, single}, {r, single}], [lost],
-              ~"Algorithm 5, line 17: nobody traces the process between off and on"}]] ++
+              ~"Algorithm 5, line 17: no tracer traces the process between off and on"}]] ++
     [(paper(~"paper on the VM", ~"the fork comes after the child's events: A4 does not hold", Each, Defects,
             [analysed_by_a_stranger]))
          #{sources => [vm]},

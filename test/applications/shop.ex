@@ -77,7 +77,7 @@ defmodule Shop do
     again(name, first)
   end
 
-  # The supervisor starts it anew on its own account: until then the name is nobody's, or still that of the dead.
+  # The supervisor starts it anew on its own account: until then the name is no process's, or still that of the dead.
   defp again(name, first) do
     _ = DynamicSupervisor.which_children(Shop.Carts)
 

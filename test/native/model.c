@@ -189,7 +189,7 @@ static void op_take(model *m, uintptr_t consumer, bool only_gap)
     m->ended = m->end != WN_OPEN;
 }
 
-static void nobody_reads(model *m)
+static void no_process_reads(model *m)
 {
     m->unread = true;
     m->consumer = 0;
@@ -200,14 +200,14 @@ static void nobody_reads(model *m)
 static void op_unread(model *m)
 {
     wn_partition_unread(m->real);
-    nobody_reads(m);
+    no_process_reads(m);
 }
 
 static void op_abandon(model *m, uintptr_t consumer)
 {
     wn_partition_abandon(m->real, consumer);
     if (m->consumer == consumer)
-        nobody_reads(m);
+        no_process_reads(m);
 }
 
 static void op_join(model *m)

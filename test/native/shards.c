@@ -300,7 +300,7 @@ static void what_a_shard_has_in_hand_is_charged(void)
 }
 
 /* The name of a place is never that of another partition, and one that was listed and has left is not handed over. */
-static void who_has_left_is_not_named(void)
+static void a_process_that_has_left_is_not_named(void)
 {
     outcome o;
     wn_shard shard;
@@ -649,7 +649,7 @@ int main(int argc, char **argv)
                                           a_shard_is_told_of_enough_or_by_the_timer,
                                           a_birth_is_no_part_of_a_gap,
                                           what_a_shard_has_in_hand_is_charged,
-                                          who_has_left_is_not_named,
+                                          a_process_that_has_left_is_not_named,
                                           a_partition_moves_out,
                                           a_consumer_has_a_successor,
                                           what_is_left_of_a_shard_is_freed};

@@ -411,7 +411,7 @@ static void a_consumer_is_told_again_only_after_it_has_taken(void)
     finish(of, p);
 }
 
-static void nobody_is_told_before_there_is_a_consumer(void)
+static void no_event_is_told_before_there_is_a_consumer(void)
 {
     wn_hub *of = hub(LARGE, LARGE, 2);
     wn_partition *p = opened(of, 0);
@@ -738,7 +738,7 @@ static void names_are_those_of_the_patterns(void)
     X(only_its_consumer_abandons_a_partition)                                                                                      \
     X(a_consumer_is_told_when_a_batch_is_full)                                                                                     \
     X(a_consumer_is_told_again_only_after_it_has_taken)                                                                            \
-    X(nobody_is_told_before_there_is_a_consumer)                                                                                   \
+    X(no_event_is_told_before_there_is_a_consumer)                                                                                 \
     X(the_last_to_take_is_the_consumer)                                                                                            \
     X(events_are_counted_when_they_are_taken)                                                                                      \
     X(the_timer_is_woken_once_and_rests_again)                                                                                     \

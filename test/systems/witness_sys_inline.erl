@@ -36,8 +36,8 @@ by_property(Counts) ->
 
 -define(SIGNAL, "a process is ended by a signal: its end is known if it waited then, and the host knew it").
 -define(UNBORN, "a process is ended by a signal, perhaps before its first function is called: nothing is known of it then").
--define(ACK, "a process tells who has started it in proc_lib, which is not woven").
--define(SENDER, "who has sent a message is not known to who takes it").
+-define(ACK, "a process tells the one that has started it in proc_lib, which is not woven").
+-define(SENDER, "the sender of a message is not known to the process that takes it").
 -define(TAKEN, "a message is received when it is taken, not when it is delivered").
 -define(OTP, "what a supervisor does, it does in OTP's modules").
 

@@ -135,7 +135,7 @@ token_passing(Variant) ->
     _ = [Node ! stop || Node <- [Second, Third]],
     ok.
 
-%% Who begins with the token lets it go around three times, and keeps it.
+%% The node that begins with the token lets it go around three times, and keeps it.
 -doc false.
 node(true, _) ->
     receive {next, Next} -> ok end,
