@@ -18,10 +18,11 @@ others that look at it costs it some too, so that it may have done nothing for l
 
 -doc """
 - `signature`: what the process was spawned with; `name`: its registered name or its label;
-- `state`: it runs, waits for a message, waits for a `request` (a server of OTP whose mailbox is empty), has called the process
+- `state`: it runs, waits for a message, waits for a `request` (a server of OTP with an empty mailbox), has called the process
   `called` and waits for the answer, or sleeps; of a process that is suspended, as at the end of a run, it may not be known;
 - `place`: the function in which it is, without those of OTP that wait for it;
-- `mailbox`: the number of its messages; `messages`: the oldest of them as text, if there are few and they are small; `idle_ms`: how long it has done nothing, as far as that is known.
+- `mailbox`: the number of its messages; `messages`: the oldest of them as text, if there are few and they are small; `idle_ms`:
+  how long it has done nothing, as far as that is known.
 """.
 -type process() :: #{process := pid(), signature := mfa() | undefined, name := undefined | term(),
                      state := runs | waits | request | calls | sleeps | unknown, called := undefined | pid(),
