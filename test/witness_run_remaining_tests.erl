@@ -75,9 +75,15 @@ sleeping() ->
 
 running(N) -> running(N + 1).
 
-init(deaf) -> {ok, deaf}.
-handle_call(_, _, State) -> {noreply, State}.
-handle_cast(_, State) -> {noreply, State}.
+init(How) -> {ok, How}.
+handle_call(_, _, deaf) -> {noreply, deaf};
+handle_call(_, _, turns) ->
+    timer:sleep(1),
+    {reply, ok, turns}.
+handle_cast({call, Other}, turns) ->
+    ok = gen_server:call(Other, anything, infinity),
+    gen_server:cast(Other, {call, self()}),
+    {noreply, turns}.
 
 since_when_a_process_does_nothing_is_known_from_the_second_look_test() ->
     [Quiet, Woken] = Ps = [spawn(fun ?MODULE:waiting/0) || _ <- [1, 2]],
@@ -126,6 +132,23 @@ calls_in_a_circle_are_a_deadlock_test() ->
                          pid_to_list(A)]),
     ?assert(lists:prefix(Line, Text)),
     [exit(P, kill) || P <- All].
+
+%% Two servers call each other in turn, so each is seen in a call of the other, but never both at the same time. The processes
+%% between them are looked at meanwhile, so that much happens between the looks at the two.
+calls_in_turn_are_no_deadlock_test_() ->
+    {timeout, 60, fun() ->
+        {ok, A} = gen_server:start(?MODULE, turns, []),
+        Between = [spawn(?MODULE, waiting, []) || _ <- lists:seq(1, 100)],
+        {ok, B} = gen_server:start(?MODULE, turns, []),
+        gen_server:cast(A, {call, B}),
+        Both = [begin
+                    {#{circles := Circles, processes := Processes}, _} = look([A, B | Between], 0, #{}),
+                    ?assertEqual([], Circles),
+                    [A, B] -- [P || #{process := P, state := calls} <- Processes] =:= []
+                end || _ <- lists:seq(1, 500)],
+        ?assert(lists:member(true, Both)),
+        [exit(P, kill) || P <- [A, B | Between]]
+    end}.
 
 calling_next() -> receive {next, P} -> gen:call(P, '$gen_call', anything, infinity) end, calling_next().
 

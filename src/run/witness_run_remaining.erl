@@ -78,7 +78,34 @@ look(Pids, Belongs, NowMs, Idle) ->
 %% Each circle once, from its oldest process on.
 circles(Calls) ->
     lists:usort([Circle || P := _ <- Calls, {true, [Oldest | _] = Circle} <- [circle(P, P, [], Calls)],
-                           Oldest =:= lists:min(Circle)]).
+                           Oldest =:= lists:min(Circle), waits_for_itself(Circle)]).
+
+%% The processes were described one after the other, and may have gone on meanwhile. While all of them are suspended, none does:
+%% then each must still wait for the next, and have no answer in its mailbox that it has not taken.
+waits_for_itself([First | _] = Circle) ->
+    Suspended = [P || P <- Circle, suspend(P)],
+    Calls = #{P => Called || P <- Suspended, #{called := Called} <- [describe(P)], Called =/= undefined, has_no_answer(P)},
+    lists:foreach(fun resume/1, Suspended),
+    circle(First, First, [], Calls) =:= {true, Circle}.
+
+%% It may have ended.
+suspend(P) -> try erlang:suspend_process(P) catch error:badarg -> false end.
+resume(P) -> try erlang:resume_process(P) catch error:badarg -> true end.
+
+%% Of a mailbox that cannot be read at a small cost, it is not known.
+has_no_answer(P) ->
+    case process_info(P, [message_queue_len, memory]) of
+        [{_, 0}, _] -> true;
+        [{_, Mailbox}, {_, Bytes}] when Mailbox =< ?MAX_MESSAGES, Bytes =< ?MAX_BYTES ->
+            {messages, Messages} = process_info(P, messages),
+            not lists:any(fun is_answer/1, Messages);
+        _ -> false
+    end.
+
+is_answer({'DOWN', _, _, _, _}) -> true;
+is_answer({[alias | _], _}) -> true;
+is_answer({Tag, _}) -> is_reference(Tag);
+is_answer(_) -> false.
 
 circle(P, First, Path, Calls) ->
     case Calls of
