@@ -85,18 +85,32 @@ handle_cast({call, Other}, turns) ->
     gen_server:cast(Other, {call, self()}),
     {noreply, turns}.
 
+%% What its answers cost a process may be counted late. Then it is said to have done nothing for less long, but never for longer.
 since_when_a_process_does_nothing_is_known_from_the_second_look_test() ->
-    [Quiet, Woken] = Ps = [spawn(fun ?MODULE:waiting/0) || _ <- [1, 2]],
+    [Quiet, Woken] = Ps = [spawn(?MODULE, waiting, []) || _ <- [1, 2]],
     [witness_await:waits(P) || P <- Ps],
-    {First, Look} = look(Ps, 1_000, #{}),
-    ?assertEqual([{Quiet, 0}, {Woken, 0}], idle(First)),
+    Idle = fun() ->
+        {First, Look} = look(Ps, 1_000, #{}),
+        ?assertEqual([{Quiet, 0}, {Woken, 0}], idle(First)),
+        {Second, _} = look(Ps, 4_500, Look),
+        [{Quiet, 3_500}, {Woken, 3_500}] =:= idle(Second) andalso Second
+    end,
+    {#{idle := false}, _} = look(Ps, 1_000, #{}),
+    witness_await:until(fun() -> case Idle() of #{idle := true} -> true; Other -> Other end end),
+    {_, Before} = look(Ps, 1_000, #{}),
     Woken ! go,
     witness_await:until(fun() -> is_idle(Woken) end),
-    {Second, _} = look(Ps, 4_500, Look),
-    ?assertEqual([{Quiet, 3_500}, {Woken, 0}], idle(Second)),
-    [Line, _] = [unicode:characters_to_list(L) || L <- witness_run_remaining:shown(Second)],
-    ?assert(string:find(Line, ", idle for 3.5 s") =/= nomatch),
+    {After, _} = look(Ps, 4_500, Before),
+    ?assertMatch({[{Quiet, _}, {Woken, 0}], #{idle := false}}, {idle(After), After}),
     [exit(P, kill) || P <- Ps].
+
+what_is_idle_is_told_test() ->
+    P = spawn(?MODULE, waiting, []),
+    Process = witness_run_remaining:describe(P),
+    Text = fun(Ms) -> unicode:characters_to_list(witness_run_remaining:format(Process#{idle_ms := Ms})) end,
+    ?assertNotEqual(nomatch, string:find(Text(3_500), ", idle for 3.5 s")),
+    ?assertEqual(nomatch, string:find(Text(999), "idle")),
+    exit(P, kill).
 
 look(Pids, NowMs, Before) ->
     Idle = witness_run_remaining:idle(Before),

@@ -54,7 +54,6 @@ monitor is none.
                 told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
                 started = erlang:monotonic_time(millisecond) :: integer(),
-                seen = -1 :: integer(),   % events at the last look
                 waits = false :: boolean()}).   % whether it was said what the run waits for
 
 -define(MAX_CHARTS, 10).         % violations of a property that are shown in full
@@ -312,16 +311,15 @@ hint(Run, State) ->
           || is_integer(Waiting), Waiting > 0],
          [~"; nothing is watched any more" || Phase =/= running], $\n]).
 
-%% Says once what is still there, until something happens again.
-look(Run, #state{seen = Seen, waits = Waits} = State) ->
-    #{events := Events} = witness:info(Run),
-    %% Each look says for the next one since when nothing has happened.
+%% Says once what is still there, until something happens again. Each look says for the next one which processes have done nothing.
+look(Run, #state{waits = Waits} = State) ->
     case witness_run:remaining(Run) of
-        #{count := Count} = Remaining when not Waits, Events =:= Seen, Count > 0 ->
+        #{idle := true, count := Count} when Count > 0, Waits -> State;
+        #{idle := true, count := Count} = Remaining when Count > 0 ->
             witness_cli_io:note([[seconds(elapsed(State) div 100 * 100), ~": nothing happens, and the run has not ended; still there:\n"]
                                  | [[~"  ", Line, $\n] || Line <- witness_run_remaining:shown(Remaining)]]),
             State#state{waits = true};
-        _ -> State#state{seen = Events, waits = Waits andalso Events =:= Seen}
+        _ -> State#state{waits = false}
     end.
 
 is_attached(#state{options = Options}) -> is_map_key(with, Options).

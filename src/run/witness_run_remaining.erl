@@ -31,10 +31,11 @@ others that look at it costs it some too, so that it may have done nothing for l
 
 -doc """
 How many there are, how many of them are servers that only wait for a request, and the others, as far as they are described.
-`circles`: processes of which each has called the next one, and the last one the first, so that no call is ever answered.
+`circles`: processes of which each has called the next one, and the last one the first, so that no call is ever answered. `idle`:
+whether none of all these has done anything since the look before.
 """.
 -type remaining() :: #{count := non_neg_integer(), requests := non_neg_integer(), processes := [process()],
-                       circles := [[pid(), ...]]}.
+                       circles := [[pid(), ...]], idle := boolean()}.
 
 %% More are counted only.
 -define(MAX_DESCRIBED, 1000).
@@ -73,7 +74,9 @@ look(Pids, Belongs, NowMs, Idle) ->
     Processes = [Process#{idle_ms := NowMs - Since} || {Process, Since} <- Described],
     {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
     {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), processes => Others,
-       circles => circles(#{P => Called || #{process := P, called := Called} <- Others, Called =/= undefined})}, Look}.
+       circles => circles(#{P => Called || #{process := P, called := Called} <- Others, Called =/= undefined}),
+       idle => length(Pids) =:= length(Candidates)
+           andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Look}.
 
 %% Each circle once, from its oldest process on.
 circles(Calls) ->
