@@ -17,8 +17,8 @@ native source, where there is one.
 -export([prepare/0, runs/3]).
 
 -define(LANES, 4).
--define(RUNS, 4).
--define(RUNS_WITH_MORE, 3).
+-define(RUNS, 2).
+-define(RUNS_WITH_MORE, 2).
 -define(RUN_TIMEOUT, 120_000).
 
 suite() -> [{timetrap, {minutes, 5 + how_often()}}].

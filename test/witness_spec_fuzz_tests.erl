@@ -1,7 +1,7 @@
 %% Any input, many of them: random bytes, random words, real specifications with some of their words or bytes changed.
 %% Each is compiled or refused, and nothing else happens.
 %%
-%% `WITNESS_FUZZ_INPUTS` is the number of inputs (10,000 unless told), `WITNESS_FUZZ_SEED` a number from which all of them
+%% `WITNESS_FUZZ_INPUTS` is the number of inputs (4,000 unless told), `WITNESS_FUZZ_SEED` a number from which all of them
 %% follow (always the same unless told). A failure names the seed and the number of its input:
 %% `input(Seed, Number, corpus())` or `header(Seed, Number)`.
 -module(witness_spec_fuzz_tests).
