@@ -7,17 +7,18 @@ every_option_of_run_is_read_test() ->
         ["run", "--spec", "a.hml", "--spec=b.hml", "--monitor", "m:f/1=n", "--instrument", "central", "--source", "evm",
          "--scope", "tree", "--pa", "x", "--pa", "y", "--config", "sys.config", "--json", "--for", "1.5", "--timeout", "60",
          "--no-halt", "-I", "include", "--include", "lib/x/include", "--max-slices", "5", "--max-obligations", "7",
-         "--slice-idle", "2.5", "--log", "a.log", "--report", "r", "--weave", "m", "--weave=app:a", "m:f(-1)"]),
+         "--slice-idle", "2.5", "--log", "a.log", "--report", "r", "--weave", "m", "--weave=app:a", "--must-decide",
+         "m:f(-1)"]),
     ?assertEqual(#{specs => ["a.hml", "b.hml"], log_file => "a.log", report => "r", monitors => ["m:f/1=n"], instrument => central,
                    source => evm,
                    include => ["include", "lib/x/include"], max_slices => 5, max_obligations => 7,
                    slice_idle => 2500, weave => ["m", "app:a"],
                    scope => tree, pa => ["x", "y"], config => "sys.config", json => true, for => 1500, timeout => 60_000,
-                   no_halt => true, redact => false, system => "m:f(-1)"}, Options).
+                   no_halt => true, redact => false, must_decide => true, system => "m:f(-1)"}, Options).
 
 without_options_run_has_the_defaults_of_the_command_line_test() ->
     ?assertEqual({run, #{system => "m:f()", scope => node, instrument => outline, json => false,
-                         no_halt => false, redact => false}}, witness_cli_args:parse(["run", "m:f()"])).
+                         no_halt => false, redact => false, must_decide => false}}, witness_cli_args:parse(["run", "m:f()"])).
 
 an_application_takes_the_place_of_a_function_test() ->
     {run, Options} = witness_cli_args:parse(["run", "--app", "inets"]),

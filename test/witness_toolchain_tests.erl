@@ -1,5 +1,5 @@
 -module(witness_toolchain_tests).
--moduledoc "What `bin/toolchain env` sets in the shell of a user, who builds own projects there.".
+-moduledoc "What `bin/toolchain env` sets in the shell of a user, where other projects are built, too.".
 
 -include_lib("eunit/include/eunit.hrl").
 

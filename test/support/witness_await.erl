@@ -44,8 +44,8 @@ pause(Looks) when Looks < ?YIELDS -> erlang:yield();
 pause(_) -> receive after ?PAUSE_MS -> ok end.
 
 -doc """
-Waits until a process of this node waits for a message. A process whose answer has been taken may still run; a test whose result
-depends on that must ask.
+Waits until a process of this node waits for a message. A process may still run when its answer has been taken: a test that depends
+on that must ask.
 """.
 -spec waits(pid()) -> ok.
 waits(Pid) -> until(fun() -> process_info(Pid, status) =:= {status, waiting} end).
