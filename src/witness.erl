@@ -74,7 +74,8 @@ reason, how many slices were left undecided, and how many of these were reported
 of a monitor and reason, and the first 1000 of a property.
 `gaps`: of a log its gaps, otherwise the verdicts that met a gap. `missing`: the first of them, with process and signature if known.
 `coverage` says of each action of the monitored properties whether any monitor has taken it, and which verdict the action
-decides by itself. `alive`: which processes were still there, if observation ended before the system did. If a log was wrong, `outcome` is `refused`; the key `refused`
+decides by itself. `alive`: which processes were still there, if observation ended before the system did. If a log was wrong,
+`outcome` is `refused`; the key `refused`
 says where and why, and `lines` how many were read. Otherwise `outcome` is `violated` if a
 verdict is `no`; otherwise `untrusted` if events are missing, a part of Witness or a monitor
 crashed, the system crashed, or nothing was monitored; otherwise `ok`. `elapsed_ms`: until the

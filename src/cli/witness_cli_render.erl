@@ -42,7 +42,7 @@ facts(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms
         monitored := Monitored, gaps := Gaps} = Summary, {_, Reasons}) ->
     [system(Summary),
      {~"watched", [witness_text:count(Processes, ~"process", ~"processes"), ~", ",
-                   witness_text:count(Events, ~"event", ~"events"), ~", in ", seconds(Elapsed), ~" (at most ",
+                   witness_text:count(Events, ~"event", ~"events"), ~", in ", witness_text:seconds(Elapsed), ~" (at most ",
                    witness_text:count(Tracers, ~"tracer", ~"tracers"), ~" at once)"]},
      {~"monitors", [integer_to_binary(Monitored), slices(Summary), results(Summary)]}]
     ++ [{~"", [integer_to_binary(Count), ~" undecided: ", Reason]} || {Reason, Count} <- lists:sort(maps:to_list(Reasons))]
@@ -127,7 +127,7 @@ action({File, Line, Column, Text}, #{width := Width}) ->
 recording(#{dir := Dir, elapsed_ms := Elapsed, ended := Ended, vm := Status} = Summary, Code, Look) ->
     Rows = [[~"program", ended(Ended, Status)],
             [~"recorded", [[[witness_text:count(Count, ~"process", ~"processes"), ~", "] || #{born := Count} <- [Summary]],
-                           ~"in ", seconds(Elapsed)]]]
+                           ~"in ", witness_text:seconds(Elapsed)]]]
            ++ [[~"files", [size(Kind, Files) || Kind <- [order, data, processes]]]
                || #{files := Files} <- [Summary], is_map(Files)],
     lines(witness_text:columns(Rows) ++ [~"", recorded(Code, Summary, witness_text:clean(Dir), Look)]).
@@ -169,9 +169,6 @@ missing_reason({vm, Status}) -> [~"the VM has ended with status ", integer_to_bi
 missing_reason(budget) -> ~"the disk was slower than the program for too long";
 missing_reason({file, File, Reason}) -> [witness_text:clean(File), ~": ", file:format_error(Reason)];
 missing_reason(Reason) -> [~"the recorder has ended: ", witness_event:format_term(Reason, ?MAX_TERM_CHARS)].
-
-seconds(Milliseconds) when Milliseconds < 1000 -> [integer_to_binary(Milliseconds), ~" ms"];
-seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]), ~" s"].
 
 %% The result in one sentence.
 -spec judgement(Code :: 0..3, witness:summary(), reasons(), witness_text:look()) -> unicode:chardata().

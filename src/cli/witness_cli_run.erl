@@ -316,7 +316,7 @@ look(Run, #state{waits = Waits} = State) ->
     case witness_run:remaining(Run) of
         #{idle := true, count := Count} when Count > 0, Waits -> State;
         #{idle := true, count := Count} = Remaining when Count > 0 ->
-            witness_cli_io:note([[seconds(elapsed(State) div 100 * 100), ~": nothing happens, and the run has not ended; still there:\n"]
+            witness_cli_io:note([[witness_text:seconds(elapsed(State)), ~": nothing happens, and the run has not ended; still there:\n"]
                                  | [[~"  ", Line, $\n] || Line <- witness_run_remaining:shown(Remaining)]]),
             State#state{waits = true};
         _ -> State#state{waits = false}

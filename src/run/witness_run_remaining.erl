@@ -98,11 +98,12 @@ resume(P) -> try erlang:resume_process(P) catch error:badarg -> true end.
 %% Of a mailbox that cannot be read at a small cost, it is not known.
 has_no_answer(P) ->
     case process_info(P, [message_queue_len, memory]) of
-        [{_, 0}, _] -> true;
-        [{_, Mailbox}, {_, Bytes}] when Mailbox =< ?MAX_MESSAGES, Bytes =< ?MAX_BYTES ->
-            {messages, Messages} = process_info(P, messages),
-            not lists:any(fun is_answer/1, Messages);
-        _ -> false
+        [{_, Mailbox}, {_, Bytes}] ->
+            case mailbox(P, Mailbox, Bytes) of
+                {ok, Messages} -> not lists:any(fun is_answer/1, Messages);
+                unknown -> false
+            end;
+        undefined -> false
     end.
 
 is_answer({'DOWN', _, _, _, _}) -> true;
@@ -132,13 +133,21 @@ describe(P) ->
               messages => messages(P, Mailbox, Bytes), idle_ms => 0}
     end.
 
-messages(P, Mailbox, Bytes) when Mailbox > 0, Mailbox =< ?MAX_MESSAGES, Bytes =< ?MAX_BYTES ->
-    case process_info(P, messages) of
-        {messages, Messages} ->
+messages(P, Mailbox, Bytes) ->
+    case mailbox(P, Mailbox, Bytes) of
+        {ok, Messages} ->
             [witness_event:format_term(Message, ?MESSAGE_CHARACTERS) || Message <- lists:sublist(Messages, ?SHOWN_MESSAGES)];
-        undefined -> []
+        unknown -> []
+    end.
+
+%% The messages, if they can be read at a small cost and the process is still there.
+mailbox(_, 0, _) -> {ok, []};
+mailbox(P, Mailbox, Bytes) when Mailbox =< ?MAX_MESSAGES, Bytes =< ?MAX_BYTES ->
+    case process_info(P, messages) of
+        {messages, Messages} -> {ok, Messages};
+        undefined -> unknown
     end;
-messages(_, _, _) -> [].
+mailbox(_, _, _) -> unknown.
 
 %% Of a process that was spawned with a fun, the VM keeps no more; but the fun may still be on its stack.
 signature({erlang, apply, _} = Unknown, Stack) ->
@@ -194,7 +203,7 @@ redact(#{name := Label} = Process) -> Process#{name := witness_event_redact:term
 -doc "A process as one line.".
 -spec format(process()) -> unicode:chardata().
 format(#{process := P, mailbox := Mailbox, messages := Messages, idle_ms := Idle} = Process) ->
-    [witness_event:format_proc(P), $\s, described(Process), ~": ", does(Process), [[~", idle for ", seconds(Idle)] || Idle >= 1000],
+    [witness_event:format_proc(P), $\s, described(Process), ~": ", does(Process), [[~", idle for ", witness_text:seconds(Idle)] || Idle >= 1000],
      [[~"; in its mailbox: ", witness_text:count(Mailbox, ~"message", ~"messages"), listed(Messages, Mailbox)] || Mailbox > 0]].
 
 listed([], _) -> ~"";
@@ -222,8 +231,6 @@ file(Location) ->
             [~" (", witness_text:clean(filename:basename(File)), $:, integer_to_binary(Line), $)];
         _ -> ~""
     end.
-
-seconds(Ms) -> [float_to_binary(Ms / 1000, [{decimals, 1}]), ~" s"].
 
 -doc "All of them as lines: at most five, and how many more there are.".
 -spec shown(remaining()) -> [unicode:chardata()].

@@ -7,7 +7,7 @@ no printed text moves the cursor, starts an escape sequence or changes the direc
 colours that `style/3` puts around text are the only escape sequences that are ever printed.
 """.
 
--export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, list/1, columns/1, bindings/1]).
+-export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, list/1, columns/1, bindings/1]).
 
 -export_type([style/0, look/0]).
 
@@ -86,6 +86,11 @@ split_at_blank([$\s | Before], Later, _) -> {lists:reverse(Before), Later};
 split_at_blank([$, | _] = Before, Later, _) -> {lists:reverse(Before), Later};
 split_at_blank([Char | Before], Later, Limit) -> split_at_blank(Before, [Char | Later], Limit);
 split_at_blank([], _, _) -> none.
+
+-doc "A time that is given in milliseconds.".
+-spec seconds(Milliseconds :: non_neg_integer()) -> unicode:chardata().
+seconds(Milliseconds) when Milliseconds < 1000 -> [integer_to_binary(Milliseconds), ~" ms"];
+seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]), ~" s"].
 
 -doc "A number with its noun: `1 gap`, `2 gaps`.".
 -spec count(non_neg_integer(), unicode:chardata(), unicode:chardata()) -> unicode:chardata().
