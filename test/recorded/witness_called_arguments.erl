@@ -344,9 +344,16 @@ waits(_, _) -> false.
 -doc """
 Whether a call is made in this way. If the function itself begins a process, the call is not woven, and what begins is the same
 whatever the arguments. So some of them are enough.
+
+A process that links itself to one that fails, and does not trap exits, may be ended by the other one before the call returns, or
+not: the arguments are not those of a function that fails unless the process that made them, which traps exits, makes the call.
 """.
-is_called({MFA, N, Way}) ->
-    N =:= 1 orelse witness_recorded_calls:is_woven(Way) orelse N =:= length(witness_recorded_calls:cases(?MODULE, MFA)).
+is_called({_, 1, _}) -> true;
+is_called({{_, Function, _} = MFA, N, Way}) ->
+    witness_recorded_calls:is_by_maker(Way)
+        orelse not lists:member(Function, [start_link, spawn_link, async])
+                   andalso (witness_recorded_calls:is_woven(Way)
+                            orelse N =:= length(witness_recorded_calls:cases(?MODULE, MFA))).
 
 -doc "What is compared of the stack trace of a call: all of it.".
 stack(Stack) -> Stack.

@@ -7,7 +7,8 @@ The module `Written` has what `m:witness_calls_program` has written. The module 
 `entries/1`, `failing/1`, `is_called/1`, `stack/1` and `seen/1`, as `m:witness_recorded_arguments`. A key is `{MFA, N, Way}`:
 the function, the number of its arguments in `cases/2`, and the way in which it is called.
 """.
--export([run/3, told/4, outcomes/3, cases/2, is_woven/1, plain/1, expect/1, expect_own/1, messages/0, one/4, first/4, sleeping/4]).
+-export([run/3, told/4, outcomes/3, cases/2, is_by_maker/1, is_woven/1, plain/1, expect/1, expect_own/1, messages/0]).
+-export([one/4, first/4, sleeping/4]).
 
 -doc "The process ends with all that came of it.".
 run(Written, Arguments, Modules) -> exit({outcomes, outcomes(Written, Arguments, Modules)}).
@@ -61,11 +62,16 @@ one(Written, Arguments, {MFA, N, Way} = Key, I) ->
 %% --- ways ------------------------------------------------------------------------
 
 %% Only the process that made such arguments can use them: its messages, and the one that wakes it.
-ways(mine) -> written() ++ known_later();
-ways(_) -> written() ++ known_later() ++ first().
+ways(mine) -> by_maker();
+ways(_) -> by_maker() ++ first().
+
+by_maker() -> written() ++ known_later().
+
+-doc "Whether the process that has made the arguments makes the call.".
+is_by_maker(Way) -> lists:keymember(Way, 1, by_maker()).
 
 -doc "Whether the call is in the text of a woven module, in whatever way.".
-is_woven(Way) -> lists:keymember(Way, 1, written() ++ known_later() ++ begun()).
+is_woven(Way) -> is_by_maker(Way) orelse lists:keymember(Way, 1, begun()).
 
 written() ->
     [{Way, fun({Written, I, _}, _, Args) -> tried(fun() -> Written:Way(I, Args) end) end}
