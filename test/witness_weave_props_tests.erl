@@ -179,8 +179,8 @@ judge(Tree, Weaver, Additional) ->
 functions(Forms) -> [Form || Form <- Forms, element(1, Form) =:= function orelse element(3, Form) =:= record].
 
 judge_forms(Forms, WovenForms, Plan) ->
-    {Original, Warnings} = run(Forms),
-    {Woven, WovenWarnings} = run(WovenForms),
+    {Original, Code, Warnings} = run(Forms, none),
+    {Woven, _, WovenWarnings} = run(WovenForms, Code),
     case [{warning, Warning} || Warning <- warned(WovenWarnings) -- warned(Warnings), not is_right(Warning, Forms)] of
         [] -> compare(Original, Woven, Plan);
         New -> New
@@ -207,15 +207,17 @@ compare(Original, Woven, Plan) ->
         ok
     end.
 
-run(Forms) ->
+%% Functions of a woven program have their names by the original's object code.
+run(Forms, Original) ->
     case compile:noenv_forms(Forms, [binary, return, debug_info]) of
-        {ok, ?PROGRAM, Code, Warnings} ->
+        {ok, ?PROGRAM, Compiled, Warnings} ->
+            Code = case Original of none -> Compiled; _ -> witness_weave_names:keep(Original, Compiled) end,
             {module, ?PROGRAM} = code:load_binary(?PROGRAM, "witness_weave_generated.erl", Code),
             Journals = witness_weave_journal:run(started()),
             true = code:soft_purge(?PROGRAM),
-            {Journals, [Warning || {_, Found} <- Warnings, Warning <- Found]};
+            {Journals, Code, [Warning || {_, Found} <- Warnings, Warning <- Found]};
         {error, Errors, _} ->
-            {{not_compiled, Errors}, []}
+            {{not_compiled, Errors}, none, []}
     end.
 
 %% The compiler has faults of its own: for some programs with a `receive' within a key of a map, its last pass refuses its own code.

@@ -144,7 +144,8 @@ prepare({Module, File, Original} = Object, Plan) ->
         Options = [no_ssa_opt || maps:get(quick, Plan, false)] ++ Given,
         {ok, Rewritten} ?= rewrite(Forms, Plan),
         {ok, Woven} ?= object(Object, Forms, Rewritten, Options, Plan),
-        Kept = witness_weave_description:keep(Original, witness_weave_funs:keep(Original, Woven)),
+        Named = witness_weave_names:keep(Original, Woven),
+        Kept = witness_weave_description:keep(Original, witness_weave_funs:keep(Original, Named)),
         {ok, #{module => Module, file => File, original => Original, woven => Kept}}
     else
         %% The compiler has undocumented requirements for Core Erlang. If a `receive' does not say that it blocks, that is at

@@ -29,7 +29,7 @@ weave(File, Options) ->
         {ok, Woven} ?= transform(Forms, Options),
         true ?= entries(Woven) =/= woven_entries(Code) orelse {ok, same, Module},
         {ok, New} ?= compile(Woven, CompileOptions),
-        ok ?= write(File, witness_weave_description:keep(Code, New)),
+        ok ?= write(File, witness_weave_description:keep(Code, witness_weave_names:keep(Code, New))),
         ok = reload(Module, File),
         {ok, woven, Module}
     end.
