@@ -26,7 +26,9 @@ lines_are_understood_test_() ->
      ?PARSED({calls, {~"shop", ~"half!", 0}, 3}, "calls shop:'half!'/0 3"),
      ?PARSED({sequence, infinity, mermaid}, "sequence all mermaid"), ?PARSED({sequence, 20, text}, "sequence"),
      ?PARSED({why, 7, infinity}, "why 7 all"), ?PARSED({why, here, 20}, "why"),
-     ?PARSED({continue, back}, "continue back"), ?PARSED({verdict, forward}, "verdict"), ?PARSED({state, ~"shop"}, "state shop")].
+     ?PARSED({continue, back}, "continue back"), ?PARSED({verdict, any, forward}, "verdict"),
+     ?PARSED({verdict, any, back}, "verdict back"), ?PARSED({verdict, violated, forward}, "verdict violated"),
+     ?PARSED({verdict, violated, back}, "verdict violated back"), ?PARSED({state, ~"shop"}, "state shop")].
 
 what_is_wrong_is_said_test_() ->
     [?WRONG("no command 'jump'", "jump"), ?WRONG("back or breaks|back or break or breaks", "b"),

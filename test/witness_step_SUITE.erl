@@ -19,7 +19,7 @@ all() -> [going_back_agrees_with_going_forward, going_back_agrees_with_going_for
           the_end_of_a_killed_process_has_a_cause, messages_of_a_run_make_a_sequence, a_diverged_replay_is_stepped_through,
           processes_tell_their_state, calls_are_those_that_the_steps_tell_of, calls_end_as_they_did, calls_have_a_bound,
           calls_of_a_cut_recording_are_found, what_cannot_be_traced_is_said, the_command_steps, the_command_has_a_terminal,
-          verdicts_are_gone_to,
+          verdicts_are_gone_to, violations_are_gone_to,
           verdicts_are_placed_at_once, what_is_gone_through_is_not_read_with_its_messages,
           a_pattern_that_never_matches_reads_each_message_once,
           an_interrupt_ends_the_command,
@@ -433,6 +433,26 @@ verdicts_are_gone_to(Config) ->
     ?assertMatch([_, _, _], binary:split(Shown, ~"3:7 ", [global])),
     ?assertMatch({_, _}, binary:match(Shown, ~"violated: no_seven")),
     ?assertMatch({_, _}, binary:match(Errors, ~"no verdict behind")).
+
+%% Verdicts of another kind are passed by, in both directions.
+violations_are_gone_to(Config) ->
+    Spec = filename:join(proplists:get_value(programs, Config), "born.hml"),
+    Head = ": with witness_recorded_steps:counter(_, _)\ncheck\n  ",
+    ok = file:write_file(Spec, ["born", Head, "<_ <- _, witness_recorded_steps:counter(_, _)> tt.\n",
+                                "no_seven", Head, "[_ <- _, witness_recorded_steps:counter(_, _)]\n",
+                                "  max X.([_ ? {add, N} when N =/= 7] X and [_ ? {add, N} when N =:= 7] ff).\n"]),
+    Run = fun(Commands) ->
+        witness_command:run(Config, filename:join([root(Config), "bin", "witness"]),
+                            ["replay", "--step", "--spec", Spec] ++ lists:append([["--command", Command] || Command <- Commands])
+                            ++ [proplists:get_value(recording, Config)])
+    end,
+    #{exit := 0, stdout := First} = Run(["verdict"]),
+    ?assertMatch({_, _}, binary:match(First, ~"satisfied: born")),
+    #{exit := 0, stdout := Violated} = Run(["verdict violated", "goto end", "verdict violated back"]),
+    ?assertMatch([_, _, _], binary:split(Violated, ~"violated: no_seven", [global])),
+    ?assertEqual(nomatch, binary:match(Violated, ~"satisfied")),
+    #{exit := 3, stderr := Errors} = Run(["verdict violated", "verdict violated"]),
+    ?assertMatch({_, _}, binary:match(Errors, ~"there is no violation behind this event")).
 
 %% --- work ------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ go to standard output, errors to standard error.
             out :: witness_cli_io:out(),
             look :: witness_text:look(),
             breaks = [] :: [{pos_integer(), Text :: unicode:chardata(), fun((witness_step:step()) -> boolean())}],
-            verdicts = unknown :: unknown | [{pos_integer(), unicode:chardata()}],
+            verdicts = unknown :: unknown | [witness_cli_step_verdicts:placed()],
             number = 1 :: pos_integer(),
             code = 0 :: 0..3}).
 
@@ -145,23 +145,27 @@ run_command({list, N}, #s{session = Session, look = Look} = S) ->
 run_command({go, Direction, N, Kind, Of}, S) ->
     with_process(Of, S, fun(Id) -> move(Direction, N, witness_step_place:kind(Kind, Id), S) end);
 run_command({goto, Where}, S) -> run_goto(Where, S);
-run_command({verdict, _}, #s{properties = none}) -> {error, ~"nothing is monitored: name a specification with --spec FILE.hml"};
-run_command({verdict, Direction}, #s{verdicts = unknown, properties = Properties, replay = Replay, session = Session} = S) ->
+run_command({verdict, _, _}, #s{properties = none}) ->
+    {error, ~"nothing is monitored: name a specification with --spec FILE.hml"};
+run_command({verdict, _, _} = Command, #s{verdicts = unknown, properties = Properties, replay = Replay, session = Session} = S) ->
     case witness_cli_step_verdicts:find(Properties, Replay, Session) of
-        {ok, Verdicts} -> run_command({verdict, Direction}, S#s{verdicts = Verdicts});
+        {ok, Verdicts} -> run_command(Command, S#s{verdicts = Verdicts});
         {error, _} = Error -> Error
     end;
-run_command({verdict, Direction}, #s{verdicts = Verdicts, session = Session} = S) ->
+run_command({verdict, Which, Direction}, #s{verdicts = Verdicts, session = Session} = S) ->
     At = witness_step:at(Session),
+    Wanted = [V || {_, Verdict, _} = V <- Verdicts, Which =:= any orelse Verdict =:= no],
     Sought = case Direction of
-        forward -> [V || {N, _} = V <- Verdicts, N > At];
-        back -> lists:reverse([V || {N, _} = V <- Verdicts, N < At])
+        forward -> [V || {N, _, _} = V <- Wanted, N > At];
+        back -> lists:reverse([V || {N, _, _} = V <- Wanted, N < At])
     end,
     case Sought of
-        [{N, _} | _] ->
+        [{N, _, _} | _] ->
             {ok, Lines, S1} = go_to(N, S),
-            {ok, [Text || {Own, Text} <- Verdicts, Own =:= N] ++ Lines, S1};
-        [] -> {none, [~"there is no verdict ", case Direction of forward -> ~"behind"; back -> ~"before" end, ~" this event"]}
+            {ok, [Text || {Own, _, Text} <- Wanted, Own =:= N] ++ Lines, S1};
+        [] ->
+            {none, [~"there is no ", case Which of any -> ~"verdict"; violated -> ~"violation" end,
+                    case Direction of forward -> ~" behind"; back -> ~" before" end, ~" this event"]}
     end;
 run_command({continue, _}, #s{breaks = []}) -> {error, ~"there is no breakpoint: break makes one"};
 run_command({continue, Direction}, #s{breaks = Breaks} = S) ->
@@ -282,7 +286,7 @@ parse_test({message, Text}, _) ->
 parse_test({formula, File}, #s{replay = Replay, session = Session}) ->
     case witness_cli_step_verdicts:find(#{specs => [unicode:characters_to_list(File)], monitors => []}, Replay, Session) of
         {ok, Verdicts} ->
-            Steps = #{N => [] || {N, _} <- Verdicts},
+            Steps = #{N => [] || {N, _, _} <- Verdicts},
             {ok, fun(#{number := N}) -> is_map_key(N, Steps) end};
         {error, _} = Error -> Error
     end;

@@ -20,7 +20,7 @@ The commands of `witness replay --step`: their syntax, their meaning, completion
 -type command() :: nothing | quit | where | breaks
                  | {help, all | binary()} | {list, pos_integer()} | {go, direction(), pos_integer(), kind(), any | binary()}
                      | {goto, where()}
-                 | {verdict, direction()} | {continue, direction()} | {processes, living | all}
+                 | {verdict, any | violated, direction()} | {continue, direction()} | {processes, living | all}
                  | {mailbox | state | stack | links, binary()}
                  | {sequence, pos_integer() | infinity, text | mermaid} | {why, here | pos_integer(), pos_integer() | infinity}
                  | {calls, {binary(), binary(), arity() | any}, pos_integer() | infinity}
@@ -42,7 +42,8 @@ commands() ->
      {~"back", ~"back [N] [KIND] [of PROCESS]", ~"the same backwards"},
      {~"goto", ~"goto N | start | end | PROCESS:ENTRY | M:F/A | FILE:LINE",
       ~"to an event, to an entry of a process, to the next event in a function or at a line"},
-     {~"verdict", ~"verdict [back]", ~"to the next verdict, with --spec or --monitor, or to the one before"},
+     {~"verdict", ~"verdict [violated] [back]",
+      ~"to the next verdict, with --spec or --monitor, or to the one before; to the next violation"},
      {~"processes", ~"processes [all]", ~"the processes that live, or all that have so far"},
      {~"mailbox", ~"mailbox PROCESS", ~"what was sent to it and not taken yet"},
      {~"state", ~"state PROCESS",
@@ -108,8 +109,9 @@ parse_command(~"next", Args, _) -> going(forward, Args);
 parse_command(~"back", Args, _) -> going(back, Args);
 parse_command(~"goto", [Where], _) ->
     case place(Where) of error -> error; Place -> {goto, Place} end;
-parse_command(Name, [], _) when Name =:= ~"verdict"; Name =:= ~"continue" -> {binary_to_existing_atom(Name), forward};
-parse_command(Name, [~"back"], _) when Name =:= ~"verdict"; Name =:= ~"continue" -> {binary_to_existing_atom(Name), back};
+parse_command(~"verdict", [~"violated" | Args], _) -> directed(Args, fun(Direction) -> {verdict, violated, Direction} end);
+parse_command(~"verdict", Args, _) -> directed(Args, fun(Direction) -> {verdict, any, Direction} end);
+parse_command(~"continue", Args, _) -> directed(Args, fun(Direction) -> {continue, Direction} end);
 parse_command(~"processes", [], _) -> {processes, living};
 parse_command(~"processes", [~"all"], _) -> {processes, all};
 parse_command(Name, [Process], _) when Name =:= ~"mailbox"; Name =:= ~"state"; Name =:= ~"stack"; Name =:= ~"links" ->
@@ -150,6 +152,10 @@ number(Text) ->
     catch
         error:badarg -> none
     end.
+
+directed([], Meant) -> Meant(forward);
+directed([~"back"], Meant) -> Meant(back);
+directed(_, _) -> error.
 
 going(Direction, Args) -> going(Args, Direction, 1, any).
 
@@ -237,7 +243,9 @@ candidates([Name | Words], Processes) when Name =:= ~"next"; Name =:= ~"back" ->
         _ -> [~"send", ~"take", ~"spawn", ~"call", ~"timeout", ~"exit", ~"of"]
     end;
 candidates([~"goto"], _) -> [~"start", ~"end"];
-candidates([Name], _) when Name =:= ~"verdict"; Name =:= ~"continue" -> [~"back"];
+candidates([~"verdict"], _) -> [~"violated", ~"back"];
+candidates([~"verdict", ~"violated"], _) -> [~"back"];
+candidates([~"continue"], _) -> [~"back"];
 candidates([~"break"], _) -> [~"message", ~"formula"];
 candidates([~"processes"], _) -> [~"all"];
 candidates([~"sequence" | _], _) -> [~"all", ~"mermaid"];

@@ -6,9 +6,14 @@ that determines the step, since each process does the same in every replay.
 
 -export([find/3]).
 
+-export_type([placed/0]).
+
+-doc "The step that decided it, the verdict, and its text.".
+-type placed() :: {pos_integer(), yes | no | inconclusive, unicode:chardata()}.
+
 -doc "Verdicts with the steps that decided them, in their order; a verdict without a deciding event is at the last entry.".
 -spec find(Properties :: map(), witness_replay:options(), witness_step:session()) ->
-    {ok, [{pos_integer(), unicode:chardata()}]} | {error, unicode:chardata()}.
+    {ok, [placed()]} | {error, unicode:chardata()}.
 find(Properties, Replay, Session) ->
     Self = self(),
     Ref = make_ref(),
@@ -28,7 +33,7 @@ find(Properties, Replay, Session) ->
         {ok, _} = witness:stop(Run),
         Placed = [{Place, V} || V <- take_verdicts(Ref, []), Place <- place(V)],
         Steps = witness_step:at_entries([Place || {Place, _} <- Placed], Session),
-        {ok, lists:sort([{exactly(Place, V, Candidates, Session), text(V)}
+        {ok, lists:sort([{exactly(Place, V, Candidates, Session), maps:get(verdict, V), text(V)}
                          || {Place, V} <- Placed, #{Place := Candidates} <- [Steps]])}
     else
         {error, Error} -> {error, witness:format_error(Error)}
