@@ -70,10 +70,13 @@ run(Given, Properties) ->
         All = maps:merge(maps:with(Own, Options),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
                            environment => maps:get(environment, Mix, []), on_progress => witness_cli_progress:new()}),
-        {ok, Found, Summary} ?= run_recording(maps:merge(All, Program), Properties,
-                                    (maps:with([report, must_decide], Options))#{
-                                        json => Json, out => Out, for => maps:get(for, Options, infinity),
-                                        subject => [~"recorded in ", Dir]}),
+        Watch = witness_cli_record_size:watch(Dir),
+        Recorded = run_recording(maps:merge(All, Program), Properties,
+                                 (maps:with([report, must_decide], Options))#{
+                                     json => Json, out => Out, for => maps:get(for, Options, infinity),
+                                     subject => [~"recorded in ", Dir]}),
+        ok = witness_cli_record_size:stop(Watch),
+        {ok, Found, Summary} ?= Recorded,
         Told = Summary#{dir => Dir, elapsed_ms => erlang:monotonic_time(millisecond) - Begin},
         Code = code(Told, Program),
         print_summary(Json, Out, Told, Code),
