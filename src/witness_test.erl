@@ -97,7 +97,7 @@ the current folder, then in the folder of the source of the fun's module, then i
 -type outcome() :: ok | {failed, witness_test_result:problem() | not_started, Lines :: [binary()]}.
 
 -type rules() :: #{timeout := timeout(), wait := boolean(), unmonitored := rule(), vacuous := rule(),
-                   base := file:name_all() | undefined, redact := boolean()}.
+                   base := file:name_all() | undefined, redact := boolean(), scope := tree | node | children}.
 
 -type returned() :: {returned, term()} | {raised, error | exit | throw, term(), erlang:stacktrace()}.
 
@@ -241,10 +241,14 @@ start(Specs, System, Options) ->
         {ok, Found} ?= witness_test_files:find(Files, maps:get(base, Rules)),
         Start = #{log => false, system => System, specs => Found, monitors => Monitors},
         {ok, Run} ?= witness:start(maps:merge(Given, Start)),
-        {ok, {Run, Rules#{redact => maps:get(redact, Given, false)}}}
+        {ok, {Run, Rules#{redact => maps:get(redact, Given, false), scope => scope(System, Given)}}}
     else
         {error, Error} -> {error, witness_test_result:lines(witness:format_error(Error))}
     end.
+
+%% Tests that run by themselves are watched with all that their supervisors start.
+scope({children, _}, _) -> children;
+scope(_, Given) -> maps:get(scope, Given, tree).
 
 split_specs(Specs) when is_binary(Specs); is_tuple(Specs) -> split_specs([Specs]);
 split_specs(Specs) ->

@@ -78,9 +78,11 @@ is_doubt(#{reason := {gap, _}}) -> true;
 is_doubt(#{reason := {crashed, _}}) -> true;
 is_doubt(_) -> false.
 
-nothing_monitored(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail}) ->
+nothing_monitored(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail} = Rules) ->
     ["NO RESULT: nothing was monitored.\n",
      [["  ", Text, "\n"] || #{code := nothing_monitored, text := Text} <- Warnings],
+     [["Only the test's process and its descendants were watched, not what an application has started: option scope => node watches\n"
+       "every process of the node.\n"] || #{scope := tree} <- [Rules]],
      "If the test may do without: option unmonitored => warn, or ignore.\n"];
 nothing_monitored(_, _) -> [].
 

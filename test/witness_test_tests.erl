@@ -231,11 +231,13 @@ mistakes_are_told_test_() ->
 what_others_start_for_the_fun_is_seen_with_scope_node_test_() ->
     over_all_sources([{atom_to_list(Scope), fun(Source) ->
         Other = spawn(fun() -> receive {start, From} -> From ! {started, witness_sys_calc:one(big_sums)} end end),
-        {Problem, _} = failure(?SUMS, fun() ->
+        {Problem, Lines} = failure(?SUMS, fun() ->
             Other ! {start, self()},
             receive {started, stop} -> ok end
         end, Source#{scope => Scope}),
-        ?assertEqual(Expected, Problem)
+        ?assertEqual(Expected, Problem),
+        %% What was left out is said, with the option that watches it.
+        ?assertEqual(Scope =:= tree, string:find(lists:join($\n, Lines), "scope => node") =/= nomatch)
     end} || {Scope, Expected} <- [{tree, nothing_monitored}, {node, violation}]]).
 
 %% --- specifications ----------------------------------------------------------------------------
