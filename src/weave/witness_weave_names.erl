@@ -15,7 +15,7 @@ codes have as many functions of such a name, these are the same functions in the
 
 -doc "The woven object code with the names of the original's functions.".
 -spec keep(Original :: binary(), Woven :: binary()) -> binary().
-keep(Original, Woven) ->
+keep(Original, Woven) when is_binary(Woven) ->
     case renamed(numbers(functions(Original)), numbers(functions(Woven))) of
         New when map_size(New) =:= 0 -> Woven;
         New ->
