@@ -467,8 +467,7 @@ verdicts_are_placed_at_once(Config) ->
         reductions(fun() ->
             {ok, Verdicts} = witness_cli_step_verdicts:find(#{specs => [Spec], monitors => []},
                                                             #{dir => proplists:get_value(recording, Config)}, S),
-            ?assertEqual(Slices, length([N || {N, Text} <- Verdicts,
-                                         binary:match(iolist_to_binary(Text), ~"violated") =/= nomatch]))
+            ?assertEqual(Slices, length([N || {N, no, _} <- Verdicts]))
         end)
     end || Slices <- [20, 200]],
     ct:pal("~b and ~b reductions", [Few, Many]),
