@@ -63,7 +63,7 @@ named_modules(Object, Ours) ->
     Names = lists:append([atom_names(Id, Data) || {Id, Data} <- Chunks, lists:member(Id, ["AtU8", "LitT"])]),
     [M || M <- Ours, lists:member(atom_to_binary(M), Names)].
 
-atom_names("AtU8", Data) -> decode_atoms(Data);
+atom_names("AtU8", Data) -> witness_event_atom_table:decode(Data);
 atom_names("LitT", Data) -> [atom_to_binary(Atom) || Atom <- witness_event_external:atoms(witness_event_external:literals(Data))].
 
 -doc "The functions of other modules that a module calls.".
@@ -83,7 +83,8 @@ rename_object(Object, Renaming) ->
                                                                                      lists:member(Id, ?KEPT_CHUNKS)]),
     Renamed.
 
-rename_chunk("AtU8", Data, Renaming) -> encode_atoms([rename_text(Atom, Renaming) || Atom <- decode_atoms(Data)]);
+rename_chunk("AtU8", Data, Renaming) ->
+    witness_event_atom_table:encode([rename_text(Atom, Renaming) || Atom <- witness_event_atom_table:decode(Data)]);
 rename_chunk("LitT", Data, Renaming) ->
     encode_literals([rename_term(Literal, Renaming) || Literal <- witness_event_external:literals(Data)]);
 rename_chunk(_, Data, _) -> Data.
@@ -98,33 +99,6 @@ rename_text(Text, Renaming) ->
     catch
         error:badarg -> Text
     end.
-
-%% OTP 28 and later write a negative count, and lengths that may take more than a byte.
-decode_atoms(<<Count:32/signed, Rest/binary>>) when Count < 0 -> decode_long(-Count, Rest);
-decode_atoms(<<Count:32, Rest/binary>>) -> decode_short(Count, Rest).
-
-decode_short(0, _) -> [];
-decode_short(Count, <<Length, Text:Length/binary, Rest/binary>>) -> [Text | decode_short(Count - 1, Rest)].
-
-decode_long(0, _) -> [];
-decode_long(Count, <<Length:4, 0:1, _:3, Text:Length/binary, Rest/binary>>) ->
-    [Text | decode_long(Count - 1, Rest)];
-decode_long(Count, <<High:3, 0:1, 1:1, _:3, Low, Rest/binary>>) ->
-    Length = High bsl 8 bor Low,
-    <<Text:Length/binary, Others/binary>> = Rest,
-    [Text | decode_long(Count - 1, Others)].
-
-%% The first atom is the module's own name. An atom of more than 255 bytes is only for releases that write such atoms.
-encode_atoms(Texts) ->
-    Count = length(Texts),
-    case lists:all(fun(Text) -> byte_size(Text) < 256 end, Texts) of
-        true -> <<Count:32, (<< <<(byte_size(Text)), Text/binary>> || Text <- Texts >>)/binary>>;
-        false ->
-            <<(-Count):32, (<< <<(encode_length(byte_size(Text)))/binary, Text/binary>> || Text <- Texts >>)/binary>>
-    end.
-
-encode_length(Length) when Length < 16 -> <<Length:4, 0:4>>;
-encode_length(Length) -> <<(Length bsr 8):3, 2#01000:5, (Length band 255)>>.
 
 %% --- literals --------------------------------------------------------------------
 

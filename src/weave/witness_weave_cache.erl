@@ -127,7 +127,7 @@ find_object(Module) ->
 tool(Plan) ->
     Modules = [witness_weave, witness_weave_after, witness_weave_behaviour, witness_weave_behaviour_calls,
                witness_weave_calls, witness_weave_core, witness_weave_entry, witness_weave_expr, witness_weave_forms,
-               witness_weave_funs, witness_weave_names, witness_weave_unchanged, compile,
+               witness_weave_funs, witness_weave_names, witness_event_atom_table, witness_weave_unchanged, compile,
                maps:get(calls, Plan, witness_weave_calls) | maps:get(tables, Plan, [])],
     {erlang:system_info(otp_release), erlang:system_info(version), [M:module_info(md5) || M <- Modules]}.
 

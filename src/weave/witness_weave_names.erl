@@ -47,21 +47,6 @@ renamed(Original, Woven) ->
 
 name(Base, N) -> <<Base/binary, (integer_to_binary(N))/binary, "-">>.
 
-%% All places in the code that name a function name an atom of this table. If the number of atoms is negative, as of OTP 28, the
-%% size of each is an encoded operand.
-chunk({"AtU8", <<Count:32/signed, Atoms/binary>>}, New) when Count >= 0 ->
-    {"AtU8", iolist_to_binary([<<Count:32>> | [[byte_size(Atom), Atom] || <<Size, Old:Size/binary>> <= Atoms,
-                                                                          Atom <- [maps:get(Old, New, Old)]]])};
-chunk({"AtU8", <<Count:32/signed, Atoms/binary>>}, New) ->
-    {"AtU8", iolist_to_binary([<<Count:32/signed>> | [[size_of(Atom), Atom] || Old <- atoms(Atoms), Atom <- [maps:get(Old, New, Old)]]])};
+chunk({"AtU8", Data}, New) ->
+    {"AtU8", witness_event_atom_table:encode([maps:get(Atom, New, Atom) || Atom <- witness_event_atom_table:decode(Data)])};
 chunk(Chunk, _) -> Chunk.
-
-atoms(<<Size:4, 0:4, Atom:Size/binary, Atoms/binary>>) -> [Atom | atoms(Atoms)];
-atoms(<<High:3, 2#01000:5, Low, Rest/binary>>) ->
-    Size = High bsl 8 bor Low,
-    <<Atom:Size/binary, Atoms/binary>> = Rest,
-    [Atom | atoms(Atoms)];
-atoms(<<>>) -> [].
-
-size_of(Atom) when byte_size(Atom) < 16 -> <<(byte_size(Atom)):4, 0:4>>;
-size_of(Atom) -> <<(byte_size(Atom) bsr 8):3, 2#01000:5, (byte_size(Atom) band 255)>>.
