@@ -71,7 +71,7 @@ a_module_without_such_functions_is_kept_test() ->
 random_programs_keep_names_test_() ->
     {timeout, 300, fun() ->
         ?assertEqual(true, proper:quickcheck(?FORALL(Tree, witness_weave_program:tree(), keeps_names(Tree)),
-                                             [{numtests, list_to_integer(os:getenv("WITNESS_WEAVE_PROGRAMS", "200")) div 8},
+                                             [{numtests, witness_setting:number("WITNESS_WEAVE_PROGRAMS", 200) div 8},
                                               {max_size, 60}, {to_file, user}]))
     end}.
 
