@@ -18,9 +18,10 @@ monitors_agree_with_the_oracle_test_() ->
                 %% A comparison of trivial verdicts would be none.
                 [?assert(maps:get(What, Statistics) > Pairs div 200) ||
                     What <- [yes, no, undecided, sliced, several, replayed]];
-            {disagreement, Case} ->
+            {disagreement, #{seed := Seed} = Case} ->
+                %% Summaries of failed tests show the beginning of the reason: the seed brings the rest back.
                 io:put_chars(user, witness_spec_oracle_run:format(Case)),
-                ?assert(false)
+                error({disagreement, {seed, Seed}, {traces, 250}, Case})
         end
     end}.
 
