@@ -141,6 +141,12 @@ calls_in_a_circle_are_a_deadlock_test() ->
     [witness_await:waits(P) || P <- All],
     {#{circles := Circles} = Remaining, _} = look(All, 0, #{}),
     ?assertEqual([[A, B, C]], Circles),
+    %% That they were suspended to make sure of it is nothing that they do.
+    witness_await:until(fun() ->
+        {_, Look} = look(All, 0, #{}),
+        {#{idle := Idle}, _} = look(All, 10, Look),
+        Idle
+    end),
     Text = unicode:characters_to_list(lists:join("\n", witness_run_remaining:shown(Remaining))),
     Line = lists:append(["deadlock: ", pid_to_list(A), " waits for ", pid_to_list(B), " waits for ", pid_to_list(C), " waits for ",
                          pid_to_list(A)]),

@@ -68,13 +68,14 @@ the look before (`idle/1`).
 look(Pids, Belongs, NowMs, Idle) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
     Described = [{Process, maps:get(P, Idle, NowMs)} || P <- Candidates, Belongs(P), #{} = Process <- [describe(P)]],
-    %% What an answer has cost a process is counted when it waits again.
+    Circles = circles(#{P => Called || {#{process := P, called := Called}, _} <- Described, Called =/= undefined}),
+    %% What an answer, or that it was suspended, has cost a process is counted when it waits again.
     receive after ?ANSWERED_MS -> ok end,
     Look = #{P => {reductions(P), Since} || {#{process := P}, Since} <- Described},
     Processes = [Process#{idle_ms := NowMs - Since} || {Process, Since} <- Described],
     {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
     {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), processes => Others,
-       circles => circles(#{P => Called || #{process := P, called := Called} <- Others, Called =/= undefined}),
+       circles => Circles,
        idle => length(Pids) =:= length(Candidates)
            andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Look}.
 
