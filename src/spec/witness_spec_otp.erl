@@ -15,8 +15,8 @@ The messages of OTP's behaviours by name, as whole messages of `P ? M` and `P : 
 The first three are those of `gen_server` and `gen_statem`, the next three those of `gen_event`. A tag is a reference,
 or, if the caller waits with an alias, `[alias | Reference]`, or `[[alias | Reference] | Label]`. A reply goes to
 the caller or to its alias, so its receiver is best left open. `info` excludes the messages above it except replies with
-a plain reference. It also excludes all other requests to a `gen_event`, `{Pid, {Pid, Tag}, Request}`, and
-`{system, From, Request}`.
+a plain reference. It also excludes all other requests to a `gen_event` (`{Pid, {Pid, Tag}, Request}`, where the request is one of
+OTP's) and `{system, From, Request}`.
 
 A reply has the tag of its call, not the caller. So the `From` of a reply is `_`, which matches every reply; a variable
 that is bound to the `From` of a call; or `{_, Tag}`. In slices, if a variable of `per` is the `From` of a reply in
@@ -43,8 +43,14 @@ is never bound already.
     "     andalso hd(hd(element(1, M))) =:= alias))").
 -define(INFO_TRIPLE,
     "element(1, M) =/= '$gen_call' andalso element(1, M) =/= system"
-    " andalso not (is_pid(element(1, M)) andalso is_tuple(element(2, M)) andalso element(2, M) =/= {}"
-    "   andalso element(1, element(2, M)) =:= element(1, M))").
+    " andalso not (is_pid(element(1, M)) andalso is_tuple(element(2, M)) andalso tuple_size(element(2, M)) =:= 2"
+    "   andalso is_pid(element(1, element(2, M)))"
+    "   andalso (element(3, M) =:= which_handlers orelse element(3, M) =:= get_modules"
+    "     orelse is_tuple(element(3, M)) andalso tuple_size(element(3, M)) > 1"
+    "       andalso (element(1, element(3, M)) =:= sync_notify orelse element(1, element(3, M)) =:= call"
+    "         orelse element(1, element(3, M)) =:= add_handler orelse element(1, element(3, M)) =:= add_sup_handler"
+    "         orelse element(1, element(3, M)) =:= delete_handler orelse element(1, element(3, M)) =:= swap_handler"
+    "         orelse element(1, element(3, M)) =:= swap_sup_handler)))").
 -define(INFO,
     "not is_tuple(M) orelse tuple_size(M) =/= 2 andalso tuple_size(M) =/= 3"
     " orelse tuple_size(M) =:= 2 andalso " ?INFO_PAIR
