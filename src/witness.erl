@@ -45,7 +45,7 @@ its number among the events that this monitor or slice has read, from 1 (without
 if that is a single action. `version` is present from 2 on, if specifications were replaced
 (`replace/2`). `log` is present if a log was checked: `file:line` of the deciding event, for a recording
 `folder:process:entry`. `steps` are the last events up to the
-deciding one, each with the remaining formula and its bindings; `skipped` counts earlier ones.
+deciding one, each with the remaining formula and its bindings; `skipped` counts earlier ones. `note` says more of a violation of a check.
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),
                      spec := binary(), name := binary() | undefined,
@@ -59,7 +59,7 @@ deciding one, each with the remaining formula and its bindings; `skipped` counts
                      info := witness_monitor:info(), vacuous := boolean(),
                      steps := [#{index := pos_integer(), event := witness_event:event(),
                                  formula := binary() | undefined, bindings := [{binary(), term()}]}],
-                     skipped := non_neg_integer()}.
+                     skipped := non_neg_integer(), note => binary()}.
 
 -doc "A place in a specification, both numbers from 1, with the text of the line.".
 -type source() :: #{file := binary(), line := pos_integer(), column := pos_integer() | undefined, text := binary()}.
@@ -110,6 +110,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
+| `checks` | what is checked without a specification (docs/checks.md): `crashes`, and of a system that is started `deadlock` | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
 | `satisfied` | `told`, or `counted`: `on_verdict` does not need the verdicts `yes`. If nothing else needs them either (no subscriber, no telemetry, no `history`, `max_verdicts` reached), checks of logs and inline monitors only count them, which is much cheaper | `told` |
 | `weave` | with `inline`: the modules to be woven, and `{application, Name}` for all of one | the modules in the folders of the modules that the signatures name and of the system's own module, without OTP, Elixir and Witness |

@@ -41,6 +41,7 @@ compiled already.
                      modules => [module()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
+                     checks := [witness_check:name()],
                      instrument := outline | central | inline,
                      weave := witness_inline_modules:weave(),
                      source => native | evm,
@@ -104,7 +105,8 @@ check(Options) when is_map(Options) ->
             ok = check_system(maps:get(system, Complete)),
             ok = lists:foreach(fun check_monitor/1, maps:get(monitors, Complete)),
             ok = check_attachable(Complete),
-            {ok, set_message_size(set_source(set_timestamps(set_partition_memory(check_fit(Complete, Options)))), Options)}
+            Fit = check_fit(Complete, Options),
+            {ok, set_message_size(set_source(set_timestamps(add_checks(set_partition_memory(Fit)))), Options)}
         catch
             throw:{error, _} = Error -> Error
         end
@@ -176,10 +178,24 @@ check_application(#{applications := [_ | _]}, #{scope := tree}) -> throw_bad_opt
 check_application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
 check_application(Complete, _) -> Complete.
 
+%% Processes that wait for each other are those of a system that the run has started.
+add_checks(Options = #{system := System, checks := Checks, monitors := Monitors}) ->
+    kind(System) =:= started andalso not is_children(System) orelse not lists:member(deadlock, Checks) orelse
+        throw_bad_option(checks, "crashes alone, for what the run does not start"),
+    Options#{monitors := Monitors ++ witness_check:monitors(lists:usort(Checks))}.
+
+is_children({children, _}) -> true;
+is_children(_) -> false.
+
+%% The process of a crash is the one that has ended first.
 %% The times of events decide how long a slice has been idle. The events of a log have the times that they have.
 set_timestamps(Options = #{system := {log, _}}) -> Options;
 set_timestamps(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options#{timestamps := true};
-set_timestamps(Options) -> Options.
+set_timestamps(Options = #{checks := Checks}) ->
+    case lists:member(crashes, Checks) of
+        true -> Options#{timestamps := true};
+        false -> Options
+    end.
 
 %% All partitions together have a quarter of the node's memory; a single partition may use half of that.
 set_partition_memory(Options = #{partition_memory := _}) -> Options;

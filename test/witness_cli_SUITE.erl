@@ -676,7 +676,9 @@ wrong_usage_ends_with_2(Config) ->
          [~"there is no command 'rewind'", ~"demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},
         {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
         {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
-        {["run", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
+        {["run", "--instrument", "inline", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
+        {["run", "--check", "crashes,hangs", "m:f()"], [~"--check crashes,deadlock is expected", ~"crashes,hangs"]},
+        {["check", "--check", "deadlock", "-"], [~"option --check: expected crashes alone"]},
         {["run", "--spec", "x.hml"], [~"'mod:fun(args)'"]}]].
 
 a_missing_module_is_named(Config) ->

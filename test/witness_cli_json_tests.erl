@@ -10,7 +10,7 @@ a_verdict_has_the_fields_that_are_promised_test() ->
                    ~"spec" := ~"sum.hml:3", ~"name" := ~"sum", ~"signature" := ~"calc:loop(1)", ~"slice" := null,
                    ~"event" := #{~"index" := 2, ~"kind" := ~"recv", ~"text" := _}, ~"vacuous" := false}, Verdict),
     ?assertMatch(#{~"log" := null}, Verdict),
-    ?assertEqual([~"event", ~"explanation", ~"log", ~"name", ~"node", ~"process", ~"run", ~"signature", ~"slice", ~"source",
+    ?assertEqual([~"event", ~"explanation", ~"log", ~"name", ~"node", ~"note", ~"process", ~"run", ~"signature", ~"slice", ~"source",
                   ~"spec", ~"time", ~"type", ~"v", ~"vacuous", ~"verdict"], lists:sort(maps:keys(Verdict))),
     ?assertMatch({match, _}, re:run(maps:get(~"time", Verdict), "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$")),
     ?assertMatch([#{~"kind" := ~"skipped"},

@@ -76,7 +76,7 @@ faults() ->
       "        0 -> emit_all([flush, close_log, close_history], C#core{closing = flushing});\n        _ -> C\n",
       "        _ -> emit_all([flush, close_log, close_history], C#core{closing = flushing})\n"},
      {"a late monitor has no verdict", witness_run_core,
-      "emit(notify_summary, kill_monitors(C))", "emit(notify_summary, C)"},
+      "emit(notify_summary, conclude(kill_monitors(C)))", "emit(notify_summary, conclude(C))"},
      {"reports after the summary count", witness_run_core,
       "findings = witness_run_findings:close(C1#core.findings)}", "findings = C1#core.findings}"},
      {"a lost tracer is only a warning", witness_run_core,
@@ -127,7 +127,8 @@ setup() ->
           oneof([10, infinity]), integer(0, 3), oneof([tree, node])},
          {#{system => System, applications => Needed, halt => Halt, redact => Redact, drain => Drain, max_verdicts => Max,
            scope => Scope,
-            specs => [], warnings => [], on_verdict => undefined, satisfied => told, history => false, duration => 1000},
+            specs => [], checks => [], warnings => [],
+            on_verdict => undefined, satisfied => told, history => false, duration => 1000},
           oneof([{ok, 2}, {ok, 2}, {ok, 2}, later, {lost, noproc}, {lost, {shutdown, {given_up, memory}}}]), boolean(), boolean()}).
 
 command() ->

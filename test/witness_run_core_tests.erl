@@ -134,6 +134,17 @@ what_remains_is_noted_at_an_early_end_test_() ->
      end} || {System, Noted} <- [{{m, f, []}, true}, {{application, a}, true}, {{attach, []}, false}, {node, false},
                                  {{children, []}, false}, {{log, {file, "f"}}, false}]].
 
+%% While the system is still observed; and what is found is told before the summary.
+a_deadlock_is_looked_for_when_observation_ends_test() ->
+    {[note_remaining, check_remaining, stop_instrument], C} = step({call, finish, from}, core(#{checks => [deadlock]})),
+    Circle = #{circles => [[self()]], processes => [witness_run_remaining:describe(self())], whole => true},
+    {[], C1} = step({remaining, Circle}, C),
+    {_, C2} = step({instrument_stopped, {ok, 1}}, C1),
+    {[flush, close_log, close_history], C3} = step(all_announced, C2),
+    {[{notify, Verdict}, notify_summary], C4} = step(flushed, C3),
+    ?assertMatch(#{verdict := no, spec := ~"check deadlock"}, Verdict),
+    ?assertMatch(#{outcome := violated}, summary(C4)).
+
 the_rate_is_checked_only_while_the_run_gathers_test() ->
     Rate = {1, 2, 3},
     {[{check_rate, Rate}], C} = step({limit, Rate}, core(#{})),
@@ -158,7 +169,8 @@ an_unknown_message_changes_nothing_test() ->
 
 core(Options) ->
     Defaults = #{system => {m, f, []}, applications => [], scope => tree, halt => true, redact => false, drain => 50,
-                 max_verdicts => 10, specs => [], on_verdict => undefined, satisfied => told, history => false},
+                 max_verdicts => 10, specs => [], checks => [], on_verdict => undefined, satisfied => told,
+                 history => false},
     witness_run_core:new(maps:merge(Defaults, Options), ?OBSERVER, 1000, [], {[], []}).
 
 step(Input, C) -> witness_run_core:step(Input, 1500, C).

@@ -37,10 +37,11 @@ messages() ->
     Self = self(),
     Other = spawn(fun() -> ok end),
     Ref = make_ref(),
-    Parts = ['$gen_call', '$gen_cast', system, notify, a, Self, Ref, [], [alias | Ref], [[alias | Ref] | Ref], [alias], [[]], {}, 1],
+    Parts = ['$gen_call', '$gen_cast', system, notify, a, Self, Ref, [], [alias | Ref], [[alias | Ref] | Ref], [alias], [[]], {},
+             1],
     Froms = [{Self, Ref}, {Self, Ref, Ref}, {Self}, {Other, Ref}, {a, Ref}, {Other, [alias | Ref]}, {}, Self, a, [Self, Ref]],
-    Names = [sync_notify, call, add_handler, add_sup_handler, delete_handler, swap_handler, swap_sup_handler, which_handlers, get_modules,
-             a, 1],
+    Names = [sync_notify, call, add_handler, add_sup_handler, delete_handler, swap_handler, swap_sup_handler, which_handlers,
+             get_modules, a, 1],
     Requests = Names ++ [{Name} || Name <- Names] ++ [{Name, x} || Name <- Names] ++ [{Name, x, y} || Name <- Names]
         ++ [[sync_notify, x], {}],
     Parts ++ Requests ++ [{Part} || Part <- Parts]

@@ -258,11 +258,22 @@ properties(Command, Options) ->
     ok = accept(Command, witness_cli_setup:check_folders("--include", maps:get(include, Options, []))),
     Monitors = [accept(Command, "--monitor: ", witness_cli_call:parse_monitor(Monitor))
                 || Monitor <- maps:get(monitors, Options, [])],
-    Specs =/= [] orelse Monitors =/= [] orelse
+    Checks = case {Command, Options, Specs ++ Monitors} of
+        {_, #{checks := Named}, _} -> Named;
+        {~"run", #{instrument := inline}, []} -> [];
+        {~"run", _, []} -> [crashes, deadlock];
+        {~"check", _, []} -> [crashes];
+        _ -> []
+    end,
+    Specs =/= [] orelse Monitors =/= [] orelse Checks =/= [] orelse
         refused(Command, [~"nothing to check: name a specification with --spec FILE.hml",
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"]]),
     Given = maps:with([include, max_slices, slice_idle, max_obligations, redact], Options),
-    {Folders, Given#{specs => Specs, monitors => Monitors}}.
+    {Folders, with_checks(Checks, Given#{specs => Specs, monitors => Monitors})}.
+
+%% Some commands have no checks.
+with_checks([], Properties) -> Properties;
+with_checks(Checks, Properties) -> Properties#{checks => Checks}.
 
 %% The open report, if the options ask for one. A Mix project is run in its folder, but its report goes to the current one.
 report(Command, #{report := Given} = Options) ->

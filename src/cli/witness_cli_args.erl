@@ -134,7 +134,7 @@ run() ->
                "  witness run --pa '_build/default/lib/*/ebin' --spec calc.hml --app calc --config sys.config\n"
                "  witness run --mix . --spec shop.hml 'Shop.Demo.run(10)'\n"],
       arguments => witness_cli_options:arguments(run, witness_cli_options:properties() ++ [
-        instrument, weave, source, scope, log_file, config,
+        checks, instrument, weave, source, scope, log_file, config,
         witness_cli_options:json(~"one JSON object a line on standard output; what the system prints goes to standard error"),
         witness_cli_options:report(), witness_cli_options:must_decide(), no_halt, app, witness_cli_options:mix(~"start"), system
         | witness_cli_options:times()])}.
@@ -148,7 +148,7 @@ check() ->
                "  witness check --spec calc.hml trace.log\n"
                "  zcat trace-*.jsonl.gz | witness check --spec calc.hml -\n"],
       arguments => witness_cli_options:arguments(check, witness_cli_options:properties() ++ [
-        instrument, format, roots, follow, skip_malformed, save, from, max_atoms, max_line,
+        checks, instrument, format, roots, follow, skip_malformed, save, from, max_atoms, max_line,
         witness_cli_options:json(~"one JSON object a line on standard output, and nothing else"),
         witness_cli_options:report(),
         witness_cli_options:must_decide(),

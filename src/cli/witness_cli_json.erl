@@ -8,7 +8,7 @@ in RFC 3339).
 - `verdict`: `verdict` (`no`, `yes`, `inconclusive`), `spec` (`file:line`), `name`, `process`, `signature`, `slice`
   (`null`, or `Name = Value, ...`), `event` (`null`, or `index`, `kind`, `text`), `log` (`null`, or `file:line` of the
   event in the log that was checked), `source` (`null`, or the deciding place:
-  `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`;
+  `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`, `note` (`null`, or what a check says more);
 - `warning`: `code`, `text`;
 - `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`), `undecided`,
   `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `alive`, `elapsed_ms`. `alive` says which processes were still
@@ -66,7 +66,7 @@ verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, si
                            {process, known(fun witness_event:format_proc/1, Process)},
                            {signature, known(fun witness_event:format_signature/1, Signature)}, {slice, slice(Slice)},
                            {event, event(Event)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)},
-                           {explanation, explanation(V)}, {vacuous, Vacuous}]).
+                           {explanation, explanation(V)}, {vacuous, Vacuous}, {note, text(maps:get(note, V, undefined))}]).
 
 %% A property over all processes may have no deciding process.
 known(_, undefined) -> null;

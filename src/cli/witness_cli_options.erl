@@ -92,6 +92,7 @@ value(#{}) -> boolean.
 
 type({at_least, Least}) -> {integer, [{min, Least}]};
 type({one_of, Atoms}) -> {atom, Atoms};
+type({list_of, Atoms}) -> {custom, fun(Text) -> list_of(Atoms, Text) end};
 type(seconds) -> {custom, fun seconds/1};
 type(megabytes) -> {custom, fun megabytes/1};
 type(size_or_time) -> {custom, fun size_or_time/1};
@@ -137,6 +138,10 @@ megabytes(Text) ->
     Megabytes = list_to_integer(Text),
     Megabytes > 0 orelse error(badarg),
     Megabytes bsl 20.
+
+list_of(Atoms, Text) ->
+    Named = #{atom_to_list(Atom) => Atom || Atom <- Atoms},
+    [case Named of #{Name := Atom} -> Atom; #{} -> error(badarg) end || Name <- string:split(Text, ",", all)].
 
 size_or_time(Text) ->
     {match, [Number, Unit]} = case re:run(Text, "^([1-9][0-9]{0,8})(MB|GB|s|min|h)$", [{capture, all_but_first, list}]) of

@@ -312,10 +312,16 @@ hint(Run, State) ->
          [~"; nothing is watched any more" || Phase =/= running], $\n]).
 
 %% Says once what is still there, until something happens again. Each look says for the next one which processes have done nothing.
-look(Run, #state{waits = Waits} = State) ->
-    case witness_run:remaining(Run) of
+%% If a deadlock is found that is to be found, the run is not waited for, whatever other processes do.
+look(Run, #state{waits = Waits, options = #{start := Start}} = State) ->
+    Remaining = witness_run:remaining(Run),
+    case Remaining of
+        #{circles := [_ | _]} -> _ = lists:member(deadlock, maps:get(checks, Start, [])) andalso (self() ! {time, planned});
+        _ -> ok
+    end,
+    case Remaining of
         #{idle := true, count := Count} when Count > 0, Waits -> State;
-        #{idle := true, count := Count} = Remaining when Count > 0 ->
+        #{idle := true, count := Count} when Count > 0 ->
             witness_cli_io:note([[witness_text:seconds(elapsed(State)), ~": nothing happens, and the run has not ended; still there:\n"]
                                  | [[~"  ", Line, $\n] || Line <- witness_run_remaining:shown(Remaining)]]),
             State#state{waits = true};

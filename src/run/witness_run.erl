@@ -175,7 +175,7 @@ handle_call(remaining, _, R) ->
     case is_observing(R) of
         true ->
             {Remaining, R1} = look(R),
-            {reply, Remaining, R1};
+            reply(Remaining, step({remaining, Remaining}, R1));
         false -> {reply, none, R}
     end.
 
@@ -279,6 +279,9 @@ perform_effect(freeze_counts, R) -> {state, freeze_counts(R)};
 perform_effect(note_remaining, R) ->
     {Remaining, R1} = look(R),
     {state, R1#run{remaining = Remaining}};
+perform_effect(check_remaining, R) ->
+    {Remaining, R1} = look(R),
+    {input, {remaining, Remaining}, R1};
 perform_effect({check_rate, Rate}, R = #run{counts = Counts}) ->
     #{events := Events} = Counts(),
     case witness_run_limits:check_rate(Events, Rate) of

@@ -81,6 +81,7 @@ Any other term is ignored.
   | {instrument_stopped, {ok, Most :: pos_integer()} | later | {lost, Reason :: term()}}
   | {starter, pid()} | {launched, Root :: undefined | pid()}
   | {limit, duration | witness_run_limits:rate()} | {rate_exceeded, unicode:chardata()} | {log_incomplete, unicode:chardata()}
+  | {remaining, witness_run_remaining:remaining()}
   | {hidden, pid()} | {tracer_lost, Reason :: term()} | {unwatched, Reason :: atom()}
   | {unrestored, [module()]} | {code_replaced, [module()]} | {orphans, [{pid(), mfa() | undefined}], Count :: pos_integer()}
   | {settled, Version :: pos_integer()} | {replaced, [witness_spec:instrumentation_map()], [witness:warning()]}.
@@ -91,7 +92,7 @@ What the process of the run does:
 - `reply`, `reply_summary`: replies to callers;
 - `stop`: ends the run; `stop_and_reply`: ends it, and then replies with the summary;
 - `adopt_node`, `launch`, `start_applications`: starts the system;
-- `note_remaining`: notes which processes of the system are still there;
+- `note_remaining`: notes which processes of the system are still there; `check_remaining`: gives them as input;
 - `stop_instrument`: ends observation; `give_up_instrument`: stops waiting for its monitors, and gives `given_up` some time later;
   `kill`: kills a process;
 - `acknowledge`: acknowledges a part of a log when all earlier verdicts have been delivered;
@@ -107,7 +108,7 @@ The input that is the result of an effect comes before the next effect.
 -type effect() ::
     {reply, gen_server:from(), term()} | {reply_summary, [gen_server:from()]} | stop | {stop_and_reply, gen_server:from()}
   | adopt_node | launch | {start_applications, witness_run_application:what()}
-  | note_remaining | stop_instrument | give_up_instrument | {acknowledge, pos_integer()} | freeze_counts
+  | note_remaining | check_remaining | stop_instrument | give_up_instrument | {acknowledge, pos_integer()} | freeze_counts
   | {check_rate, witness_run_limits:rate()}
   | {enqueue, input()} | {send_after, Ms :: non_neg_integer(), input()}
   | flush | close_log | close_history | notify_summary
@@ -234,6 +235,8 @@ handle({replaced, Specs, Warnings}, _, C = #core{findings = F}) ->
     emit({enqueue, {settled, Before}}, C#core{findings = F1});
 handle({settled, Version}, _, C = #core{findings = F}) -> set_findings(witness_run_findings:settle(Version, F), C);
 %% The end.
+handle({remaining, Remaining}, _, C = #core{findings = F}) ->
+    C#core{findings = witness_run_findings:add_remaining(Remaining, F)};
 %% The instrument ends later: what its monitors have found comes first, and then `log_ended'.
 handle(overdue, _, C = #core{phase = draining, observer = Observer}) when is_pid(Observer) ->
     emit(give_up_instrument, C);
@@ -241,7 +244,7 @@ handle(overdue, _, C = #core{phase = draining}) -> kill_monitors(C);
 handle(given_up, _, C = #core{phase = draining, observer = Observer}) when is_pid(Observer) -> emit({kill, Observer}, C);
 %% If a tracer was lost, a monitor may have been announced after all others had ended.
 handle(flushed, _, C = #core{phase = draining, closing = flushing}) ->
-    C1 = emit(notify_summary, kill_monitors(C)),
+    C1 = emit(notify_summary, conclude(kill_monitors(C))),
     C1#core{closing = summarizing, findings = witness_run_findings:close(C1#core.findings)};
 handle(summary_delivered, _, C = #core{phase = draining, closing = summarizing}) -> finish(C#core{phase = finished});
 handle(_, _, C) -> C.
@@ -291,7 +294,7 @@ drain(NowMs, C = #core{phase = running, observer = Observer, tracers = Tracers})
     C1 = (reply_started(C))#core{phase = draining, ended_at_ms = NowMs},
     case Observer of
         undefined -> end_observation({ok, Tracers}, C1);
-        _ -> emit(stop_instrument, note_remaining(C1))
+        _ -> emit(stop_instrument, check_remaining(note_remaining(C1)))
     end;
 drain(_, C) -> C.
 
@@ -300,6 +303,12 @@ note_remaining(C = #core{tree_ended = true, system = {ended, _}}) -> C;
 note_remaining(C = #core{options = #{system := {Kind, _}}}) when Kind =/= application -> C;
 note_remaining(C = #core{options = #{system := node}}) -> C;
 note_remaining(C) -> emit(note_remaining, C).
+
+check_remaining(C = #core{options = #{checks := Checks}}) ->
+    case lists:member(deadlock, Checks) of
+        true -> emit(check_remaining, C);
+        false -> C
+    end.
 
 end_observation({ok, Most}, C) ->
     %% The announcement of every monitor precedes this message in the mailbox.
@@ -323,6 +332,8 @@ give_up(Why, Text, NowMs, C = #core{findings = F}) ->
     drain(NowMs, distrust(Why, Text, set_findings(witness_run_findings:give_up(Why, F), C))).
 
 kill_monitors(C = #core{findings = F}) -> set_findings(witness_run_findings:kill(F), C).
+
+conclude(C = #core{findings = F}) -> set_findings(witness_run_findings:conclude(F), C).
 
 finish(C = #core{awaiting = Awaiting, stopping = Stopping}) ->
     C1 = emit({reply_summary, Awaiting ++ Stopping}, C#core{awaiting = [], stopping = []}),

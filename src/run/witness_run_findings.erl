@@ -8,7 +8,7 @@ and at most `max_verdicts` are kept. A run that has missed events stays marked a
 anything.
 """.
 
--export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, close/1]).
+-export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, add_remaining/2, conclude/1, close/1]).
 -export([warn/3, distrust/3, add_hidden/1, subscribe/1, replace/3, settle/2]).
 -export([count_live/1, runners/1, verdicts/1, results/1, info/1, versions/1]).
 
@@ -20,6 +20,7 @@ anything.
                    monitors = witness_run_monitors:new() :: witness_run_monitors:readers(),
                    versions :: witness_run_versions:versions(),
                    tally :: witness_run_tally:tally(),
+                   checks :: witness_run_checks:checks(),
                    verdicts = [] :: [witness:verdict()],
                    kept = 0 :: non_neg_integer(),
                    warnings :: [witness:warning()],
@@ -61,8 +62,11 @@ What the run does:
 -doc "Nothing is found yet. `Warnings`: those of the options and of the specifications.".
 -spec new(witness_options:options(), [witness_spec:instrumentation_map()], [witness_run_maps:property()], [witness:warning()]) ->
     findings().
-new(Options = #{specs := Files}, Specs, Properties, Warnings) ->
-    #findings{options = Options, versions = witness_run_versions:new(Specs, Files), tally = witness_run_tally:new(Properties),
+new(Options = #{specs := Files, checks := Names}, Specs, Properties, Warnings) ->
+    Checks = witness_run_checks:new(Names),
+    Tally = lists:foldl(fun(Of, T) -> witness_run_tally:add_monitor(key(Of), T) end, witness_run_tally:new(Properties),
+                        witness_run_checks:monitored(Checks)),
+    #findings{options = Options, versions = witness_run_versions:new(Specs, Files), tally = Tally, checks = Checks,
               warnings = Warnings, needs_each = witness_run_inline:needs_each_verdict(Options, 0)}.
 
 %% --- monitors --------------------------------------------------------------------
@@ -88,6 +92,17 @@ give_up(Why, F = #findings{monitors = Monitors}) ->
 kill(F = #findings{monitors = Monitors}) ->
     {Reports, Effects} = witness_run_monitors:kill(Monitors),
     take_effects(add_all(Reports, emit_all(Effects, F))).
+
+-doc "All monitors have reported: what the checks have kept until now is judged.".
+-spec conclude(findings()) -> {[effect()], findings()}.
+conclude(F = #findings{checks = Checks, is_complete = IsComplete}) ->
+    take_effects(lists:foldl(fun({Outcome, Meta}, A) -> add_verdict(Outcome, Meta, A) end, F,
+                             witness_run_checks:conclude(IsComplete, Checks))).
+
+-doc "Takes the processes that are still there when observation ends.".
+-spec add_remaining(witness_run_remaining:remaining(), findings()) -> findings().
+add_remaining(Remaining, F = #findings{checks = Checks}) ->
+    F#findings{checks = witness_run_checks:add_remaining(Remaining, Checks)}.
 
 -doc "The summary is given: later reports are ignored, and later monitors are killed.".
 -spec close(findings()) -> findings().
@@ -141,8 +156,19 @@ end_monitor(ignored, _, F) -> F;
 end_monitor(Outcome = #{covered := Mask}, Meta, F) ->
     F1 = add_coverage(Meta, Mask, F),
     case Outcome of
-        #{verdict := _} -> add_verdict(maps:remove(covered, Outcome), Meta, F1);
+        #{verdict := _} -> judge(maps:remove(covered, Outcome), Meta, F1);
         #{slices := _} -> F1
+    end.
+
+%% The verdict of a check may depend on what other processes have reported.
+judge(Outcome, Meta = #{spec := Spec}, F = #findings{checks = Checks}) ->
+    case witness_check:of_spec(Spec) of
+        {ok, crashes} ->
+            case witness_run_checks:add(Outcome, Meta, Checks) of
+                {{report, Judged}, Checks1} -> add_verdict(Judged, Meta, F#findings{checks = Checks1});
+                {keep, Checks1} -> F#findings{checks = Checks1}
+            end;
+        _ -> add_verdict(Outcome, Meta, F)
     end.
 
 add_coverage(Property, Mask, F = #findings{tally = Tally}) ->
@@ -171,7 +197,7 @@ add_checked(#{started := Started, monitors := Monitors, covered := Covered, coun
     F3 = emit_all([{history_monitor, undefined, Meta} || Meta <- Monitors], lists:foldl(fun add_counts/2, F2, Counted)),
     take_effects(lists:foldl(fun({Kind, Meta, Place, #{verdict := _} = Outcome}, A) ->
                                      At = <<File/binary, (format_place(Place))/binary>>,
-                                     add_verdict(Outcome, Meta#{log => At}, emit({history_verdict, Kind, Meta, Outcome}, A));
+                                     judge(Outcome, Meta#{log => At}, emit({history_verdict, Kind, Meta, Outcome}, A));
                                 (_, A) -> A
                              end, F3, Found)).
 

@@ -147,7 +147,7 @@ of_monitor({{M, F, A}, Monitor}) ->
     end.
 
 monitor_entry(Monitor = {Module, _}) ->
-    #{monitor => Monitor, spec => atom_to_binary(Module), name => undefined, group => false}.
+    #{monitor => Monitor, spec => witness_check:spec(Module), name => undefined, group => false}.
 
 -doc "All properties that may be monitored, in the order in which the user gave them.".
 -spec properties([witness_spec:instrumentation_map()],
@@ -156,7 +156,7 @@ properties(Maps, Monitors) ->
     [#{key => {spec(File, E), Name, 1}, signature => Signature, actions => actions(Module, Index)}
      || #{file := File, module := Module, entries := Entries} <- Maps,
         E = #{action := monitor, index := Index, name := Name, signature := Signature} <- Entries]
-    ++ [#{key => {atom_to_binary(Module), undefined, 1},
+    ++ [#{key => {witness_check:spec(Module), undefined, 1},
           signature => unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [M, F, A])),
           actions => actions(Module, Arg)}
         || {{M, F, A}, {Module, Arg}} <- Monitors].

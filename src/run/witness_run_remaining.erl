@@ -32,10 +32,10 @@ others that look at it costs it some too, so that it may have done nothing for l
 -doc """
 How many there are, how many of them are servers that only wait for a request, and the others, as far as they are described.
 `circles`: processes of which each has called the next one, and the last one the first, so that no call is ever answered. `idle`:
-whether none of all these has done anything since the look before.
+whether none of all these has done anything since the look before; `whole`: whether all of them were looked at.
 """.
 -type remaining() :: #{count := non_neg_integer(), requests := non_neg_integer(), processes := [process()],
-                       circles := [[pid(), ...]], idle := boolean()}.
+                       circles := [[pid(), ...]], idle := boolean(), whole := boolean()}.
 
 %% More are counted only.
 -define(MAX_DESCRIBED, 1000).
@@ -67,6 +67,7 @@ the look before (`idle/1`).
     {remaining(), look()}.
 look(Pids, Belongs, NowMs, Idle) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
+    Whole = length(Pids) =:= length(Candidates),
     Described = [{Process, maps:get(P, Idle, NowMs)} || P <- Candidates, Belongs(P), #{} = Process <- [describe(P)]],
     Circles = circles(#{P => Called || {#{process := P, called := Called}, _} <- Described, Called =/= undefined}),
     %% What an answer, or that it was suspended, has cost a process is counted when it waits again.
@@ -75,9 +76,8 @@ look(Pids, Belongs, NowMs, Idle) ->
     Processes = [Process#{idle_ms := NowMs - Since} || {Process, Since} <- Described],
     {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
     {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), processes => Others,
-       circles => Circles,
-       idle => length(Pids) =:= length(Candidates)
-           andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Look}.
+       circles => Circles, whole => Whole,
+       idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Look}.
 
 %% Each circle once, from its oldest process on.
 circles(Calls) ->

@@ -50,7 +50,7 @@ last_formula(Steps) ->
 
 headline(Verdict, V, Look) ->
     {Word, Style} = word(Verdict),
-    [witness_text:style(Style, Word, Look), ~" of ", property(V), by(V), slice(V), log(V)].
+    [witness_text:style(Style, Word, Look), ~" of ", property(V), by(V), slice(V), log(V), note(V)].
 
 %% For a property of all processes, this is the process of the deciding event, if there was one.
 by(#{process := undefined}) -> ~"";
@@ -60,6 +60,9 @@ by(#{process := Process, signature := Signature}) ->
 
 log(#{log := Place}) -> [~"\n  at ", witness_text:clean(Place)];
 log(_) -> ~"".
+
+note(#{note := Note}) -> [~"\n  ", Note];
+note(_) -> ~"".
 
 slice(#{slice := undefined}) -> ~"";
 slice(#{slice := Values}) -> [~"\n  slice ", witness_text:bindings(Values)].

@@ -1,0 +1,48 @@
+-module(restaurant).
+-moduledoc """
+Two servers, a waiter and a cook, that ask each other. No specification says what can go wrong: a table orders what is not on the menu, and nothing
+takes care of the crash; the waiter asks whether a dish is ready, while the cook asks the waiter.
+""".
+-behaviour(gen_server).
+
+-export([main/1]).
+-export([init/1, handle_call/3, handle_cast/2]).
+
+-doc "An evening: `unknown_dish` and `impatient` have a fault, `quiet` has none.".
+-spec main(quiet | unknown_dish | impatient) -> ok.
+main(Evening) ->
+    {ok, Cook} = gen_server:start_link(?MODULE, cook, []),
+    {ok, Waiter} = gen_server:start_link(?MODULE, {waiter, Cook}, []),
+    Table = spawn(fun() -> table(Waiter, Evening) end),
+    wait_for(Table),
+    ok = gen_server:stop(Waiter),
+    gen_server:stop(Cook).
+
+table(Waiter, unknown_dish) ->
+    receive after 10 -> ok end,
+    price(gen_server:call(Waiter, {order, pizza}));
+table(Waiter, impatient) ->
+    gen_server:call(Waiter, {ready, soup}, infinity);
+table(Waiter, quiet) ->
+    price(gen_server:call(Waiter, {order, soup})).
+
+price({ok, Cents}) -> Cents.
+
+wait_for(Table) ->
+    case is_process_alive(Table) of
+        true -> receive after 10 -> wait_for(Table) end;
+        false -> ok
+    end.
+
+-doc false.
+init(cook) -> {ok, cook};
+init({waiter, _} = Waiter) -> {ok, Waiter}.
+
+-doc false.
+handle_call({order, soup}, _, {waiter, _} = Waiter) -> {reply, {ok, 480}, Waiter};
+handle_call({order, _}, _, {waiter, _} = Waiter) -> {reply, sold_out, Waiter};
+handle_call({ready, Dish}, _, {waiter, Cook} = Waiter) -> {reply, gen_server:call(Cook, {ready, Dish, self()}, infinity), Waiter};
+handle_call({ready, Dish, Waiter}, _, cook) -> {reply, gen_server:call(Waiter, {order, Dish}, infinity), cook}.
+
+-doc false.
+handle_cast(_, State) -> {noreply, State}.

@@ -1,0 +1,131 @@
+-module(witness_run_checks).
+-moduledoc """
+Judges what the monitors of checks report (`m:witness_check`). Pure.
+
+A crash is the end of a process by an error, together with the ends of all others by the same error: a link, or a call to the process
+that ends, passes an error on. The process that ended first is the one to look at. A crash is *handled* if a process was told of it
+(`m:witness_check_crashes`) that has not ended by the same error itself.
+
+*Invariant:* a crash that was handled by a process of the run is no violation. So crashes are kept until all monitors have
+reported, and are undecided if events are missing. Of two crashes by the same error, one of them handled, the other one is not
+reported.
+
+A *deadlock* is a circle of processes of which each waits for the answer to its call of the next one (`m:witness_run_remaining`).
+""".
+
+-export([new/1, monitored/1, add/3, add_remaining/2, conclude/2]).
+
+-export_type([checks/0, judged/0]).
+
+%% told: the ends that processes were told of, with the errors by which these processes have ended themselves, two of them at most
+-record(checks, {names :: [witness_check:name()],
+                 unseen = false :: boolean(),
+                 circles = [] :: [{[pid(), ...], [witness_run_remaining:process()]}],
+                 crashes = [] :: [crash()],
+                 told = #{} :: #{witness_check_crashes:ended() => [none | {error, term()}, ...]},
+                 missing = none :: none | {gap, term()}}).
+
+-opaque checks() :: #checks{}.
+
+-type crash() :: #{ended := witness_check_crashes:ended(), origin := term(), outcome := outcome(), meta := meta()}.
+
+-type outcome() :: witness_monitor_instance:outcome().
+
+-type meta() :: witness_run_monitors:meta().
+
+-doc "The outcome of a monitor as it is reported. `note` says more of a violation.".
+-type judged() :: {outcome() | #{note := binary(), _ => _}, meta()}.
+
+-doc "These checks, and no report.".
+-spec new([witness_check:name()]) -> checks().
+new(Names) -> #checks{names = Names}.
+
+-doc "The property of a check that has no monitors, and is about the whole system.".
+-spec monitored(checks()) -> [meta()].
+monitored(#checks{names = Names}) -> [#{spec => witness_check:spec(deadlock), name => undefined} || lists:member(deadlock, Names)].
+
+-doc "Takes the processes that are still there. What was found earlier stays: a call may be given up later.".
+-spec add_remaining(witness_run_remaining:remaining(), checks()) -> checks().
+add_remaining(#{circles := Circles, processes := Processes, whole := Whole}, C = #checks{circles = Before}) ->
+    Found = [{Circle, [Process || P <- Circle, #{process := Of} = Process <- Processes, Of =:= P]}
+             || Circle <- Circles, not lists:keymember(Circle, 1, Before)],
+    C#checks{unseen = not Whole, circles = Before ++ Found}.
+
+-doc "Takes the outcome of a monitor: it is reported now, or at the end (`keep`).".
+-spec add(outcome(), meta(), checks()) -> {{report, outcome()} | keep, checks()}.
+add(#{verdict := inconclusive, reason := Reason} = Outcome, _, C = #checks{missing = Missing}) ->
+    {{report, Outcome}, C#checks{missing = case Missing of none -> gap(Reason); _ -> Missing end}};
+add(#{verdict := yes} = Outcome, _, C) -> {{report, Outcome}, C};
+add(#{verdict := no, info := #{crash := Crash, told := Told, more := More}} = Outcome, Meta, C) ->
+    Own = case Crash of none -> none; {error, Reason} -> {error, witness_check_crashes:origin(Reason)} end,
+    C1 = note_more(More, maps:fold(fun(Ended, [], Acc) -> tell(Ended, Own, Acc) end, C, Told)),
+    case {Crash, Meta} of
+        {none, _} -> {{report, satisfied(Outcome)}, C1};
+        {{error, Why}, #{process := P}} ->
+            {error, Origin} = Own,
+            {keep, C1#checks{crashes = [#{ended => witness_check_crashes:ended(P, Why), origin => Origin, outcome => Outcome,
+                                          meta => Meta} | C1#checks.crashes]}}
+    end.
+
+gap({gap, _} = Gap) -> Gap;
+gap(_) -> {gap, tracer_lost}.
+
+note_more(true, C = #checks{missing = none}) -> C#checks{missing = {gap, memory}};
+note_more(_, C) -> C.
+
+tell(Ended, Own, C = #checks{told = Told}) ->
+    Known = maps:get(Ended, Told, []),
+    C#checks{told = Told#{Ended => lists:sublist(lists:usort([Own | Known]), 2)}}.
+
+satisfied(Outcome) -> Outcome#{verdict := yes, info := undefined}.
+
+-doc "What is reported at the end. `IsComplete`: whether the run has missed no event.".
+-spec conclude(IsComplete :: boolean(), checks()) -> [judged()].
+conclude(IsComplete, C) -> deadlocks(C) ++ crashes(IsComplete, C).
+
+deadlocks(C = #checks{circles = [], unseen = false}) -> [{deadlock(yes, undefined), Meta} || Meta <- monitored(C)];
+deadlocks(C = #checks{circles = []}) -> [{(deadlock(inconclusive, undefined))#{reason := stopped}, Meta} || Meta <- monitored(C)];
+deadlocks(C = #checks{circles = Circles}) ->
+    [{(deadlock(no, #{processes => Circle}))#{note => lines(Processes)}, Meta#{process => P}}
+     || Meta <- monitored(C), {[P | _] = Circle, Processes} <- Circles].
+
+deadlock(Verdict, Info) ->
+    #{verdict => Verdict, reason => undefined, info => Info, vacuous => false, slice => undefined, event => undefined, steps => [],
+      skipped => 0}.
+
+lines(Processes) -> unicode:characters_to_binary(lists:join(~"\n  ", [witness_run_remaining:format(Process) || Process <- Processes])).
+
+crashes(IsComplete, C = #checks{crashes = Kept, missing = Missing}) ->
+    Why = case IsComplete of true -> Missing; false -> {gap, tracer_lost} end,
+    ByOrigin = maps:groups_from_list(fun(#{origin := Origin}) -> Origin end, lists:reverse(Kept)),
+    Judged = [judge(lists:sort(fun is_before/2, Crashes), Why, C) || _ := Crashes <- ByOrigin],
+    lists:append(lists:sort(fun([{First, _} | _], [{Second, _} | _]) -> time(First) =< time(Second) end, Judged)).
+
+is_before(#{outcome := First}, #{outcome := Second}) -> time(First) =< time(Second).
+
+%% Events without a time keep the order in which they were reported.
+time(#{event := #{event := {exit, _, _, Time}}}) -> Time.
+
+judge([#{outcome := Outcome, meta := Meta} | Others] = Crashes, Missing, C) ->
+    Rest = [{satisfied(Other), Of} || #{outcome := Other, meta := Of} <- Others],
+    case lists:any(fun(Crash) -> is_handled(Crash, C) end, Crashes) of
+        true -> [{satisfied(Outcome), Meta} | Rest];
+        false when Missing =/= none -> [{Outcome#{verdict := inconclusive, info := undefined, reason := Missing}, Meta} | Rest];
+        false ->
+            #{process := First} = Meta,
+            Ended = [P || #{meta := #{process := P}} <- Others],
+            [{Outcome#{info := #{processes => [First | Ended]}, note => note(Ended)}, Meta} | Rest]
+    end.
+
+is_handled(#{ended := {_, Hash} = Ended, origin := Origin}, #checks{told = Told}) ->
+    lists:any(fun(Own) -> Own =/= {error, Origin} end, maps:get(Ended, Told, []) ++ maps:get({name, Hash}, Told, [])).
+
+-define(MAX_NAMED, 3).
+
+note(Ended) ->
+    {Named, More} = {lists:sublist(Ended, ?MAX_NAMED), max(0, length(Ended) - ?MAX_NAMED)},
+    iolist_to_binary([~"no process handled it", [[~"; by the same error ended ", names(Named, More)] || Ended =/= []]]).
+
+names(Named, More) ->
+    witness_text:list([witness_event:format_proc(P) || P <- Named]
+                      ++ [witness_text:count(More, ~"other process", ~"other processes") || More > 0]).

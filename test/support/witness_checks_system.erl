@@ -1,0 +1,177 @@
+-module(witness_checks_system).
+-moduledoc """
+Systems with one fault each that no specification names, and their repaired twins (`m:witness_checks_SUITE`).
+
+In a faulty one, the process at fault says so before it goes wrong (`at_fault/0`). The others wait for its end without a process
+monitor, by which they would be told of it.
+""".
+-behaviour(gen_server).
+
+-compile(export_all).
+
+-doc "The process at fault of the last system that had one.".
+at_fault() -> persistent_term:get(?MODULE).
+
+is_at_fault() -> persistent_term:put(?MODULE, self()).
+
+%% --- crashes that nothing handles ----------------------------------------------------
+
+nothing_is_linked() ->
+    ends(spawn(fun() -> is_at_fault(), error(oops) end)).
+
+an_exception_is_not_caught() ->
+    ends(spawn(fun() -> is_at_fault(), throw(not_found) end)).
+
+%% The parent has no part in it but its link.
+a_link_passes_it_on() ->
+    Parent = spawn(fun() -> spawn_link(fun() -> is_at_fault(), error(inner) end), receive never -> ok end end),
+    ends(Parent).
+
+%% The process at fault is not the oldest one, and not the parent of the others.
+many_links_pass_it_on() ->
+    Self = self(),
+    Parent = spawn(fun() ->
+        Workers = [spawn_link(fun() -> receive never -> ok end end) || _ <- lists:seq(1, 5)],
+        Master = spawn_link(fun() ->
+            receive {go, Others} -> [link(P) || P <- Others], is_at_fault(), error(master) end
+        end),
+        Self ! {workers, Master, Workers},
+        receive never -> ok end
+    end),
+    receive {workers, Master, Workers} -> Master ! {go, Workers} end,
+    ends(Parent).
+
+a_server_crashes_in_a_call() ->
+    ends(spawn(fun() -> {ok, S} = gen_server:start(?MODULE, at_fault, []), gen_server:call(S, crash) end)).
+
+%% The caller, its caller, and so on, are passed the error on.
+a_server_crashes_in_a_call_of_a_call() ->
+    {ok, Last} = gen_server:start(?MODULE, at_fault, []),
+    {ok, Middle} = gen_server:start(?MODULE, {next, Last}, []),
+    {ok, First} = gen_server:start(?MODULE, {next, Middle}, []),
+    ends(spawn(fun() -> gen_server:call(First, {forward, {forward, crash}}) end)).
+
+a_server_crashes_in_a_cast() ->
+    {ok, S} = gen_server:start(?MODULE, at_fault, []),
+    gen_server:cast(S, crash),
+    ends(S).
+
+a_call_is_given_up() ->
+    {ok, S} = gen_server:start(?MODULE, silent, []),
+    ends(spawn(fun() -> is_at_fault(), gen_server:call(S, never, 20) end)),
+    ok = gen_server:stop(S).
+
+%% --- their twins --------------------------------------------------------------------
+
+a_process_monitor_tells_of_it() ->
+    {P, Ref} = spawn_monitor(fun() -> error(oops) end),
+    receive {'DOWN', Ref, process, P, {oops, _}} -> ok end.
+
+a_process_monitor_by_name_tells_of_it() ->
+    P = spawn(fun() -> receive go -> error(oops) end end),
+    true = register(named, P),
+    Ref = monitor(process, named),
+    P ! go,
+    receive {'DOWN', Ref, process, {named, _}, {oops, _}} -> ok end.
+
+a_process_monitor_with_a_tag_tells_of_it() ->
+    P = spawn(fun() -> receive go -> error(oops) end end),
+    Ref = monitor(process, P, [{tag, gone}]),
+    P ! go,
+    receive {gone, Ref, process, P, {oops, _}} -> ok end.
+
+an_exception_is_caught() ->
+    {P, Ref} = spawn_monitor(fun() -> try throw(not_found) catch not_found -> ok end end),
+    receive {'DOWN', Ref, process, P, normal} -> ok end.
+
+a_trapped_exit_tells_of_it() ->
+    process_flag(trap_exit, true),
+    P = spawn_link(fun() -> error(inner) end),
+    receive {'EXIT', P, {inner, _}} -> ok end.
+
+%% The link passes the error on to a process that another one is told of.
+a_parent_s_link_tells_of_it() ->
+    process_flag(trap_exit, true),
+    P = spawn_link(fun() -> spawn_link(fun() -> error(inner) end), receive never -> ok end end),
+    receive {'EXIT', P, {inner, _}} -> ok end.
+
+a_failed_call_is_caught() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    try gen_server:call(S, crash) catch exit:{{requested, _}, {gen_server, call, _}} -> ok end.
+
+a_call_that_is_given_up_is_caught() ->
+    {ok, S} = gen_server:start(?MODULE, silent, []),
+    try gen_server:call(S, never, 20) catch exit:{timeout, _} -> ok end,
+    ok = gen_server:stop(S).
+
+a_supervisor_starts_it_again() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
+    [{_, S, _, _}] = supervisor:which_children(Sup),
+    gen_server:cast(S, crash),
+    ends(S),
+    unlink(Sup),
+    exit(Sup, shutdown),
+    ends(Sup).
+
+%% Reasons that the author has chosen, and those of a shutdown.
+exits_are_no_errors() ->
+    [ends(spawn(fun() -> exit(Reason) end)) || Reason <- [done, {shutdown, done}, shutdown, {error, enoent}, [], {a, []}]],
+    P = spawn(fun() -> receive never -> ok end end),
+    exit(P, kill),
+    ends(P),
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    ok = gen_server:stop(S).
+
+%% A server that is shut down while it is called.
+a_called_server_is_shut_down() ->
+    {ok, S} = gen_server:start(?MODULE, silent, []),
+    Self = self(),
+    P = spawn(fun() -> gen_server:call(S, {announce, Self}, infinity) end),
+    receive called -> exit(S, shutdown) end,
+    ends(P).
+
+%% --- deadlocks ------------------------------------------------------------------------
+
+servers_call_each_other() ->
+    {ok, A} = gen_server:start(?MODULE, quiet, []),
+    {ok, B} = gen_server:start(?MODULE, {next, A}, []),
+    ok = gen_server:call(A, {next, B}),
+    gen_server:call(A, {forward, {forward, what}}, infinity).
+
+three_servers_call_each_other() ->
+    {ok, A} = gen_server:start(?MODULE, quiet, []),
+    {ok, B} = gen_server:start(?MODULE, {next, A}, []),
+    {ok, C} = gen_server:start(?MODULE, {next, B}, []),
+    ok = gen_server:call(A, {next, C}),
+    gen_server:call(A, {forward, {forward, {forward, what}}}, infinity).
+
+servers_call_each_other_in_turn() ->
+    {ok, A} = gen_server:start(?MODULE, quiet, []),
+    {ok, B} = gen_server:start(?MODULE, {next, A}, []),
+    [ok = gen_server:call(B, {forward, what}) || _ <- lists:seq(1, 20)],
+    ok = gen_server:call(A, {next, B}),
+    ok = gen_server:call(A, {forward, what}),
+    [ok = gen_server:stop(S) || S <- [A, B]].
+
+%% --- help -----------------------------------------------------------------------------
+
+ends(P) -> witness_await:until(fun() -> not is_process_alive(P) end).
+
+init(one_for_one) ->
+    {ok, {#{}, [#{id => server, start => {gen_server, start_link, [?MODULE, quiet, []]}}]}};
+init(at_fault) ->
+    is_at_fault(),
+    {ok, quiet};
+init(State) ->
+    {ok, State}.
+
+handle_call(crash, _, _) -> error(requested);
+handle_call(what, _, State) -> {reply, ok, State};
+handle_call({next, Next}, _, _) -> {reply, ok, {next, Next}};
+handle_call({forward, Request}, _, {next, Next}) -> {reply, gen_server:call(Next, Request, infinity), {next, Next}};
+handle_call({announce, To}, _, State) -> To ! called, {noreply, State};
+handle_call(never, _, State) -> {noreply, State}.
+
+handle_cast(crash, _) -> error(requested).
+
+handle_info(_, State) -> {noreply, State}.

@@ -1,0 +1,107 @@
+-module(witness_checks_SUITE).
+-moduledoc """
+Checks without a specification, on systems with one fault each and on their twins that have none (`m:witness_checks_system`): by
+every instrument, over both sources, and of logs. The process at fault is named, and no check reports what is right.
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+-define(WAIT_MS, 120_000).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, deadlocks_are_found, what_runs_on_is_no_deadlock,
+          what_cannot_be_checked_is_refused].
+
+groups() ->
+    [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash]} || Kind <- [native, evm, central, log]].
+
+init_per_group(Kind, Config) -> [{kind, Kind} | Config].
+
+end_per_group(_, _) -> ok.
+
+init_per_suite(Config) ->
+    #{level := Before} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    [{level, Before} | Config].
+
+end_per_suite(Config) -> logger:set_primary_config(level, proplists:get_value(level, Config)).
+
+crashes() ->
+    [nothing_is_linked, an_exception_is_not_caught, a_link_passes_it_on, many_links_pass_it_on, a_server_crashes_in_a_call,
+     a_server_crashes_in_a_call_of_a_call, a_server_crashes_in_a_cast, a_call_is_given_up].
+
+handled() ->
+    [a_process_monitor_tells_of_it, a_process_monitor_by_name_tells_of_it, a_process_monitor_with_a_tag_tells_of_it,
+     an_exception_is_caught, a_trapped_exit_tells_of_it, a_parent_s_link_tells_of_it, a_failed_call_is_caught,
+     a_call_that_is_given_up_is_caught, a_supervisor_starts_it_again, exits_are_no_errors, a_called_server_is_shut_down].
+
+crashes_name_the_process_at_fault(Config) -> lists:foreach(fun(System) -> crashes_at(System, Config) end, crashes()).
+
+crashes_at(System, Config) ->
+    {Outcome, Verdicts} = checked(System, Config),
+    Found = [P || #{verdict := no, spec := ~"check crashes", process := P} <- Verdicts],
+    ?assertEqual({violated, [named(witness_checks_system:at_fault(), Config)]}, {Outcome, Found}, System).
+
+what_is_handled_is_no_crash(Config) ->
+    [?assertEqual({ok, []}, {Outcome, [V || #{verdict := Verdict} = V <- Verdicts, Verdict =/= yes]}, System)
+     || System <- handled(), {Outcome, Verdicts} <- [checked(System, Config)]].
+
+checked(System, Config) ->
+    case proplists:get_value(kind, Config) of
+        log ->
+            File = filename:join(proplists:get_value(priv_dir, Config), System),
+            _ = ended(#{system => {witness_checks_system, System, []}, checks => [crashes], log_file => File}),
+            ended(#{system => {log, {file, File}}, checks => [crashes]});
+        Kind -> ended(maps:merge(#{system => {witness_checks_system, System, []}, checks => [crashes, deadlock]}, kind(Kind)))
+    end.
+
+kind(native) -> #{source => native};
+kind(evm) -> #{source => evm};
+kind(central) -> #{instrument => central}.
+
+%% A log has processes by their names.
+named(P, Config) ->
+    case proplists:get_value(kind, Config) of
+        log -> element(2, witness_log:proc(unicode:characters_to_binary(pid_to_list(P))));
+        _ -> P
+    end.
+
+ended(Options) ->
+    {ok, Run} = witness:start(Options#{log => false}),
+    {ok, #{outcome := Outcome}} = witness:await(Run, ?WAIT_MS),
+    Verdicts = witness:verdicts(Run),
+    {ok, _} = witness:stop(Run),
+    {Outcome, Verdicts}.
+
+deadlocks_are_found(_) ->
+    [begin
+         {ok, Run} = witness:start(#{system => {witness_checks_system, System, []}, checks => [deadlock], log => false}),
+         witness_await:until(fun() -> has_circle(Run) end),
+         {ok, #{outcome := violated, alive := #{circles := [Circle], processes := Left}}} = witness:stop(Run),
+         ?assertEqual(Size, length(Circle)),
+         [exit(P, kill) || #{process := P} <- Left]
+     end || {System, Size} <- [{servers_call_each_other, 2}, {three_servers_call_each_other, 3}]].
+
+has_circle(Run) ->
+    case witness_run:remaining(Run) of
+        #{circles := [_]} -> true;
+        Other -> Other
+    end.
+
+what_runs_on_is_no_deadlock(_) ->
+    {ok, [#{verdict := yes, spec := ~"check deadlock"}]} =
+        ended(#{system => {witness_checks_system, servers_call_each_other_in_turn, []}, checks => [deadlock]}),
+    {ok, Run} = witness:start(#{system => {timer, sleep, [infinity]}, checks => [deadlock], log => false}),
+    {ok, #{outcome := ok, verdicts := #{yes := 1, no := 0, inconclusive := 0}, alive := #{processes := [#{process := P}]}}} =
+        witness:stop(Run),
+    exit(P, kill).
+
+what_cannot_be_checked_is_refused(_) ->
+    [?assertMatch({error, {witness_option, {bad_option, checks, _}}}, witness:start(Options)) ||
+        Options <- [#{system => {log, standard_input}, checks => [deadlock]},
+                    #{system => {children, [self()]}, checks => [crashes, deadlock]},
+                    #{system => {timer, sleep, [1]}, checks => [everything]}]],
+    ?assertMatch({error, {witness_options, {not_inline, checks}}},
+                 witness:start(#{system => {timer, sleep, [1]}, checks => [crashes], instrument => inline})).

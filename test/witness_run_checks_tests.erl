@@ -1,0 +1,123 @@
+-module(witness_run_checks_tests).
+-moduledoc """
+How reports of checks are judged at the end of a run. The systems of `m:witness_checks_SUITE` have all of it together.
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(STACK, [{m, f, 1, [{file, "m.erl"}, {line, 1}]}]).
+
+%% Processes are numbers here.
+
+a_crash_that_no_process_was_told_of_is_a_violation_test() ->
+    ?assertEqual([{1, no}], judged([ends(1, {oops, ?STACK}, [])])).
+
+a_crash_that_a_process_was_told_of_is_none_test() ->
+    ?assertEqual([{1, yes}], judged([ends(1, {oops, ?STACK}, []), ends(2, normal, [{1, {oops, ?STACK}}])])),
+    ?assertEqual([{1, yes}], judged([ends(2, normal, [{1, {oops, ?STACK}}]), ends(1, {oops, ?STACK}, [])])).
+
+%% The same process, but another error: a name can be given again, a process cannot.
+another_error_is_another_crash_test() ->
+    ?assertEqual([{1, no}], judged([ends(1, {oops, ?STACK}, []), ends(2, normal, [{1, {other, ?STACK}}])])),
+    ?assertEqual([{1, no}], judged([ends(1, {oops, ?STACK}, []), ends(2, normal, [{3, {oops, ?STACK}}])])),
+    ?assertEqual([{1, yes}], judged([ends(1, {oops, ?STACK}, []), ends(2, normal, [{{named, node()}, {oops, ?STACK}}])])).
+
+%% It was told, and ends by it all the same.
+what_passes_the_error_on_handles_nothing_test() ->
+    ?assertEqual([{1, no}, {2, yes}],
+                 judged([ends(1, {oops, ?STACK}, []), ends(2, {oops, ?STACK}, [{1, {oops, ?STACK}}])])),
+    ?assertEqual([{1, no}, {2, yes}],
+                 judged([ends(1, {oops, ?STACK}, []), ends(2, in_call({oops, ?STACK}), [{1, {oops, ?STACK}}])])),
+    %% One that ends by another error later has handled this one.
+    ?assertEqual([{1, yes}, {2, no}],
+                 judged([ends(1, {oops, ?STACK}, []), ends(2, {worse, ?STACK}, [{1, {oops, ?STACK}}])])).
+
+one_that_handles_what_was_passed_on_handles_all_of_it_test() ->
+    ?assertEqual([{1, yes}, {2, yes}],
+                 judged([ends(1, {oops, ?STACK}, []), ends(2, in_call({oops, ?STACK}), [{1, {oops, ?STACK}}]),
+                         ends(3, normal, [{2, in_call({oops, ?STACK})}])])).
+
+the_first_to_end_is_the_one_test() ->
+    ?assertEqual([{7, no}, {1, yes}, {3, yes}],
+                 judged([ends(1, {oops, ?STACK}, [], 20), ends(7, {oops, ?STACK}, [], 10), ends(3, {oops, ?STACK}, [], 30)])),
+    [#{note := Note, info := #{processes := [7, 1, 3, 4, 5, 6]}} | _] =
+        outcomes([ends(P, {oops, ?STACK}, [], T) || {P, T} <- [{1, 20}, {7, 10}, {3, 30}, {4, 40}, {5, 50}, {6, 60}]]),
+    ?assertEqual(~"no process handled it; by the same error ended 1, 3, 4 and 2 other processes", Note).
+
+crashes_are_in_the_order_of_their_times_test() ->
+    ?assertEqual([{2, no}, {1, no}], judged([ends(1, {b, ?STACK}, [], 20), ends(2, {a, ?STACK}, [], 10)])).
+
+%% A process that handled it may be among those with a gap.
+with_missing_events_nothing_is_certain_test() ->
+    Gap = #{verdict => inconclusive, reason => {gap, overflow}, info => undefined, event => undefined},
+    {{report, Gap}, C} = witness_run_checks:add(Gap, meta(2), new()),
+    ?assertEqual([{1, inconclusive}], concluded(true, added([ends(1, {oops, ?STACK}, [])], C))),
+    ?assertEqual([{1, inconclusive}], concluded(false, added([ends(1, {oops, ?STACK}, [])], new()))),
+    ?assertEqual([{1, yes}], concluded(false, added([ends(1, {oops, ?STACK}, []), ends(2, normal, [{1, {oops, ?STACK}}])], new()))).
+
+one_that_was_told_of_too_many_is_not_certain_test() ->
+    {Outcome = #{info := Info}, Meta} = ends(2, normal, [{9, {oops, ?STACK}}]),
+    {{report, #{verdict := yes}}, C} = witness_run_checks:add(Outcome#{info := Info#{more := true}}, Meta, new()),
+    ?assertEqual([{1, inconclusive}], concluded(true, added([ends(1, {oops, ?STACK}, [])], C))).
+
+too_many_are_told_of_test() ->
+    {ok, State, undefined} = witness_check_crashes:init({m, f, []}, 1, undefined),
+    {_, #{told := Told, more := More}} = witness_check_crashes:handle_end(complete, lists:foldl(fun(N, S) ->
+        {ok, Next} = witness_check_crashes:handle_event({recv, 1, N, {'EXIT', N, {oops, ?STACK}}, 0}, S),
+        Next
+    end, State, lists:seq(1, 10_001))),
+    ?assertEqual({10_000, true}, {map_size(Told), More}).
+
+%% A monitor in a shared process, in the tracer, or in a process of the system.
+the_monitor_harms_no_other_test() ->
+    ?assert(witness_monitor_safety:is_bounded(witness_check_crashes)),
+    ?assert(witness_monitor_safety:computes_anywhere(witness_check_crashes)).
+
+a_deadlock_is_the_system_s_test() ->
+    C = witness_run_checks:new([deadlock]),
+    ?assertMatch([#{spec := ~"check deadlock"}], witness_run_checks:monitored(C)),
+    ?assertEqual([{undefined, yes}], concluded(true, C)),
+    ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(remaining([], true), C))),
+    %% Not all processes were looked at.
+    ?assertEqual([{undefined, inconclusive}], concluded(true, witness_run_checks:add_remaining(remaining([], false), C))),
+    ?assertEqual([{self(), no}], concluded(true, witness_run_checks:add_remaining(remaining([[self()]], false), C))),
+    ?assertEqual([], concluded(true, witness_run_checks:add_remaining(remaining([[self()]], true), new()))).
+
+remaining(Circles, Whole) ->
+    #{count => 1, requests => 0, circles => Circles, idle => true, whole => Whole,
+      processes => [witness_run_remaining:describe(self())]}.
+
+new() -> witness_run_checks:new([crashes]).
+
+in_call(Reason) -> {Reason, {gen_server, call, [server, request]}}.
+
+meta(P) -> #{process => P, signature => {m, f, []}, spec => ~"check crashes", name => undefined}.
+
+ends(P, Reason, Told) -> ends(P, Reason, Told, undefined).
+
+%% What the monitor of a process reports.
+ends(P, Reason, Told, Time) ->
+    {ok, State, undefined} = witness_check_crashes:init({m, f, []}, P, undefined),
+    After = lists:foldl(fun({Other, Why}, S) ->
+        {ok, Next} = witness_check_crashes:handle_event({recv, P, Other, {'DOWN', ref, process, Other, Why}, undefined}, S),
+        Next
+    end, State, Told),
+    Exit = {exit, P, Reason, Time},
+    {verdict, Verdict, Info} = witness_check_crashes:handle_event(Exit, After),
+    {#{verdict => Verdict, info => Info, reason => undefined, event => #{index => 1, event => Exit}}, meta(P)}.
+
+added(Reports, C) ->
+    lists:foldl(fun({Outcome, Meta}, Acc) ->
+        {Reported, Next} = witness_run_checks:add(Outcome, Meta, Acc),
+        case Reported of
+            {report, #{verdict := yes}} -> ok;
+            keep -> ok
+        end,
+        Next
+    end, C, Reports).
+
+judged(Reports) -> concluded(true, added(Reports, new())).
+
+concluded(IsComplete, C) ->
+    [{maps:get(process, Meta, undefined), Verdict} || {#{verdict := Verdict}, Meta} <- witness_run_checks:conclude(IsComplete, C)].
+
+outcomes(Reports) -> [Outcome || {Outcome, _} <- witness_run_checks:conclude(true, added(Reports, new()))].
