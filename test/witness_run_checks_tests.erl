@@ -31,6 +31,16 @@ what_passes_the_error_on_handles_nothing_test() ->
     ?assertEqual([{1, yes}, {2, no}],
                  judged([ends(1, {oops, ?STACK}, []), ends(2, {worse, ?STACK}, [{1, {oops, ?STACK}}])])).
 
+a_message_that_is_not_taken_handles_nothing_test() ->
+    Reports = [ends(1, {oops, ?STACK}, [], 5), ends(2, {oops, ?STACK}, [], 10), ends(self(), normal, [{1, {oops, ?STACK}}])],
+    ?assertEqual([{1, yes}, {2, yes}], judged(Reports)),
+    Untaken = fun(Message) ->
+        concluded(true, added(Reports, witness_run_checks:add_remaining(remaining([], true), #{self() => [hello, Message]}, new())))
+    end,
+    ?assertEqual([{1, no}, {2, yes}], Untaken({'EXIT', 1, {oops, ?STACK}})),
+    ?assertEqual([{1, no}, {2, yes}], Untaken({'DOWN', ref, process, 1, {oops, ?STACK}})),
+    ?assertEqual([{1, yes}, {2, yes}], Untaken({'EXIT', 1, {other, ?STACK}})).
+
 one_that_handles_what_was_passed_on_handles_all_of_it_test() ->
     ?assertEqual([{1, yes}, {2, yes}],
                  judged([ends(1, {oops, ?STACK}, []), ends(2, in_call({oops, ?STACK}), [{1, {oops, ?STACK}}]),
@@ -76,11 +86,18 @@ a_deadlock_is_the_system_s_test() ->
     C = witness_run_checks:new([deadlock]),
     ?assertMatch([#{spec := ~"check deadlock"}], witness_run_checks:monitored(C)),
     ?assertEqual([{undefined, yes}], concluded(true, C)),
-    ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(remaining([], true), C))),
+    ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(remaining([], true), #{}, C))),
     %% Not all processes were looked at.
-    ?assertEqual([{undefined, inconclusive}], concluded(true, witness_run_checks:add_remaining(remaining([], false), C))),
-    ?assertEqual([{self(), no}], concluded(true, witness_run_checks:add_remaining(remaining([[self()]], false), C))),
-    ?assertEqual([], concluded(true, witness_run_checks:add_remaining(remaining([[self()]], true), new()))).
+    ?assertEqual([{undefined, inconclusive}], concluded(true, witness_run_checks:add_remaining(remaining([], false), #{}, C))),
+    %% What waits may wait for ever. A process that is suspended later waits all the same.
+    Waiting = witness_run_checks:add_remaining(remaining([], true), #{self() => []}, C),
+    ?assertEqual([{undefined, inconclusive}], concluded(true, Waiting)),
+    ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(remaining([], true), #{}, Waiting))),
+    #{processes := [Process]} = Remaining = remaining([], true),
+    Suspended = Remaining#{processes := [Process#{suspended := true}]},
+    ?assertEqual([{undefined, inconclusive}], concluded(true, witness_run_checks:add_remaining(Suspended, #{}, Waiting))),
+    ?assertEqual([{self(), no}], concluded(true, witness_run_checks:add_remaining(remaining([[self()]], false), #{}, C))),
+    ?assertEqual([], concluded(true, witness_run_checks:add_remaining(remaining([[self()]], true), #{}, new()))).
 
 remaining(Circles, Whole) ->
     #{count => 1, requests => 0, circles => Circles, idle => true, whole => Whole,

@@ -138,12 +138,21 @@ what_remains_is_noted_at_an_early_end_test_() ->
 a_deadlock_is_looked_for_when_observation_ends_test() ->
     {[note_remaining, check_remaining, stop_instrument], C} = step({call, finish, from}, core(#{checks => [deadlock]})),
     Circle = #{circles => [[self()]], processes => [witness_run_remaining:describe(self())], whole => true},
-    {[], C1} = step({remaining, Circle}, C),
+    {[], C1} = step({remaining, Circle, #{}}, C),
     {_, C2} = step({instrument_stopped, {ok, 1}}, C1),
     {[flush, close_log, close_history], C3} = step(all_announced, C2),
     {[{notify, Verdict}, notify_summary], C4} = step(flushed, C3),
     ?assertMatch(#{verdict := no, spec := ~"check deadlock"}, Verdict),
     ?assertMatch(#{outcome := violated}, summary(C4)).
+
+checks_look_again_and_again_while_the_system_runs_test() ->
+    C = core(#{checks => [crashes]}),
+    {[check_remaining, {send_after, 500, check}], C1} = witness_run_core:step(check, 1500, C),
+    {[check_remaining, {send_after, 1000, check}], _} = witness_run_core:step(check, 2000, C1),
+    {[check_remaining, {send_after, 60_000, check}], _} = witness_run_core:step(check, 1_000_000, C1),
+    {[_, check_remaining, stop_instrument], C2} = step({call, finish, from}, C1),
+    ?assertMatch({[], _}, step(check, C2)),
+    ?assertMatch({[note_remaining, stop_instrument], _}, step({call, finish, from}, core(#{checks => []}))).
 
 the_rate_is_checked_only_while_the_run_gathers_test() ->
     Rate = {1, 2, 3},

@@ -18,7 +18,9 @@ started() ->
     Processes = [{waits, spawn(?MODULE, waiting, [])}, {calls, spawn(?MODULE, calling, [Server])},
                  {sleeps, spawn(?MODULE, sleeping, [])}, {runs, spawn(?MODULE, running, [0])}],
     [witness_await:waits(P) || {Kind, P} <- Processes, Kind =/= runs],
-    %% The call has arrived.
+    %% It does not wait for the module of the function, and the call has arrived.
+    {sleeps, Sleeper} = lists:keyfind(sleeps, 1, Processes),
+    witness_await:until(fun() -> in(Sleeper) =:= {timer, sleep, 1} end),
     {calls, Caller} = lists:keyfind(calls, 1, Processes),
     witness_await:until(fun() -> in(Caller) =:= {gen, do_call, 4} end),
     witness_await:until(fun() -> is_idle(Server) end),
@@ -114,7 +116,8 @@ what_is_idle_is_told_test() ->
 
 look(Pids, NowMs, Before) ->
     Idle = witness_run_remaining:idle(Before),
-    witness_run_remaining:look(Pids, fun(_) -> true end, NowMs, Idle).
+    {Remaining, _, Look} = witness_run_remaining:look(Pids, fun(_) -> true end, NowMs, Idle),
+    {Remaining, Look}.
 
 idle(#{processes := Processes}) -> [{P, Ms} || #{process := P, idle_ms := Ms} <- Processes].
 

@@ -13,7 +13,7 @@ Its verdict is `no` if it has something to report; whether that is a violation f
 -behaviour(witness_monitor).
 
 -export([init/3, attached/3, slice/2, handle_event/2, handle_end/2, alphabet/1]).
--export([ended/2, origin/1]).
+-export([ended/2, told/1, origin/1]).
 
 -export_type([report/0, ended/0]).
 
@@ -54,22 +54,18 @@ slice(_, _) -> all.
 
 -doc false.
 -spec handle_event(witness_event:event(), state()) -> {ok, state()} | {verdict, yes | no, report()}.
-handle_event({recv, _, _, {'EXIT', P, Reason}, _}, State) -> {ok, tell(P, Reason, State)};
-%% The process that monitors can choose another first element than 'DOWN'.
-handle_event({recv, _, _, {_, _, process, P, Reason}, _}, State) -> {ok, tell(P, Reason, State)};
+handle_event({recv, _, _, Message, _}, {Told, More} = State) ->
+    case told(Message) of
+        {true, Ended} when map_size(Told) < ?MAX_TOLD -> {ok, {maps:put(Ended, [], Told), More}};
+        {true, _} -> {ok, {Told, true}};
+        false -> {ok, State}
+    end;
 handle_event({exit, _, Reason, _}, State) ->
     case is_error(Reason) of
         true -> report({error, Reason}, State);
         false -> report(none, State)
     end;
 handle_event(_, State) -> {ok, State}.
-
-tell(P, Reason, {Told, More} = State) ->
-    case is_error(Reason) of
-        true when map_size(Told) < ?MAX_TOLD -> {maps:put(ended(P, Reason), [], Told), More};
-        true -> {Told, true};
-        false -> State
-    end.
 
 report(none, {Told, false}) when map_size(Told) =:= 0 -> {verdict, yes, undefined};
 report(Crash, {Told, More}) -> {verdict, no, #{crash => Crash, told => Told, more => More}}.
@@ -84,6 +80,19 @@ handle_end(_, State) ->
 -spec ended(witness_event:proc() | {Name :: atom(), node()}, Reason :: term()) -> ended().
 ended({Name, Node}, Reason) when is_atom(Name), is_atom(Node) -> {name, erlang:phash2(Reason)};
 ended(P, Reason) -> {P, erlang:phash2(Reason)}.
+
+-doc "Which end by an error a message tells of.".
+-spec told(Message :: term()) -> {true, ended()} | false.
+told({'EXIT', P, Reason}) -> told(P, Reason);
+%% The process that monitors can choose another first element than 'DOWN'.
+told({_, _, process, P, Reason}) -> told(P, Reason);
+told(_) -> false.
+
+told(P, Reason) ->
+    case is_error(Reason) of
+        true -> {true, ended(P, Reason)};
+        false -> false
+    end.
 
 -doc "The error that has led to this one: that of the process that was called, if a call has failed because of it.".
 -spec origin(Reason :: term()) -> term().

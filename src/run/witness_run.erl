@@ -52,6 +52,8 @@ monitors. When the run itself dies, the links end everything else, and with the 
 -define(GIVEN_UP_MS, 5_000).
 %% How long a look at the processes of the system may take.
 -define(LOOK_MS, 1_000).
+%% The first look for checks at the processes that are still there. Each further one comes when the run has lasted twice as long.
+-define(CHECK_MS, 500).
 %% Reports of shards and runners arrive in bursts, and are garbage once they are handled.
 -define(SPAWN_OPTIONS, [{fullsweep_after, 10}, {message_queue_data, off_heap}]).
 
@@ -136,6 +138,7 @@ handle_continue(start_parts, Options) ->
             Core = witness_run_core:new(Options, witness_instrument:process(Instrument), Now, Warnings, {Specs, Properties}),
             R = #run{options = Options, core = Core, instrument = Instrument, counts = Counts, notifier = Notifier, log = Log,
                      history = History, maps = Maps, gathered = Gathered, before = before(Options)},
+            _ = [erlang:send_after(?CHECK_MS, self(), {input, check}) || #{checks := [_ | _]} <- [Options]],
             case Parts of
                 #{adopts := true} -> {noreply, R};
                 #{adopts := false} -> no_reply(step(start, R))
@@ -174,8 +177,8 @@ handle_call(alive, _, R) ->
 handle_call(remaining, _, R) ->
     case is_observing(R) of
         true ->
-            {Remaining, R1} = look(R),
-            reply(Remaining, step({remaining, Remaining}, R1));
+            {Remaining, Waiting, R1} = look(R),
+            reply(Remaining, step({remaining, Remaining, Waiting}, R1));
         false -> {reply, none, R}
     end.
 
@@ -277,11 +280,11 @@ perform_effect({acknowledge, Number}, #run{instrument = Instrument, notifier = N
     witness_run_notifier:call_when_delivered(Notifier, fun() -> witness_instrument:acknowledge(Instrument, Number) end);
 perform_effect(freeze_counts, R) -> {state, freeze_counts(R)};
 perform_effect(note_remaining, R) ->
-    {Remaining, R1} = look(R),
+    {Remaining, _, R1} = look(R),
     {state, R1#run{remaining = Remaining}};
 perform_effect(check_remaining, R) ->
-    {Remaining, R1} = look(R),
-    {input, {remaining, Remaining}, R1};
+    {Remaining, Waiting, R1} = look(R),
+    {input, {remaining, Remaining, Waiting}, R1};
 perform_effect({check_rate, Rate}, R = #run{counts = Counts}) ->
     #{events := Events} = Counts(),
     case witness_run_limits:check_rate(Events, Rate) of
@@ -333,10 +336,11 @@ look(R = #run{options = #{redact := Redact} = Options, before = Others, look = L
     Own = own_predicate(R),
     OfSystem = witness_run_attach:system_predicate(Options),
     Processes = [P || P <- observed(R), not is_map_key(P, Others)],
-    {Remaining, Look} = witness_run_remaining:look(Processes, fun(P) -> OfSystem(P) andalso not Own(P) end, now_ms(), Idle),
+    Belongs = fun(P) -> OfSystem(P) andalso not Own(P) end,
+    {Remaining, Waiting, Look} = witness_run_remaining:look(Processes, Belongs, now_ms(), Idle),
     #{processes := Described} = Remaining,
     Shown = case Redact of true -> [witness_run_remaining:redact(Process) || Process <- Described]; false -> Described end,
-    {Remaining#{processes := Shown}, R#run{look = Look}}.
+    {Remaining#{processes := Shown}, Waiting, R#run{look = Look}}.
 
 own_predicate(#run{options = Options}) -> witness_run_attach:own_predicate(Options#{unobserved := []}).
 

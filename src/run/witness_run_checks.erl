@@ -4,7 +4,7 @@ Judges what the monitors of checks report (`m:witness_check`). Pure.
 
 A crash is the end of a process by an error, together with the ends of all others by the same error: a link, or a call to the process
 that ends, passes an error on. The process that ended first is the one to look at. A crash is *handled* if a process was told of it
-(`m:witness_check_crashes`) that has not ended by the same error itself.
+(`m:witness_check_crashes`) that has not ended by the same error itself, and that does not leave the message in its mailbox.
 
 *Invariant:* a crash that was handled by a process of the run is no violation. So crashes are kept until all monitors have
 reported, and are undecided if events are missing. Of two crashes by the same error, one of them handled, the other one is not
@@ -13,13 +13,16 @@ reported.
 A *deadlock* is a circle of processes of which each waits for the answer to its call of the next one (`m:witness_run_remaining`).
 """.
 
--export([new/1, monitored/1, add/3, add_remaining/2, conclude/2]).
+-export([new/1, monitored/1, add/3, add_remaining/3, conclude/2]).
 
 -export_type([checks/0, judged/0]).
 
 %% told: the ends that processes were told of, with the errors by which these processes have ended themselves, two of them at most
+%% unseen: whether there are processes that were not looked at; waiting: those that wait, with the ends that they were told of by
+%% messages that they have not taken
 -record(checks, {names :: [witness_check:name()],
                  unseen = false :: boolean(),
+                 waiting = #{} :: #{pid() => [witness_check_crashes:ended()]},
                  circles = [] :: [{[pid(), ...], [witness_run_remaining:process()]}],
                  crashes = [] :: [crash()],
                  told = #{} :: #{witness_check_crashes:ended() => [none | {error, term()}, ...]},
@@ -44,12 +47,19 @@ new(Names) -> #checks{names = Names}.
 -spec monitored(checks()) -> [meta()].
 monitored(#checks{names = Names}) -> [#{spec => witness_check:spec(deadlock), name => undefined} || lists:member(deadlock, Names)].
 
--doc "Takes the processes that are still there. What was found earlier stays: a call may be given up later.".
--spec add_remaining(witness_run_remaining:remaining(), checks()) -> checks().
-add_remaining(#{circles := Circles, processes := Processes, whole := Whole}, C = #checks{circles = Before}) ->
+-doc """
+Takes the processes that are still there, and those of them that wait, with their messages. A deadlock that was found earlier stays: a
+call may be given up later. So does what is known of a process that is suspended now: it can do nothing.
+""".
+-spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), checks()) -> checks().
+add_remaining(#{circles := Circles, processes := Processes, whole := Whole}, Waiting, C) ->
+    #checks{circles = Before, waiting = Known} = C,
+    Suspended = [P || #{process := P, suspended := true} <- Processes],
+    Told = #{P => [Ended || Message <- Messages, {true, Ended} <- [witness_check_crashes:told(Message)]]
+             || P := Messages <- Waiting},
     Found = [{Circle, [Process || P <- Circle, #{process := Of} = Process <- Processes, Of =:= P]}
              || Circle <- Circles, not lists:keymember(Circle, 1, Before)],
-    C#checks{unseen = not Whole, circles = Before ++ Found}.
+    C#checks{unseen = not Whole, circles = Before ++ Found, waiting = maps:merge(maps:with(Suspended, Known), Told)}.
 
 -doc "Takes the outcome of a monitor: it is reported now, or at the end (`keep`).".
 -spec add(outcome(), meta(), checks()) -> {{report, outcome()} | keep, checks()}.
@@ -58,7 +68,8 @@ add(#{verdict := inconclusive, reason := Reason} = Outcome, _, C = #checks{missi
 add(#{verdict := yes} = Outcome, _, C) -> {{report, Outcome}, C};
 add(#{verdict := no, info := #{crash := Crash, told := Told, more := More}} = Outcome, Meta, C) ->
     Own = case Crash of none -> none; {error, Reason} -> {error, witness_check_crashes:origin(Reason)} end,
-    C1 = note_more(More, maps:fold(fun(Ended, [], Acc) -> tell(Ended, Own, Acc) end, C, Told)),
+    Taken = maps:without(untaken(Meta, C), Told),
+    C1 = note_more(More, maps:fold(fun(Ended, [], Acc) -> tell(Ended, Own, Acc) end, C, Taken)),
     case {Crash, Meta} of
         {none, _} -> {{report, satisfied(Outcome)}, C1};
         {{error, Why}, #{process := P}} ->
@@ -66,6 +77,8 @@ add(#{verdict := no, info := #{crash := Crash, told := Told, more := More}} = Ou
             {keep, C1#checks{crashes = [#{ended => witness_check_crashes:ended(P, Why), origin => Origin, outcome => Outcome,
                                           meta => Meta} | C1#checks.crashes]}}
     end.
+
+untaken(#{process := P}, #checks{waiting = Waiting}) -> maps:get(P, Waiting, []).
 
 gap({gap, _} = Gap) -> Gap;
 gap(_) -> {gap, tracer_lost}.
@@ -83,7 +96,8 @@ satisfied(Outcome) -> Outcome#{verdict := yes, info := undefined}.
 -spec conclude(IsComplete :: boolean(), checks()) -> [judged()].
 conclude(IsComplete, C) -> deadlocks(C) ++ crashes(IsComplete, C).
 
-deadlocks(C = #checks{circles = [], unseen = false}) -> [{deadlock(yes, undefined), Meta} || Meta <- monitored(C)];
+deadlocks(C = #checks{circles = [], unseen = false, waiting = Waiting}) when map_size(Waiting) =:= 0 ->
+    [{deadlock(yes, undefined), Meta} || Meta <- monitored(C)];
 deadlocks(C = #checks{circles = []}) -> [{(deadlock(inconclusive, undefined))#{reason := stopped}, Meta} || Meta <- monitored(C)];
 deadlocks(C = #checks{circles = Circles}) ->
     [{(deadlock(no, #{processes => Circle}))#{note => lines(Processes)}, Meta#{process => P}}

@@ -81,7 +81,7 @@ Any other term is ignored.
   | {instrument_stopped, {ok, Most :: pos_integer()} | later | {lost, Reason :: term()}}
   | {starter, pid()} | {launched, Root :: undefined | pid()}
   | {limit, duration | witness_run_limits:rate()} | {rate_exceeded, unicode:chardata()} | {log_incomplete, unicode:chardata()}
-  | {remaining, witness_run_remaining:remaining()}
+  | check | {remaining, witness_run_remaining:remaining(), witness_run_remaining:waiting()}
   | {hidden, pid()} | {tracer_lost, Reason :: term()} | {unwatched, Reason :: atom()}
   | {unrestored, [module()]} | {code_replaced, [module()]} | {orphans, [{pid(), mfa() | undefined}], Count :: pos_integer()}
   | {settled, Version :: pos_integer()} | {replaced, [witness_spec:instrumentation_map()], [witness:warning()]}.
@@ -235,8 +235,11 @@ handle({replaced, Specs, Warnings}, _, C = #core{findings = F}) ->
     emit({enqueue, {settled, Before}}, C#core{findings = F1});
 handle({settled, Version}, _, C = #core{findings = F}) -> set_findings(witness_run_findings:settle(Version, F), C);
 %% The end.
-handle({remaining, Remaining}, _, C = #core{findings = F}) ->
-    C#core{findings = witness_run_findings:add_remaining(Remaining, F)};
+%% The looks become rarer, up to one a minute.
+handle(check, NowMs, C = #core{phase = running, observer = Observer, started_at_ms = StartedAt}) when is_pid(Observer) ->
+    emit({send_after, min(NowMs - StartedAt, 60_000), check}, check_remaining(C));
+handle({remaining, Remaining, Waiting}, _, C = #core{findings = F}) ->
+    C#core{findings = witness_run_findings:add_remaining(Remaining, Waiting, F)};
 %% The instrument ends later: what its monitors have found comes first, and then `log_ended'.
 handle(overdue, _, C = #core{phase = draining, observer = Observer}) when is_pid(Observer) ->
     emit(give_up_instrument, C);
@@ -304,11 +307,9 @@ note_remaining(C = #core{options = #{system := {Kind, _}}}) when Kind =/= applic
 note_remaining(C = #core{options = #{system := node}}) -> C;
 note_remaining(C) -> emit(note_remaining, C).
 
-check_remaining(C = #core{options = #{checks := Checks}}) ->
-    case lists:member(deadlock, Checks) of
-        true -> emit(check_remaining, C);
-        false -> C
-    end.
+check_remaining(C = #core{options = #{checks := []}}) -> C;
+check_remaining(C = #core{options = #{system := {log, _}}}) -> C;
+check_remaining(C) -> emit(check_remaining, C).
 
 end_observation({ok, Most}, C) ->
     %% The announcement of every monitor precedes this message in the mailbox.

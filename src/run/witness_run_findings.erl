@@ -8,7 +8,7 @@ and at most `max_verdicts` are kept. A run that has missed events stays marked a
 anything.
 """.
 
--export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, add_remaining/2, conclude/1, close/1]).
+-export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, add_remaining/3, conclude/1, close/1]).
 -export([warn/3, distrust/3, add_hidden/1, subscribe/1, replace/3, settle/2]).
 -export([count_live/1, runners/1, verdicts/1, results/1, info/1, versions/1]).
 
@@ -100,9 +100,9 @@ conclude(F = #findings{checks = Checks, is_complete = IsComplete}) ->
                              witness_run_checks:conclude(IsComplete, Checks))).
 
 -doc "Takes the processes that are still there when observation ends.".
--spec add_remaining(witness_run_remaining:remaining(), findings()) -> findings().
-add_remaining(Remaining, F = #findings{checks = Checks}) ->
-    F#findings{checks = witness_run_checks:add_remaining(Remaining, Checks)}.
+-spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), findings()) -> findings().
+add_remaining(Remaining, Waiting, F = #findings{checks = Checks}) ->
+    F#findings{checks = witness_run_checks:add_remaining(Remaining, Waiting, Checks)}.
 
 -doc "The summary is given: later reports are ignored, and later monitors are killed.".
 -spec close(findings()) -> findings().

@@ -9,7 +9,7 @@ others that look at it costs it some too, so that it may have done nothing for l
 
 -export([idle/1, look/4, describe/1, redact/1, format/1, shown/1]).
 
--export_type([look/0, process/0, remaining/0]).
+-export_type([look/0, process/0, remaining/0, waiting/0]).
 
 -doc "What the last look has left of each process: its reductions, and since when it has done nothing, in milliseconds.".
 -type look() :: #{pid() => {Reductions :: reductions(), SinceMs :: integer()}}.
@@ -22,12 +22,13 @@ others that look at it costs it some too, so that it may have done nothing for l
   `called` and waits for the answer, or sleeps; of a process that is suspended, as at the end of a run, it may not be known;
 - `place`: the function in which it is, without those of OTP that wait for it;
 - `mailbox`: the number of its messages; `messages`: the oldest of them as text, if there are few and they are small; `idle_ms`:
-  how long it has done nothing, as far as that is known.
+  how long it has done nothing, as far as that is known; `suspended`: as at the end of a run, so that it is not known whether it would
+  go on.
 """.
 -type process() :: #{process := pid(), signature := mfa() | undefined, name := undefined | term(),
                      state := runs | waits | request | calls | sleeps | unknown, called := undefined | pid(),
                      place := undefined | {module(), atom(), arity(), [tuple()]},
-                     mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer()}.
+                     mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer(), suspended := boolean()}.
 
 -doc """
 How many there are, how many of them are servers that only wait for a request, and the others, as far as they are described.
@@ -37,9 +38,16 @@ whether none of all these has done anything since the look before; `whole`: whet
 -type remaining() :: #{count := non_neg_integer(), requests := non_neg_integer(), processes := [process()],
                        circles := [[pid(), ...]], idle := boolean(), whole := boolean()}.
 
+-doc """
+Processes that have waited for a while for something that is not a request, with the messages that they have not taken meanwhile,
+and probably never will, as far as these can be read cheaply.
+""".
+-type waiting() :: #{pid() => [term()]}.
+
 %% More are counted only.
 -define(MAX_DESCRIBED, 1000).
 -define(MAX_SHOWN, 5).
+-define(WAITING_MS, 1000).
 %% Modules in which a process waits for the sake of the function that has called them.
 -define(WAITING, [gen, gen_server, gen_statem, gen_event, supervisor, proc_lib, timer, erlang, erts_internal, 'Elixir.GenServer',
                   'Elixir.Agent', 'Elixir.Task', 'Elixir.Process', 'Elixir.Task.Supervised']).
@@ -64,11 +72,13 @@ Looks at those of the processes that belong to the system, of very many only at 
 the look before (`idle/1`).
 """.
 -spec look([pid()], Belongs :: fun((pid()) -> boolean()), NowMs :: integer(), Idle :: #{pid() => integer()}) ->
-    {remaining(), look()}.
+    {remaining(), waiting(), look()}.
 look(Pids, Belongs, NowMs, Idle) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
     Whole = length(Pids) =:= length(Candidates),
     Described = [{Process, maps:get(P, Idle, NowMs)} || P <- Candidates, Belongs(P), #{} = Process <- [describe(P)]],
+    Waiting = #{P => case messages(P) of {ok, Messages} -> Messages; unknown -> [] end
+                || {#{process := P} = Process, Since} <- Described, waits_long(Process, NowMs - Since)},
     Circles = circles(#{P => Called || {#{process := P, called := Called}, _} <- Described, Called =/= undefined}),
     %% What an answer, or that it was suspended, has cost a process is counted when it waits again.
     receive after ?ANSWERED_MS -> ok end,
@@ -77,7 +87,9 @@ look(Pids, Belongs, NowMs, Idle) ->
     {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
     {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), processes => Others,
        circles => Circles, whole => Whole,
-       idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Look}.
+       idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Waiting, Look}.
+
+waits_long(#{state := State}, IdleMs) -> (State =:= waits orelse State =:= calls) andalso IdleMs >= ?WAITING_MS.
 
 %% Each circle once, from its oldest process on.
 circles(Calls) ->
@@ -98,13 +110,9 @@ resume(P) -> try erlang:resume_process(P) catch error:badarg -> true end.
 
 %% Of a mailbox that cannot be read at a small cost, it is not known.
 has_no_answer(P) ->
-    case process_info(P, [message_queue_len, memory]) of
-        [{_, Mailbox}, {_, Bytes}] ->
-            case mailbox(P, Mailbox, Bytes) of
-                {ok, Messages} -> not lists:any(fun is_answer/1, Messages);
-                unknown -> false
-            end;
-        undefined -> false
+    case messages(P) of
+        {ok, Messages} -> not lists:any(fun is_answer/1, Messages);
+        unknown -> false
     end.
 
 is_answer({'DOWN', _, _, _, _}) -> true;
@@ -131,7 +139,7 @@ describe(P) ->
             {State, Called} = state(Status, Stack, Mailbox, Monitors),
             #{process => P, signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
               state => State, called => Called, place => place(Stack), mailbox => Mailbox,
-              messages => messages(P, Mailbox, Bytes), idle_ms => 0}
+              messages => messages(P, Mailbox, Bytes), idle_ms => 0, suspended => Status =:= suspended}
     end.
 
 messages(P, Mailbox, Bytes) ->
@@ -139,6 +147,12 @@ messages(P, Mailbox, Bytes) ->
         {ok, Messages} ->
             [witness_event:format_term(Message, ?MESSAGE_CHARACTERS) || Message <- lists:sublist(Messages, ?SHOWN_MESSAGES)];
         unknown -> []
+    end.
+
+messages(P) ->
+    case process_info(P, [message_queue_len, memory]) of
+        [{_, Mailbox}, {_, Bytes}] -> mailbox(P, Mailbox, Bytes);
+        undefined -> unknown
     end.
 
 %% The messages, if they can be read at a small cost and the process is still there.
