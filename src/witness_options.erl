@@ -178,17 +178,21 @@ check_application(#{applications := [_ | _]}, #{scope := tree}) -> throw_bad_opt
 check_application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
 check_application(Complete, _) -> Complete.
 
-%% Processes that wait for each other are those of a system that the run has started.
+%% Where only some processes are watched, others may handle a crash. Processes that wait for each other are those of a system that
+%% the run has started.
+add_checks(Options = #{checks := []}) -> Options;
 add_checks(Options = #{system := System, checks := Checks, monitors := Monitors}) ->
-    kind(System) =:= started andalso not is_children(System) orelse not lists:member(deadlock, Checks) orelse
+    case System of
+        {Some, _} when Some =:= children; Some =:= attach ->
+            throw_bad_option(checks, "[], where only some processes are watched");
+        _ -> ok
+    end,
+    kind(System) =:= started orelse not lists:member(deadlock, Checks) orelse
         throw_bad_option(checks, "crashes alone, for what the run does not start"),
     Options#{monitors := Monitors ++ witness_check:monitors(lists:usort(Checks))}.
 
-is_children({children, _}) -> true;
-is_children(_) -> false.
-
-%% The process of a crash is the one that has ended first.
-%% The times of events decide how long a slice has been idle. The events of a log have the times that they have.
+%% The times of events decide how long a slice has been idle, and which process has ended first by an error. The events of a log
+%% have the times that they have.
 set_timestamps(Options = #{system := {log, _}}) -> Options;
 set_timestamps(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options#{timestamps := true};
 set_timestamps(Options = #{checks := Checks}) ->

@@ -11,7 +11,8 @@ every instrument, over both sources, and of logs. The process at fault is named,
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, deadlocks_are_found, what_runs_on_is_no_deadlock,
+all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, tests_have_checks, deadlocks_are_found,
+          what_runs_on_is_no_deadlock,
           what_cannot_be_checked_is_refused].
 
 groups() ->
@@ -75,6 +76,13 @@ ended(Options) ->
     {ok, _} = witness:stop(Run),
     {Outcome, Verdicts}.
 
+tests_have_checks(_) ->
+    Check = fun(System) -> witness_test:check([], fun witness_checks_system:System/0, #{checks => [crashes, deadlock]}) end,
+    ?assertEqual(ok, Check(a_trapped_exit_tells_of_it)),
+    ?assertError({violation, ["VIOLATION of check crashes" ++ _ | _]}, Check(nothing_is_linked)),
+    %% What the test itself raises is the test's.
+    ?assertError(own, witness_test:check([], fun() -> error(own) end, #{checks => [crashes]})).
+
 deadlocks_are_found(_) ->
     [begin
          {ok, Run} = witness:start(#{system => {witness_checks_system, System, []}, checks => [deadlock], log => false}),
@@ -101,7 +109,9 @@ what_runs_on_is_no_deadlock(_) ->
 what_cannot_be_checked_is_refused(_) ->
     [?assertMatch({error, {witness_option, {bad_option, checks, _}}}, witness:start(Options)) ||
         Options <- [#{system => {log, standard_input}, checks => [deadlock]},
-                    #{system => {children, [self()]}, checks => [crashes, deadlock]},
+                    #{system => node, checks => [deadlock]},
+                    #{system => {children, [self()]}, checks => [crashes]},
+                    #{system => {attach, [self()]}, checks => [crashes]},
                     #{system => {timer, sleep, [1]}, checks => [everything]}]],
     ?assertMatch({error, {witness_options, {not_inline, checks}}},
                  witness:start(#{system => {timer, sleep, [1]}, checks => [crashes], instrument => inline})).
