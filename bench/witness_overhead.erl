@@ -12,6 +12,7 @@ saturated master-worker load (`witness_load:flat/4`), in one run and interleaved
 - `native sequence`, `evm sequence`: the same with one that checks that its trace is sound
   (`m:witness_load_monitor`);
 - `native history`: `native sequence` with the history that a report has;
+- `native checks`, `evm checks`: the checks without a specification, and nothing else;
 - `native tenth`: the same with one that reads one message in ten, so that the VM leaves
   out the others (`m:witness_overhead_tenth`);
 - `native workers`, `native workers tenth`: `native sequence` and `native tenth` with monitors for the workers alone, not
@@ -133,6 +134,8 @@ run("native history", Load) -> watched(native, {witness_load_monitor, check}, #{
 run("native tenth", Load) -> watched(native, {witness_overhead_tenth, none}, Load);
 run("evm empty", Load) -> watched(evm, {witness_load_monitor, empty}, Load);
 run("evm sequence", Load) -> watched(evm, {witness_load_monitor, check}, Load);
+run("native checks", Load) -> checked(native, Load);
+run("evm checks", Load) -> checked(evm, Load);
 run("predecessor", Load) -> witness_overhead_predecessor:run(Load).
 
 dropped(Tracer, Load) ->
@@ -145,18 +148,24 @@ dropped(Tracer, Load) ->
     trace:session_destroy(Session),
     {T, T, 0}.
 
+%% Each process has a monitor of the check `crashes`, and the system one of `deadlock`.
+checked(Source, Load) -> watched(Source, #{checks => [crashes, deadlock]}, 2, Load).
+
 watched(Source, Monitor, Load) -> watched(Source, Monitor, #{}, [flat, node], Load).
 
 watched(Source, Monitor, More, Functions, Load) ->
+    watched(Source, More#{monitors => [{{witness_load, F, '_'}, Monitor} || F <- Functions]}, length(Functions) - 1, Load).
+
+%% `Beside`: how many monitors there are beside those of the workers.
+watched(Source, More, Beside, Load) ->
     Begin = erlang:monotonic_time(microsecond),
     {ok, Run} = witness:start(More#{system => {witness_load, flat, [self() | Load]}, source => Source, max_verdicts => 0,
-                                    drain => infinity, log => false,
-                                    monitors => [{{witness_load, F, '_'}, Monitor} || F <- Functions]}),
+                                    drain => infinity, log => false}),
     T = system(),
     {ok, #{verdicts := #{no := 0, inconclusive := 0, yes := Sound}}} = witness:await(Run, infinity),
     Done = erlang:monotonic_time(microsecond) - Begin,
     {ok, _} = witness:stop(Run),
-    Sound = hd(Load) + length(Functions) - 1,
+    Sound = hd(Load) + Beside,
     {T, Done, 0}.
 
 system() -> receive {done, _, _, T} -> T end.

@@ -11,8 +11,8 @@ every instrument, over both sources, and of logs. The process at fault is named,
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, tests_have_checks, deadlocks_are_found,
-          what_runs_on_is_no_deadlock,
+all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, the_shared_systems_are_right, tests_have_checks,
+          deadlocks_are_found, what_runs_on_is_no_deadlock,
           what_cannot_be_checked_is_refused].
 
 groups() ->
@@ -75,6 +75,18 @@ ended(Options) ->
     Verdicts = witness:verdicts(Run),
     {ok, _} = witness:stop(Run),
     {Outcome, Verdicts}.
+
+%% Processes of theirs end in every way, by signals, links and supervisors.
+the_shared_systems_are_right(_) ->
+    ok = code:ensure_modules_loaded(witness_sys:modules()),
+    Outcomes = [{Name, case witness_sys:outcome(System) of normal -> ok; crashed -> violated end, outcome(Called)}
+                || #{name := Name, system := Called} = System <- witness_sys:all()],
+    ?assert(length(Outcomes) > 50),
+    ?assertEqual([], [Wrong || {_, Expected, Outcome} = Wrong <- Outcomes, Outcome =/= Expected]).
+
+outcome(System) ->
+    {Outcome, _} = ended(#{system => System, checks => [crashes, deadlock]}),
+    Outcome.
 
 tests_have_checks(_) ->
     Check = fun(System) -> witness_test:check([], fun witness_checks_system:System/0, #{checks => [crashes, deadlock]}) end,
