@@ -12,6 +12,7 @@ every instrument, over both sources, and of logs. The process at fault is named,
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, the_shared_systems_are_right, tests_have_checks,
+          a_message_that_is_left_handles_nothing,
           deadlocks_are_found, what_runs_on_is_no_deadlock,
           what_cannot_be_checked_is_refused].
 
@@ -94,6 +95,20 @@ tests_have_checks(_) ->
     ?assertError({violation, ["VIOLATION of check crashes" ++ _ | _]}, Check(nothing_is_linked)),
     %% What the test itself raises is the test's.
     ?assertError(own, witness_test:check([], fun() -> error(own) end, #{checks => [crashes]})).
+
+a_message_that_is_left_handles_nothing(_) ->
+    {ok, Run} = witness:start(#{system => {witness_checks_system, the_message_is_left, []}, checks => [crashes, deadlock],
+                                log => false}),
+    witness_await:until(fun() -> has_waited(Run) end),
+    {ok, #{outcome := violated, alive := #{processes := [#{process := Parent}]}}} = witness:stop(Run),
+    exit(Parent, kill).
+
+%% A second is what the check takes for ever.
+has_waited(Run) ->
+    case witness_run:remaining(Run) of
+        #{processes := [#{state := waits, mailbox := 1, idle_ms := Ms}]} when Ms >= 1000 -> true;
+        Other -> Other
+    end.
 
 deadlocks_are_found(_) ->
     [begin

@@ -34,12 +34,16 @@ what_passes_the_error_on_handles_nothing_test() ->
 a_message_that_is_not_taken_handles_nothing_test() ->
     Reports = [ends(1, {oops, ?STACK}, [], 5), ends(2, {oops, ?STACK}, [], 10), ends(self(), normal, [{1, {oops, ?STACK}}])],
     ?assertEqual([{1, yes}, {2, yes}], judged(Reports)),
-    Untaken = fun(Message) ->
-        concluded(true, added(Reports, witness_run_checks:add_remaining(remaining([], true), #{self() => [hello, Message]}, new())))
+    Untaken = fun(IsLong, Message) ->
+        Waiting = #{self() => {IsLong, [hello, Message]}},
+        concluded(true, added(Reports, witness_run_checks:add_remaining(remaining([], true), Waiting, new())))
     end,
-    ?assertEqual([{1, no}, {2, yes}], Untaken({'EXIT', 1, {oops, ?STACK}})),
-    ?assertEqual([{1, no}, {2, yes}], Untaken({'DOWN', ref, process, 1, {oops, ?STACK}})),
-    ?assertEqual([{1, yes}, {2, yes}], Untaken({'EXIT', 1, {other, ?STACK}})).
+    ?assertEqual([{1, no}, {2, yes}], Untaken(true, {'EXIT', 1, {oops, ?STACK}})),
+    ?assertEqual([{1, no}, {2, yes}], Untaken(true, {'DOWN', ref, process, 1, {oops, ?STACK}})),
+    ?assertEqual([{1, yes}, {2, yes}], Untaken(true, {'EXIT', 1, {other, ?STACK}})),
+    %% It may take it, if it goes on.
+    ?assertEqual([{1, inconclusive}, {2, yes}], Untaken(false, {'EXIT', 1, {oops, ?STACK}})),
+    ?assertEqual([{1, yes}, {2, yes}], Untaken(false, {'EXIT', 1, {other, ?STACK}})).
 
 one_that_handles_what_was_passed_on_handles_all_of_it_test() ->
     ?assertEqual([{1, yes}, {2, yes}],
@@ -63,6 +67,19 @@ with_missing_events_nothing_is_certain_test() ->
     ?assertEqual([{1, inconclusive}], concluded(true, added([ends(1, {oops, ?STACK}, [])], C))),
     ?assertEqual([{1, inconclusive}], concluded(false, added([ends(1, {oops, ?STACK}, [])], new()))),
     ?assertEqual([{1, yes}], concluded(false, added([ends(1, {oops, ?STACK}, []), ends(2, normal, [{1, {oops, ?STACK}}])], new()))).
+
+%% The process that is told of it may not have run since.
+a_crash_shortly_before_observation_stops_is_not_certain_test() ->
+    Verdicts = fun(Times, StoppedAtMs) ->
+        C = added([ends(P, {oops, ?STACK}, [], Ms * 1_000_000) || {P, Ms} <- Times], new()),
+        Judged = witness_run_checks:conclude(true, StoppedAtMs, C),
+        [{P, Verdict, Reason} || {#{verdict := Verdict, reason := Reason}, #{process := P}} <- Judged]
+    end,
+    ?assertEqual([{1, no, undefined}], Verdicts([{1, 500}], 1501)),
+    ?assertEqual([{1, inconclusive, stopped}], Verdicts([{1, 500}], 1500)),
+    ?assertEqual([{1, no, undefined}], Verdicts([{1, 500}], none)),
+    %% Or a process that is told of the last one that the error was passed on to.
+    ?assertEqual([{1, inconclusive, stopped}, {2, yes, undefined}], Verdicts([{1, 500}, {2, 600}], 1550)).
 
 one_that_was_told_of_too_many_is_not_certain_test() ->
     {Outcome = #{info := Info}, Meta} = ends(2, normal, [{9, {oops, ?STACK}}]),
@@ -90,8 +107,10 @@ a_deadlock_is_the_system_s_test() ->
     %% Not all processes were looked at.
     ?assertEqual([{undefined, inconclusive}], concluded(true, witness_run_checks:add_remaining(remaining([], false), #{}, C))),
     %% What waits may wait for ever. A process that is suspended later waits all the same.
-    Waiting = witness_run_checks:add_remaining(remaining([], true), #{self() => []}, C),
+    Waiting = witness_run_checks:add_remaining(remaining([], true), #{self() => {true, []}}, C),
     ?assertEqual([{undefined, inconclusive}], concluded(true, Waiting)),
+    ?assertEqual([{undefined, yes}],
+                 concluded(true, witness_run_checks:add_remaining(remaining([], true), #{self() => {false, [hello]}}, C))),
     ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(remaining([], true), #{}, Waiting))),
     #{processes := [Process]} = Remaining = remaining([], true),
     Suspended = Remaining#{processes := [Process#{suspended := true}]},
@@ -135,6 +154,7 @@ added(Reports, C) ->
 judged(Reports) -> concluded(true, added(Reports, new())).
 
 concluded(IsComplete, C) ->
-    [{maps:get(process, Meta, undefined), Verdict} || {#{verdict := Verdict}, Meta} <- witness_run_checks:conclude(IsComplete, C)].
+    Judged = witness_run_checks:conclude(IsComplete, none, C),
+    [{maps:get(process, Meta, undefined), Verdict} || {#{verdict := Verdict}, Meta} <- Judged].
 
-outcomes(Reports) -> [Outcome || {Outcome, _} <- witness_run_checks:conclude(true, added(Reports, new()))].
+outcomes(Reports) -> [Outcome || {Outcome, _} <- witness_run_checks:conclude(true, none, added(Reports, new()))].

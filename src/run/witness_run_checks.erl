@@ -13,19 +13,21 @@ reported.
 A *deadlock* is a circle of processes of which each waits for the answer to its call of the next one (`m:witness_run_remaining`).
 """.
 
--export([new/1, monitored/1, add/3, add_remaining/3, conclude/2]).
+-export([new/1, monitored/1, add/3, add_remaining/3, conclude/3]).
 
 -export_type([checks/0, judged/0]).
 
-%% told: the ends that processes were told of, with the errors by which these processes have ended themselves, two of them at most
-%% unseen: whether there are processes that were not looked at; waiting: those that wait, with the ends that they were told of by
-%% messages that they have not taken
+%% told: the ends that processes were told of, with the errors by which these processes have ended themselves, two of them at most;
+%% pending: the ends that processes were told of that may take the message
+%% unseen: whether there are processes that were not looked at; waiting: those that wait (`true`) or may go on, with the ends that
+%% they were told of by messages that they have not taken
 -record(checks, {names :: [witness_check:name()],
                  unseen = false :: boolean(),
-                 waiting = #{} :: #{pid() => [witness_check_crashes:ended()]},
+                 waiting = #{} :: #{pid() => {IsLong :: boolean(), [witness_check_crashes:ended()]}},
                  circles = [] :: [{[pid(), ...], [witness_run_remaining:process()]}],
                  crashes = [] :: [crash()],
                  told = #{} :: #{witness_check_crashes:ended() => [none | {error, term()}, ...]},
+                 pending = #{} :: #{witness_check_crashes:ended() => []},
                  missing = none :: none | {gap, term()}}).
 
 -opaque checks() :: #checks{}.
@@ -55,11 +57,12 @@ call may be given up later. So does what is known of a process that is suspended
 add_remaining(#{circles := Circles, processes := Processes, whole := Whole}, Waiting, C) ->
     #checks{circles = Before, waiting = Known} = C,
     Suspended = [P || #{process := P, suspended := true} <- Processes],
-    Told = #{P => [Ended || Message <- Messages, {true, Ended} <- [witness_check_crashes:told(Message)]]
-             || P := Messages <- Waiting},
+    Told = #{P => {IsLong, [Ended || Message <- Messages, {true, Ended} <- [witness_check_crashes:told(Message)]]}
+             || P := {IsLong, Messages} <- Waiting},
+    Kept = #{P => Waited || P := {true, _} = Waited <- maps:with(Suspended, Known)},
     Found = [{Circle, [Process || P <- Circle, #{process := Of} = Process <- Processes, Of =:= P]}
              || Circle <- Circles, not lists:keymember(Circle, 1, Before)],
-    C#checks{unseen = not Whole, circles = Before ++ Found, waiting = maps:merge(maps:with(Suspended, Known), Told)}.
+    C#checks{unseen = not Whole, circles = Before ++ Found, waiting = maps:merge(Told, Kept)}.
 
 -doc "Takes the outcome of a monitor: it is reported now, or at the end (`keep`).".
 -spec add(outcome(), meta(), checks()) -> {{report, outcome()} | keep, checks()}.
@@ -68,8 +71,10 @@ add(#{verdict := inconclusive, reason := Reason} = Outcome, _, C = #checks{missi
 add(#{verdict := yes} = Outcome, _, C) -> {{report, Outcome}, C};
 add(#{verdict := no, info := #{crash := Crash, told := Told, more := More}} = Outcome, Meta, C) ->
     Own = case Crash of none -> none; {error, Reason} -> {error, witness_check_crashes:origin(Reason)} end,
-    Taken = maps:without(untaken(Meta, C), Told),
-    C1 = note_more(More, maps:fold(fun(Ended, [], Acc) -> tell(Ended, Own, Acc) end, C, Taken)),
+    {IsLong, Untaken} = untaken(Meta, C),
+    Pending = case IsLong of true -> #{}; false -> maps:with(Untaken, Told) end,
+    C1 = note_more(More, maps:fold(fun(Ended, [], Acc) -> tell(Ended, Own, Acc) end,
+                                   C#checks{pending = maps:merge(C#checks.pending, Pending)}, maps:without(Untaken, Told))),
     case {Crash, Meta} of
         {none, _} -> {{report, satisfied(Outcome)}, C1};
         {{error, Why}, #{process := P}} ->
@@ -78,7 +83,7 @@ add(#{verdict := no, info := #{crash := Crash, told := Told, more := More}} = Ou
                                           meta => Meta} | C1#checks.crashes]}}
     end.
 
-untaken(#{process := P}, #checks{waiting = Waiting}) -> maps:get(P, Waiting, []).
+untaken(#{process := P}, #checks{waiting = Waiting}) -> maps:get(P, Waiting, {false, []}).
 
 gap({gap, _} = Gap) -> Gap;
 gap(_) -> {gap, tracer_lost}.
@@ -92,13 +97,19 @@ tell(Ended, Own, C = #checks{told = Told}) ->
 
 satisfied(Outcome) -> Outcome#{verdict := yes, info := undefined}.
 
--doc "What is reported at the end. `IsComplete`: whether the run has missed no event.".
--spec conclude(IsComplete :: boolean(), checks()) -> [judged()].
-conclude(IsComplete, C) -> deadlocks(C) ++ crashes(IsComplete, C).
+-doc """
+What is reported at the end. `IsComplete`: whether the run has missed no event; `StoppedAtMs`: when observation ended, if it did so
+before the system.
+""".
+-spec conclude(IsComplete :: boolean(), StoppedAtMs :: integer() | none, checks()) -> [judged()].
+conclude(IsComplete, StoppedAtMs, C) -> deadlocks(C) ++ crashes(IsComplete, StoppedAtMs, C).
 
-deadlocks(C = #checks{circles = [], unseen = false, waiting = Waiting}) when map_size(Waiting) =:= 0 ->
-    [{deadlock(yes, undefined), Meta} || Meta <- monitored(C)];
-deadlocks(C = #checks{circles = []}) -> [{(deadlock(inconclusive, undefined))#{reason := stopped}, Meta} || Meta <- monitored(C)];
+deadlocks(C = #checks{circles = [], unseen = Unseen, waiting = Waiting}) ->
+    Verdict = case Unseen orelse lists:keymember(true, 1, maps:values(Waiting)) of
+        true -> (deadlock(inconclusive, undefined))#{reason := stopped};
+        false -> deadlock(yes, undefined)
+    end,
+    [{Verdict, Meta} || Meta <- monitored(C)];
 deadlocks(C = #checks{circles = Circles}) ->
     [{(deadlock(no, #{processes => Circle}))#{note => lines(Processes)}, Meta#{process => P}}
      || Meta <- monitored(C), {[P | _] = Circle, Processes} <- Circles].
@@ -109,10 +120,11 @@ deadlock(Verdict, Info) ->
 
 lines(Processes) -> unicode:characters_to_binary(lists:join(~"\n  ", [witness_run_remaining:format(Process) || Process <- Processes])).
 
-crashes(IsComplete, C = #checks{crashes = Kept, missing = Missing}) ->
+crashes(IsComplete, StoppedAtMs, C = #checks{crashes = Kept, missing = Missing}) ->
     Why = case IsComplete of true -> Missing; false -> {gap, tracer_lost} end,
     ByOrigin = maps:groups_from_list(fun(#{origin := Origin}) -> Origin end, lists:reverse(Kept)),
-    Judged = [judge(lists:sort(fun is_before/2, Crashes), Why, C) || _ := Crashes <- ByOrigin],
+    Judged = [judge(Sorted, unknown(Why, StoppedAtMs, lists:last(Sorted)), C)
+              || _ := Crashes <- ByOrigin, Sorted <- [lists:sort(fun is_before/2, Crashes)]],
     lists:append(lists:sort(fun([{First, _} | _], [{Second, _} | _]) -> time(First) =< time(Second) end, Judged)).
 
 is_before(#{outcome := First}, #{outcome := Second}) -> time(First) =< time(Second).
@@ -120,16 +132,33 @@ is_before(#{outcome := First}, #{outcome := Second}) -> time(First) =< time(Seco
 %% Events without a time keep the order in which they were reported.
 time(#{event := #{event := {exit, _, _, Time}}}) -> Time.
 
+%% A process that is told of an end must run to receive the message. When observation stops, it may not have run yet.
+-define(TOLD_MS, 1000).
+
+unknown(none, StoppedAtMs, #{outcome := Last}) when is_integer(StoppedAtMs) ->
+    case time(Last) of
+        Time when is_integer(Time), Time div 1_000_000 + ?TOLD_MS < StoppedAtMs -> none;
+        _ -> stopped
+    end;
+unknown(Why, _, _) -> Why.
+
 judge([#{outcome := Outcome, meta := Meta} | Others] = Crashes, Missing, C) ->
     Rest = [{satisfied(Other), Of} || #{outcome := Other, meta := Of} <- Others],
+    IsPending = lists:any(fun(Crash) -> is_pending(Crash, C) end, Crashes),
     case lists:any(fun(Crash) -> is_handled(Crash, C) end, Crashes) of
         true -> [{satisfied(Outcome), Meta} | Rest];
-        false when Missing =/= none -> [{Outcome#{verdict := inconclusive, info := undefined, reason := Missing}, Meta} | Rest];
+        false when Missing =/= none -> [{undecided(Missing, Outcome), Meta} | Rest];
+        false when IsPending -> [{undecided(stopped, Outcome), Meta} | Rest];
         false ->
             #{process := First} = Meta,
             Ended = [P || #{meta := #{process := P}} <- Others],
             [{Outcome#{info := #{processes => [First | Ended]}, note => note(Ended)}, Meta} | Rest]
     end.
+
+undecided(Why, Outcome) -> Outcome#{verdict := inconclusive, info := undefined, reason := Why}.
+
+is_pending(#{ended := {_, Hash} = Ended}, #checks{pending = Pending}) ->
+    is_map_key(Ended, Pending) orelse is_map_key({name, Hash}, Pending).
 
 is_handled(#{ended := {_, Hash} = Ended, origin := Origin}, #checks{told = Told}) ->
     lists:any(fun(Own) -> Own =/= {error, Origin} end, maps:get(Ended, Told, []) ++ maps:get({name, Hash}, Told, [])).

@@ -334,7 +334,11 @@ give_up(Why, Text, NowMs, C = #core{findings = F}) ->
 
 kill_monitors(C = #core{findings = F}) -> set_findings(witness_run_findings:kill(F), C).
 
-conclude(C = #core{findings = F}) -> set_findings(witness_run_findings:conclude(F), C).
+conclude(C = #core{findings = F}) -> set_findings(witness_run_findings:conclude(stopped_at_ms(C), F), C).
+
+stopped_at_ms(#core{tree_ended = true, system = {ended, _}}) -> none;
+stopped_at_ms(#core{options = #{system := {log, _}}}) -> none;
+stopped_at_ms(#core{ended_at_ms = EndedAt}) -> EndedAt.
 
 finish(C = #core{awaiting = Awaiting, stopping = Stopping}) ->
     C1 = emit({reply_summary, Awaiting ++ Stopping}, C#core{awaiting = [], stopping = []}),

@@ -8,7 +8,7 @@ and at most `max_verdicts` are kept. A run that has missed events stays marked a
 anything.
 """.
 
--export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, add_remaining/3, conclude/1, close/1]).
+-export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, add_remaining/3, conclude/2, close/1]).
 -export([warn/3, distrust/3, add_hidden/1, subscribe/1, replace/3, settle/2]).
 -export([count_live/1, runners/1, verdicts/1, results/1, info/1, versions/1]).
 
@@ -93,11 +93,14 @@ kill(F = #findings{monitors = Monitors}) ->
     {Reports, Effects} = witness_run_monitors:kill(Monitors),
     take_effects(add_all(Reports, emit_all(Effects, F))).
 
--doc "All monitors have reported: what the checks have kept until now is judged.".
--spec conclude(findings()) -> {[effect()], findings()}.
-conclude(F = #findings{checks = Checks, is_complete = IsComplete}) ->
+-doc """
+All monitors have reported: what the checks have kept until now is judged. `StoppedAtMs`: when observation ended, if it did so before
+the system.
+""".
+-spec conclude(StoppedAtMs :: integer() | none, findings()) -> {[effect()], findings()}.
+conclude(StoppedAtMs, F = #findings{checks = Checks, is_complete = IsComplete}) ->
     take_effects(lists:foldl(fun({Outcome, Meta}, A) -> add_verdict(Outcome, Meta, A) end, F,
-                             witness_run_checks:conclude(IsComplete, Checks))).
+                             witness_run_checks:conclude(IsComplete, StoppedAtMs, Checks))).
 
 -doc "Takes the processes that are still there when observation ends.".
 -spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), findings()) -> findings().

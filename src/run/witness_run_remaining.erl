@@ -39,10 +39,10 @@ whether none of all these has done anything since the look before; `whole`: whet
                        circles := [[pid(), ...]], idle := boolean(), whole := boolean()}.
 
 -doc """
-Processes that have waited for a while for something that is not a request, with the messages that they have not taken meanwhile,
-and probably never will, as far as these can be read cheaply.
+Processes that have waited for a while for something that is not a request (`true`), and others with messages (`false`). The messages are
+those that they have not taken, as far as these can be read cheaply: one that waits probably never will.
 """.
--type waiting() :: #{pid() => [term()]}.
+-type waiting() :: #{pid() => {IsLong :: boolean(), Messages :: [term()]}}.
 
 %% More are counted only.
 -define(MAX_DESCRIBED, 1000).
@@ -77,8 +77,9 @@ look(Pids, Belongs, NowMs, Idle) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
     Whole = length(Pids) =:= length(Candidates),
     Described = [{Process, maps:get(P, Idle, NowMs)} || P <- Candidates, Belongs(P), #{} = Process <- [describe(P)]],
-    Waiting = #{P => case messages(P) of {ok, Messages} -> Messages; unknown -> [] end
-                || {#{process := P} = Process, Since} <- Described, waits_long(Process, NowMs - Since)},
+    Waiting = #{P => {IsLong, case messages(P) of {ok, Messages} -> Messages; unknown -> [] end}
+                || {#{process := P, mailbox := Mailbox} = Process, Since} <- Described,
+                   IsLong <- [waits_long(Process, NowMs - Since)], IsLong orelse Mailbox > 0},
     Circles = circles(#{P => Called || {#{process := P, called := Called}, _} <- Described, Called =/= undefined}),
     %% What an answer, or that it was suspended, has cost a process is counted when it waits again.
     receive after ?ANSWERED_MS -> ok end,

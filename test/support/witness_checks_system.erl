@@ -61,6 +61,12 @@ a_call_is_given_up() ->
     ends(spawn(fun() -> is_at_fault(), gen_server:call(S, never, 20) end)),
     ok = gen_server:stop(S).
 
+%% Its parent waits for something else, and never takes the message.
+the_message_is_left() ->
+    process_flag(trap_exit, true),
+    spawn_link(fun() -> is_at_fault(), error(inner) end),
+    receive never -> ok end.
+
 %% --- their twins --------------------------------------------------------------------
 
 a_process_monitor_tells_of_it() ->
