@@ -188,7 +188,7 @@ add_checks(Options = #{system := System, checks := Checks, monitors := Monitors}
         _ -> ok
     end,
     kind(System) =:= started orelse not lists:member(deadlock, Checks) orelse
-        throw_bad_option(checks, "crashes alone, for what the run does not start"),
+        throw_bad_option(checks, "crashes or calls, for what the run does not start"),
     Options#{monitors := Monitors ++ witness_check:monitors(lists:usort(Checks))}.
 
 %% The times of events decide how long a slice has been idle, and which process has ended first by an error. The events of a log

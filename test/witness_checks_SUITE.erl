@@ -17,7 +17,8 @@ all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, the_sha
           what_cannot_be_checked_is_refused].
 
 groups() ->
-    [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash]} || Kind <- [native, evm, central, log]].
+    [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash, calls_without_an_answer_name_the_caller,
+                 what_is_answered_is_no_violation]} || Kind <- [native, evm, central, log]].
 
 init_per_group(Kind, Config) -> [{kind, Kind} | Config].
 
@@ -39,24 +40,37 @@ handled() ->
      an_exception_is_caught, a_trapped_exit_tells_of_it, a_parent_s_link_tells_of_it, a_failed_call_is_caught,
      a_call_that_is_given_up_is_caught, a_supervisor_starts_it_again, exits_are_no_errors, a_called_server_is_shut_down].
 
-crashes_name_the_process_at_fault(Config) -> lists:foreach(fun(System) -> crashes_at(System, Config) end, crashes()).
+calls() -> [an_answer_is_forgotten, a_call_is_given_up_and_its_end_is_handled, a_request_is_not_waited_for].
 
-crashes_at(System, Config) ->
-    {Outcome, Verdicts} = checked(System, Config),
-    Found = [P || #{verdict := no, spec := ~"check crashes", process := P} <- Verdicts],
-    ?assertEqual({violated, [named(witness_checks_system:at_fault(), Config)]}, {Outcome, Found}, System).
+answered() -> [calls_are_answered, an_answer_comes_from_elsewhere, servers_that_are_gone_do_not_answer, a_caller_is_shut_down].
 
-what_is_handled_is_no_crash(Config) ->
+crashes_name_the_process_at_fault(Config) -> are_found(crashes, crashes(), Config).
+
+what_is_handled_is_no_crash(Config) -> are_right(crashes, handled(), Config).
+
+calls_without_an_answer_name_the_caller(Config) -> are_found(calls, calls(), Config).
+
+what_is_answered_is_no_violation(Config) -> are_right(calls, answered(), Config).
+
+are_found(Check, Systems, Config) ->
+    lists:foreach(fun(System) ->
+        {Outcome, Verdicts} = checked(Check, System, Config),
+        Found = [P || #{verdict := no, process := P} <- Verdicts],
+        ?assertEqual({violated, [named(witness_checks_system:at_fault(), Config)]}, {Outcome, Found}, System)
+    end, Systems).
+
+are_right(Check, Systems, Config) ->
     [?assertEqual({ok, []}, {Outcome, [V || #{verdict := Verdict} = V <- Verdicts, Verdict =/= yes]}, System)
-     || System <- handled(), {Outcome, Verdicts} <- [checked(System, Config)]].
+     || System <- Systems, {Outcome, Verdicts} <- [checked(Check, System, Config)]].
 
-checked(System, Config) ->
+checked(Check, System, Config) ->
+    Options = #{system => {witness_checks_system, System, []}, checks => [Check]},
     case proplists:get_value(kind, Config) of
         log ->
             File = filename:join(proplists:get_value(priv_dir, Config), System),
-            _ = ended(#{system => {witness_checks_system, System, []}, checks => [crashes], log_file => File}),
-            ended(#{system => {log, {file, File}}, checks => [crashes]});
-        Kind -> ended(maps:merge(#{system => {witness_checks_system, System, []}, checks => [crashes, deadlock]}, kind(Kind)))
+            _ = ended(Options#{log_file => File}),
+            ended(#{system => {log, {file, File}}, checks => [Check]});
+        Kind -> ended(maps:merge(Options, kind(Kind)))
     end.
 
 kind(native) -> #{source => native};
@@ -86,7 +100,7 @@ the_shared_systems_are_right(_) ->
     ?assertEqual([], [Wrong || {_, Expected, Outcome} = Wrong <- Outcomes, Outcome =/= Expected]).
 
 outcome(System) ->
-    {Outcome, _} = ended(#{system => System, checks => [crashes, deadlock]}),
+    {Outcome, _} = ended(#{system => System, checks => [crashes, calls, deadlock]}),
     Outcome.
 
 tests_have_checks(_) ->

@@ -96,8 +96,27 @@ too_many_are_told_of_test() ->
 
 %% A monitor in a shared process, in the tracer, or in a process of the system.
 the_monitor_harms_no_other_test() ->
-    ?assert(witness_monitor_safety:is_bounded(witness_check_crashes)),
-    ?assert(witness_monitor_safety:computes_anywhere(witness_check_crashes)).
+    [begin
+         ?assert(witness_monitor_safety:is_bounded(Monitor)),
+         ?assert(witness_monitor_safety:computes_anywhere(Monitor))
+     end || {_, {Monitor, _}} <- witness_check:monitors(witness_check:names())].
+
+what_was_called_is_named_test() ->
+    Explained = fun(Why) ->
+        #{note := Note} = witness_run_checks:explain(#{verdict => no, info => #{unanswered => server, why => Why}}),
+        Note
+    end,
+    ?assertEqual(~"its call of server never got an answer", Explained(never)),
+    ?assertEqual(~"its call of server got no answer in time", Explained(given_up)).
+
+a_call_that_waits_when_a_run_is_stopped_is_undecided_test() ->
+    {ok, State} = witness_check_calls:init({m, f, []}, 1, undefined),
+    {ok, Pending} = witness_check_calls:handle_event({send, 1, 2, {'$gen_call', {1, [alias | make_ref()]}, request}, 0}, State),
+    ?assertEqual({inconclusive, undefined}, witness_check_calls:handle_end(stopped, Pending)),
+    ?assertMatch({no, #{unanswered := 2, why := never}}, witness_check_calls:handle_end(complete, Pending)),
+    %% That of another process, which is passed on.
+    ?assertEqual({ok, State},
+                 witness_check_calls:handle_event({send, 1, 2, {'$gen_call', {3, [alias | make_ref()]}, request}, 0}, State)).
 
 a_deadlock_is_the_system_s_test() ->
     C = witness_run_checks:new([deadlock]),

@@ -1,15 +1,15 @@
 -module(restaurant).
 -moduledoc """
 Two servers, a waiter and a cook, that ask each other. No specification says what can go wrong: a table orders what is not on the menu, and nothing
-takes care of the crash; the waiter asks whether a dish is ready, while the cook asks the waiter.
+takes care of the crash; the waiter forgets an order; the waiter asks whether a dish is ready, while the cook asks the waiter.
 """.
 -behaviour(gen_server).
 
 -export([main/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
--doc "An evening: `unknown_dish` and `impatient` have a fault, `quiet` has none.".
--spec main(quiet | unknown_dish | impatient) -> ok.
+-doc "An evening: each has a fault, but the one that is `quiet`.".
+-spec main(quiet | unknown_dish | forgotten | impatient) -> ok.
 main(Evening) ->
     {ok, Cook} = gen_server:start_link(?MODULE, cook, []),
     {ok, Waiter} = gen_server:start_link(?MODULE, {waiter, Cook}, []),
@@ -21,6 +21,8 @@ main(Evening) ->
 table(Waiter, unknown_dish) ->
     receive after 10 -> ok end,
     price(gen_server:call(Waiter, {order, pizza}));
+table(Waiter, forgotten) ->
+    try gen_server:call(Waiter, {order, coffee}, 100) catch exit:{timeout, _} -> leaves end;
 table(Waiter, impatient) ->
     gen_server:call(Waiter, {ready, soup}, infinity);
 table(Waiter, quiet) ->
@@ -40,6 +42,7 @@ init({waiter, _} = Waiter) -> {ok, Waiter}.
 
 -doc false.
 handle_call({order, soup}, _, {waiter, _} = Waiter) -> {reply, {ok, 480}, Waiter};
+handle_call({order, coffee}, _, {waiter, _} = Waiter) -> {noreply, Waiter};
 handle_call({order, _}, _, {waiter, _} = Waiter) -> {reply, sold_out, Waiter};
 handle_call({ready, Dish}, _, {waiter, Cook} = Waiter) -> {reply, gen_server:call(Cook, {ready, Dish, self()}, infinity), Waiter};
 handle_call({ready, Dish, Waiter}, _, cook) -> {reply, gen_server:call(Waiter, {order, Dish}, infinity), cook}.

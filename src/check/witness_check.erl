@@ -11,22 +11,25 @@ processes that are still there.
 
 -export_type([name/0]).
 
--doc "`crashes`: a process ends by an error that nothing handles; `deadlock`: processes wait for each other.".
--type name() :: crashes | deadlock.
+-doc """
+`crashes`: a process ends by an error that nothing handles; `calls`: a call gets no answer; `deadlock`: processes wait for each
+other.
+""".
+-type name() :: crashes | calls | deadlock.
 
 -doc "All checks.".
 -spec names() -> [name()].
-names() -> [crashes, deadlock].
+names() -> [crashes, calls, deadlock].
 
 -doc "The monitors of the checks, each for processes of every signature.".
 -spec monitors([name()]) -> [{{'_', '_', '_'}, {module(), undefined}}].
 monitors(Checks) -> [{{'_', '_', '_'}, {Module, undefined}} || Check <- Checks, {Module, Of} <- modules(), Of =:= Check].
 
-modules() -> [{witness_check_crashes, crashes}].
+modules() -> [{witness_check_crashes, crashes}, {witness_check_calls, calls}].
 
 -doc "What verdicts name as their specification: that of a check, or of a monitor that a user has written.".
 -spec spec(name() | module()) -> binary().
-spec(Check) when Check =:= crashes; Check =:= deadlock -> <<"check ", (atom_to_binary(Check))/binary>>;
+spec(Check) when Check =:= crashes; Check =:= calls; Check =:= deadlock -> <<"check ", (atom_to_binary(Check))/binary>>;
 spec(Monitor) ->
     case lists:keyfind(Monitor, 1, modules()) of
         {_, Check} -> spec(Check);

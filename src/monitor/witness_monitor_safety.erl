@@ -92,7 +92,7 @@ erlang_functions() -> [{phash2, 1}, {phash2, 2}, {setelement, 3}, {'=:=', 2}, {e
 
 linear_functions() ->
     [{maps, get, 2}, {maps, get, 3}, {maps, find, 2}, {maps, is_key, 2}, {maps, new, 0}, {maps, put, 3}, {maps, remove, 2},
-     {maps, size, 1}, {maps, take, 2}, {maps, update, 3},
+     {maps, size, 1}, {maps, take, 2}, {maps, update, 3}, {maps, values, 1},
      {lists, keyfind, 3}, {lists, keymember, 3}, {lists, member, 2}, {lists, reverse, 1}].
 
 %% `bsl' may make numbers of any size. The process dictionary is not the monitor's own.

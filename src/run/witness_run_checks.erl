@@ -13,7 +13,7 @@ reported.
 A *deadlock* is a circle of processes of which each waits for the answer to its call of the next one (`m:witness_run_remaining`).
 """.
 
--export([new/1, monitored/1, add/3, add_remaining/3, conclude/3]).
+-export([new/1, monitored/1, add/3, add_remaining/3, explain/1, conclude/3]).
 
 -export_type([checks/0, judged/0]).
 
@@ -96,6 +96,17 @@ tell(Ended, Own, C = #checks{told = Told}) ->
     C#checks{told = Told#{Ended => lists:sublist(lists:usort([Own | Known]), 2)}}.
 
 satisfied(Outcome) -> Outcome#{verdict := yes, info := undefined}.
+
+-doc "The outcome of a monitor of the check `calls`, with what more is to say of it.".
+-spec explain(outcome()) -> outcome() | #{note := binary(), _ => _}.
+explain(#{verdict := no, info := #{unanswered := Server, why := Why}} = Outcome) ->
+    Outcome#{info := #{processes => [Server || is_pid(Server)]}, note => iolist_to_binary([~"its call of ", server(Server), why(Why)])};
+explain(Outcome) -> Outcome.
+
+server(Server) -> witness_event:format_term(Server, 80).
+
+why(given_up) -> ~" got no answer in time";
+why(never) -> ~" never got an answer".
 
 -doc """
 What is reported at the end. `IsComplete`: whether the run has missed no event; `StoppedAtMs`: when observation ended, if it did so

@@ -166,6 +166,7 @@ end_monitor(Outcome = #{covered := Mask}, Meta, F) ->
 %% The verdict of a check may depend on what other processes have reported.
 judge(Outcome, Meta = #{spec := Spec}, F = #findings{checks = Checks}) ->
     case witness_check:of_spec(Spec) of
+        {ok, calls} -> add_verdict(witness_run_checks:explain(Outcome), Meta, F);
         {ok, crashes} ->
             case witness_run_checks:add(Outcome, Meta, Checks) of
                 {{report, Judged}, Checks1} -> add_verdict(Judged, Meta, F#findings{checks = Checks1});

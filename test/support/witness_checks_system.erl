@@ -136,6 +136,62 @@ a_called_server_is_shut_down() ->
     receive called -> exit(S, shutdown) end,
     ends(P).
 
+%% --- calls without an answer --------------------------------------------------------
+
+%% The caller goes on, and never knows.
+an_answer_is_forgotten() ->
+    {ok, S} = gen_server:start(?MODULE, silent, []),
+    ends(spawn(fun() -> is_at_fault(), try gen_server:call(S, never, 20) catch exit:{timeout, _} -> ok end end)),
+    ok = gen_server:stop(S).
+
+a_call_is_given_up_and_its_end_is_handled() ->
+    {ok, S} = gen_server:start(?MODULE, silent, []),
+    {P, Ref} = spawn_monitor(fun() -> is_at_fault(), gen_server:call(S, never, 20) end),
+    receive {'DOWN', Ref, process, P, {timeout, _}} -> ok end,
+    ok = gen_server:stop(S).
+
+a_request_is_not_waited_for() ->
+    {ok, S} = gen_server:start(?MODULE, silent, []),
+    ends(spawn(fun() -> is_at_fault(), gen_server:send_request(S, never) end)),
+    ok = gen_server:stop(S).
+
+%% --- their twins --------------------------------------------------------------------
+
+calls_are_answered() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    {ok, Next} = gen_server:start(?MODULE, {next, S}, []),
+    ok = gen_server:call(S, what),
+    ok = gen_server:call(S, what, infinity),
+    ok = gen_server:call(Next, {forward, what}),
+    Request = gen_server:send_request(S, what),
+    {reply, ok} = gen_server:receive_response(Request, infinity),
+    [ok = gen_server:stop(P) || P <- [Next, S]].
+
+%% Another process answers.
+an_answer_comes_from_elsewhere() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    ok = gen_server:call(S, answered_later),
+    ok = gen_server:stop(S).
+
+%% They are not there, not any more, or end meanwhile: the caller is told.
+servers_that_are_gone_do_not_answer() ->
+    {ok, Crashing} = gen_server:start(?MODULE, quiet, []),
+    try gen_server:call(Crashing, crash) catch exit:{{requested, _}, _} -> ok end,
+    try gen_server:call(no_such_server, what) catch exit:{noproc, _} -> ok end,
+    {ok, S} = gen_server:start(?MODULE, silent, []),
+    Self = self(),
+    P = spawn(fun() -> try gen_server:call(S, {announce, Self}, infinity) catch exit:{shutdown, _} -> ok end end),
+    receive called -> exit(S, shutdown) end,
+    ends(P).
+
+a_caller_is_shut_down() ->
+    {ok, S} = gen_server:start(?MODULE, silent, []),
+    Self = self(),
+    P = spawn(fun() -> gen_server:call(S, {announce, Self}, infinity) end),
+    receive called -> exit(P, shutdown) end,
+    ends(P),
+    ok = gen_server:stop(S).
+
 %% --- deadlocks ------------------------------------------------------------------------
 
 servers_call_each_other() ->
@@ -175,6 +231,9 @@ handle_call(crash, _, _) -> error(requested);
 handle_call(what, _, State) -> {reply, ok, State};
 handle_call({next, Next}, _, _) -> {reply, ok, {next, Next}};
 handle_call({forward, Request}, _, {next, Next}) -> {reply, gen_server:call(Next, Request, infinity), {next, Next}};
+handle_call(answered_later, From, State) ->
+    _ = spawn(fun() -> gen_server:reply(From, ok) end),
+    {noreply, State};
 handle_call({announce, To}, _, State) -> To ! called, {noreply, State};
 handle_call(never, _, State) -> {noreply, State}.
 
