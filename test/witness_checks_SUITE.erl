@@ -11,10 +11,9 @@ every instrument, over both sources, and of logs. The process at fault is named,
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, the_shared_systems_are_right, tests_have_checks,
-          a_message_that_is_left_handles_nothing,
-          deadlocks_are_found, what_runs_on_is_no_deadlock,
-          what_cannot_be_checked_is_refused].
+all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, the_shared_systems_are_right,
+          the_savina_benchmarks_are_right, tests_have_checks, a_message_that_is_left_handles_nothing, deadlocks_are_found,
+          what_runs_on_is_no_deadlock, what_cannot_be_checked_is_refused].
 
 groups() ->
     [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash, calls_without_an_answer_name_the_caller,
@@ -98,6 +97,9 @@ the_shared_systems_are_right(_) ->
                 || #{name := Name, system := Called} = System <- witness_sys:all()],
     ?assert(length(Outcomes) > 50),
     ?assertEqual([], [Wrong || {_, Expected, Outcome} = Wrong <- Outcomes, Outcome =/= Expected]).
+
+the_savina_benchmarks_are_right(_) ->
+    [?assertEqual(ok, outcome({witness_savina, run, [Name, small]}), Name) || Name <- witness_savina:names()].
 
 outcome(System) ->
     {Outcome, _} = ended(#{system => System, checks => [crashes, calls, deadlock]}),
