@@ -258,16 +258,17 @@ properties(Command, Options) ->
     ok = accept(Command, witness_cli_setup:check_folders("--include", maps:get(include, Options, []))),
     Monitors = [accept(Command, "--monitor: ", witness_cli_call:parse_monitor(Monitor))
                 || Monitor <- maps:get(monitors, Options, [])],
+    %% What a log says need not come from a BEAM, so crashes in it are only checked if the user asks for it.
     Checks = case {Command, Options, Specs ++ Monitors} of
         {_, #{checks := Named}, _} -> Named;
         {~"run", #{instrument := inline}, []} -> [];
         {~"run", _, []} -> [crashes, deadlock];
-        {~"check", _, []} -> [crashes];
         _ -> []
     end,
     Specs =/= [] orelse Monitors =/= [] orelse Checks =/= [] orelse
         refused(Command, [~"nothing to check: name a specification with --spec FILE.hml",
-                          [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"]]),
+                          [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"],
+                          [~", or a check with --check crashes" || Command =:= ~"check"]]),
     Given = maps:with([include, max_slices, slice_idle, max_obligations, redact], Options),
     {Folders, with_checks(Checks, Given#{specs => Specs, monitors => Monitors})}.
 

@@ -46,7 +46,7 @@ run() ->
        expected => "a list of crashes, calls and deadlock",
        flags => [#{commands => [run, check], flag => "--check", argument => "LIST", value => {list_of, [crashes, calls, deadlock]},
                    text => [~"what to check without a specification, with commas between them: crashes, calls, deadlock (docs/checks.md); ",
-                            ~"if there is no other property, crashes and deadlock"]}]},
+                            ~"run without another property checks crashes and deadlock"]}]},
      #{name => on_verdict, type => {either, [{is, undefined}, {function, 1}]}, default => undefined,
        expected => "a function of one argument"},
      #{name => satisfied, type => {one_of, [told, counted]}, default => told},
