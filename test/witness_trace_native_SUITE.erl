@@ -631,9 +631,19 @@ sizes_are_not_too_small(_) ->
     end.
 
 sizes() ->
-    Measured = [measured(What, Count, Make) || {What, Count, Make} <- terms()],
+    Measured = [measured_again(3, Terms) || Terms <- terms()],
     ct:log("~p", [Measured]),
-    ?assertEqual([], [Small || Small = {_, Said, Real} <- Measured, Said < 0.95 * Real]).
+    ?assertEqual([], [Small || Small <- Measured, is_small(Small)]).
+
+is_small({_, Said, Real}) -> Said < 0.95 * Real.
+
+%% What else the VM allocates meanwhile is in the real size, too. A size that is too small is so each time.
+measured_again(Times, {What, Count, Make}) ->
+    Measured = measured(What, Count, Make),
+    case Times > 1 andalso is_small(Measured) of
+        true -> measured_again(Times - 1, {What, Count, Make});
+        false -> Measured
+    end.
 
 measured(What, Count, Make) ->
     [] = ?READER:resources_left(maps:map(fun(_, _) -> 0 end, ?N:resources())),
