@@ -94,6 +94,15 @@ too_many_are_told_of_test() ->
     end, State, lists:seq(1, 10_001))),
     ?assertEqual({10_000, true}, {map_size(Told), More}).
 
+the_option_has_all_checks_test() ->
+    {ok, #{type := {list, {one_of, Named}}}} = witness_option:find(checks, witness_option_schema:run()),
+    ?assertEqual(witness_check:names(), Named).
+
+each_check_is_known_by_its_name_test() ->
+    ?assertEqual([{ok, Check} || Check <- witness_check:names()],
+                 [witness_check:of_spec(witness_check:spec(Check)) || Check <- witness_check:names()]),
+    [?assertEqual(error, witness_check:of_spec(Spec)) || Spec <- [~"check", ~"check x.hml:1", ~"a.hml:1"]].
+
 %% A monitor in a shared process, in the tracer, or in a process of the system.
 the_monitor_harms_no_other_test() ->
     [begin

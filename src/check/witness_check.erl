@@ -38,8 +38,9 @@ spec(Monitor) ->
 
 -doc "The check with this name in verdicts.".
 -spec of_spec(binary()) -> {ok, name()} | error.
-of_spec(Spec) ->
-    case [Check || Check <- names(), spec(Check) =:= Spec] of
+of_spec(<<"check ", Name/binary>>) ->
+    case [Check || Check <- names(), atom_to_binary(Check) =:= Name] of
         [Check] -> {ok, Check};
         [] -> error
-    end.
+    end;
+of_spec(_) -> error.

@@ -260,21 +260,17 @@ properties(Command, Options) ->
                 || Monitor <- maps:get(monitors, Options, [])],
     %% What a log says need not come from a BEAM, so crashes in it are only checked if the user asks for it.
     Checks = case {Command, Options, Specs ++ Monitors} of
-        {_, #{checks := Named}, _} -> Named;
-        {~"run", #{instrument := inline}, []} -> [];
-        {~"run", _, []} -> [crashes, deadlock];
-        _ -> []
+        {_, #{checks := _}, _} -> maps:with([checks], Options);
+        {~"run", #{instrument := inline}, []} -> #{};
+        {~"run", _, []} -> #{checks => [crashes, deadlock]};
+        _ -> #{}
     end,
-    Specs =/= [] orelse Monitors =/= [] orelse Checks =/= [] orelse
+    Specs =/= [] orelse Monitors =/= [] orelse Checks =/= #{} orelse
         refused(Command, [~"nothing to check: name a specification with --spec FILE.hml",
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"],
                           [~", or a check with --check crashes" || Command =:= ~"check"]]),
     Given = maps:with([include, max_slices, slice_idle, max_obligations, redact], Options),
-    {Folders, with_checks(Checks, Given#{specs => Specs, monitors => Monitors})}.
-
-%% Some commands have no checks.
-with_checks([], Properties) -> Properties;
-with_checks(Checks, Properties) -> Properties#{checks => Checks}.
+    {Folders, maps:merge(Given#{specs => Specs, monitors => Monitors}, Checks)}.
 
 %% The open report, if the options ask for one. A Mix project is run in its folder, but its report goes to the current one.
 report(Command, #{report := Given} = Options) ->

@@ -84,6 +84,7 @@ value(#{option := #{type := Type}}) ->
     case Type of
         boolean -> boolean;
         {one_of, _} -> Type;
+        {list, {one_of, Atoms}} -> {list_of, Atoms};
         _ when Type =:= pos_integer; Type =:= limit -> {at_least, 1};
         _ -> string
     end;

@@ -113,15 +113,18 @@ describe(pid) -> "a process";
 describe(local_pid) -> "a process of this node";
 describe(File) when File =:= file; File =:= path -> "the name of a file";
 describe(folder) -> "the name of a folder";
-describe({one_of, Values}) ->
-    {Others, [Last]} = lists:split(length(Values) - 1, [atom_to_list(Value) || Value <- Values]),
-    lists:flatten(lists:join(" or ", [lists:join(", ", Others) || Others =/= []] ++ [Last]));
+describe({one_of, Values}) -> named(Values, " or ");
+describe({list, {one_of, Values}}) -> "a list of " ++ named(Values, " and ");
 describe({function, 1}) -> "a function of one argument";
 describe({list, application}) -> "a list of names of applications";
 describe({list, file}) -> "a list of file names";
 describe({list, folder}) -> "a list of names of folders";
 describe({list, pid}) -> "a list of processes";
 describe({list, text}) -> "a list of strings".
+
+named(Values, Before) ->
+    {Others, [Last]} = lists:split(length(Values) - 1, [atom_to_list(Value) || Value <- Values]),
+    lists:flatten(lists:join(Before, [lists:join(", ", Others) || Others =/= []] ++ [Last])).
 
 is_valid(any, _) -> true;
 is_valid(boolean, Value) -> is_boolean(Value);

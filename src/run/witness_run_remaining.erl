@@ -76,9 +76,10 @@ the look before (`idle/1`).
 look(Pids, Belongs, NowMs, Idle) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
     Whole = length(Pids) =:= length(Candidates),
-    Described = [{Process, maps:get(P, Idle, NowMs)} || P <- Candidates, Belongs(P), #{} = Process <- [describe(P)]],
-    Waiting = #{P => {IsLong, case messages(P) of {ok, Messages} -> Messages; unknown -> [] end}
-                || {#{process := P, mailbox := Mailbox} = Process, Since} <- Described,
+    Read = [{Process, Messages, maps:get(P, Idle, NowMs)} || P <- Candidates, Belongs(P), {Process, Messages} <- [read(P)]],
+    Described = [{Process, Since} || {Process, _, Since} <- Read],
+    Waiting = #{P => {IsLong, case Messages of unknown -> []; _ -> Messages end}
+                || {#{process := P, mailbox := Mailbox} = Process, Messages, Since} <- Read,
                    IsLong <- [waits_long(Process, NowMs - Since)], IsLong orelse Mailbox > 0},
     Circles = circles(#{P => Called || {#{process := P, called := Called}, _} <- Described, Called =/= undefined}),
     %% What an answer, or that it was suspended, has cost a process is counted when it waits again.
@@ -101,7 +102,8 @@ circles(Calls) ->
 %% then each must still wait for the next, and have no answer in its mailbox that it has not taken.
 waits_for_itself([First | _] = Circle) ->
     Suspended = [P || P <- Circle, suspend(P)],
-    Calls = #{P => Called || P <- Suspended, #{called := Called} <- [describe(P)], Called =/= undefined, has_no_answer(P)},
+    Calls = #{P => Called || P <- Suspended, {#{called := Called}, Messages} <- [read(P)], Called =/= undefined,
+                             has_no_answer(Messages)},
     lists:foreach(fun resume/1, Suspended),
     circle(First, First, [], Calls) =:= {true, Circle}.
 
@@ -110,11 +112,8 @@ suspend(P) -> try erlang:suspend_process(P) catch error:badarg -> false end.
 resume(P) -> try erlang:resume_process(P) catch error:badarg -> true end.
 
 %% Of a mailbox that cannot be read at a small cost, it is not known.
-has_no_answer(P) ->
-    case messages(P) of
-        {ok, Messages} -> not lists:any(fun is_answer/1, Messages);
-        unknown -> false
-    end.
+has_no_answer(unknown) -> false;
+has_no_answer(Messages) -> not lists:any(fun is_answer/1, Messages).
 
 is_answer({'DOWN', _, _, _, _}) -> true;
 is_answer({[alias | _], _}) -> true;
@@ -134,36 +133,34 @@ reductions(P) -> process_info(P, reductions).
 -doc "What a process does now; `undefined` if it has ended.".
 -spec describe(pid()) -> process() | undefined.
 describe(P) ->
+    case read(P) of
+        {Process, _} -> Process;
+        undefined -> undefined
+    end.
+
+%% The process with its messages.
+read(P) ->
     case process_info(P, ?INFO) of
         undefined -> undefined;
         [{_, Status}, {_, Stack}, {_, Mailbox}, {_, Registered}, {_, Monitors}, {_, Bytes}] ->
             {State, Called} = state(Status, Stack, Mailbox, Monitors),
-            #{process => P, signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
+            Messages = messages(P, Mailbox, Bytes),
+            {#{process => P, signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
               state => State, called => Called, place => place(Stack), mailbox => Mailbox,
-              messages => messages(P, Mailbox, Bytes), idle_ms => 0, suspended => Status =:= suspended}
+              messages => texts(Messages), idle_ms => 0, suspended => Status =:= suspended}, Messages}
     end.
 
-messages(P, Mailbox, Bytes) ->
-    case mailbox(P, Mailbox, Bytes) of
-        {ok, Messages} ->
-            [witness_event:format_term(Message, ?MESSAGE_CHARACTERS) || Message <- lists:sublist(Messages, ?SHOWN_MESSAGES)];
-        unknown -> []
-    end.
-
-messages(P) ->
-    case process_info(P, [message_queue_len, memory]) of
-        [{_, Mailbox}, {_, Bytes}] -> mailbox(P, Mailbox, Bytes);
-        undefined -> unknown
-    end.
+texts(unknown) -> [];
+texts(Messages) -> [witness_event:format_term(Message, ?MESSAGE_CHARACTERS) || Message <- lists:sublist(Messages, ?SHOWN_MESSAGES)].
 
 %% The messages, if they can be read at a small cost and the process is still there.
-mailbox(_, 0, _) -> {ok, []};
-mailbox(P, Mailbox, Bytes) when Mailbox =< ?MAX_MESSAGES, Bytes =< ?MAX_BYTES ->
+messages(_, 0, _) -> [];
+messages(P, Mailbox, Bytes) when Mailbox =< ?MAX_MESSAGES, Bytes =< ?MAX_BYTES ->
     case process_info(P, messages) of
-        {messages, Messages} -> {ok, Messages};
+        {messages, Messages} -> Messages;
         undefined -> unknown
     end;
-mailbox(_, _, _) -> unknown.
+messages(_, _, _) -> unknown.
 
 %% Of a process that was spawned with a fun, the VM keeps no more; but the fun may still be on its stack.
 signature({erlang, apply, _} = Unknown, Stack) ->
