@@ -16,7 +16,8 @@ tests() ->
     [{woven_once, fun woven_once/1}, {what_has_changed_is_woven_alone, fun what_has_changed_is_woven_alone/1},
      {another_plan, fun another_plan/1}, {what_is_left, fun what_is_left/1}, {names, fun names/1}, {damaged, fun damaged/1},
      {at_the_same_time, fun at_the_same_time/1}, {natives, fun natives/1}, {bounded, fun bounded/1},
-     {bounded_while_others_use_it, fun bounded_while_others_use_it/1}, {nowhere, fun nowhere/1}].
+     {bounded_while_others_use_it, fun bounded_while_others_use_it/1}, {nowhere, fun nowhere/1},
+     {results, fun results/1}].
 
 woven_once(Dir) ->
     {[Ebin], [], 2} = prepared(Dir, plan()),
@@ -154,6 +155,18 @@ age_file(File, Days) ->
     ok = file:change_time(File, Then).
 
 looked(Dir) -> filename:join(cache(Dir), "looked").
+
+%% A result is made once, as long as its file is whole and what determines it is the same; and each time where nothing can be written.
+results(Dir) ->
+    Made = counters:new(1, []),
+    Make = fun() -> counters:add(Made, 1, 1), {result, counters:get(Made, 1)} end,
+    Stored = fun(Of, Cache) -> witness_weave_cache:stored(Of, Cache, Make) end,
+    Cache = cache(Dir),
+    ?assertEqual([{result, 1}, {result, 1}, {result, 2}, {result, 1}], [Stored(Of, Cache) || Of <- [a, a, b, a]]),
+    [ok = file:write_file(filename:join([Cache, "modules", File]), "damaged") || File <- element(2, file:list_dir(Cache ++ "/modules"))],
+    ?assertEqual([{result, 3}, {result, 3}], [Stored(a, Cache), Stored(a, Cache)]),
+    ok = file:write_file(filename:join(Dir, "file"), ""),
+    ?assertEqual([{result, 4}, {result, 5}], [Stored(a, filename:join(Dir, "file")) || _ <- [1, 2]]).
 
 nowhere(Dir) ->
     ok = file:write_file(cache(Dir), ""),

@@ -106,15 +106,10 @@ woven(Folders, #{natives := Natives} = Plan, Options) ->
 plan(Folders, #{contents := true}) -> (witness_record_calls:plan(Folders))#{sends := announced};
 plan(Folders, _) -> witness_record_calls:plan(Folders).
 
--doc "The folder of woven modules: `cache`, or `woven` in `WITNESS_CACHE` or in the user's cache folder.".
+-doc "The folder of woven modules: the option `cache`, or else `witness_weave_cache:default_dir/0`.".
 -spec cache(#{cache => file:filename(), any() => any()}) -> file:filename_all().
 cache(#{cache := Dir}) -> filename:absname(Dir);
-cache(#{}) ->
-    Base = case os:getenv("WITNESS_CACHE") of
-        Set when Set =:= false; Set =:= "" -> filename:basedir(user_cache, "witness");
-        Set -> filename:absname(Set)
-    end,
-    filename:join(Base, "woven").
+cache(#{}) -> witness_weave_cache:default_dir().
 
 wanted(Options, User) ->
     [kernel, stdlib | named(Options)] ++ elixir(Options, User)

@@ -136,14 +136,9 @@ separate_objects([{M, Object} | Objects], All, Separate) ->
 
 %% Merging takes some seconds, and the result is the same for all specifications.
 merge_cached(Objects) ->
-    Key = {?MODULE, erlang:md5(term_to_binary(lists:sort(Objects)))},
-    case persistent_term:get(Key, none) of
-        none ->
-            Result = witness_remote_merge:merge(?GUARD, [{init, 3}], Objects),
-            persistent_term:put(Key, Result),
-            Result;
-        Result -> Result
-    end.
+    Merge = fun() -> witness_remote_merge:merge(?GUARD, [{init, 3}], Objects) end,
+    Of = {witness_remote_merge:module_info(md5), compile:module_info(md5), erlang:md5(term_to_binary(lists:sort(Objects)))},
+    witness_weave_cache:stored({?MODULE, Of}, witness_weave_cache:default_dir(), Merge).
 
 %% Compiles each under a name of its own, which no module of this node has.
 compile(Node, Options) ->

@@ -14,7 +14,7 @@ So woven code is reused as long as nothing differs, whatever the times of files 
 has changed is woven alone.
 
 ```
-CacheDir/modules/KEY              woven object code, or why there is none
+CacheDir/modules/KEY              woven object code, or why there is none; and what `stored/3` keeps
 CacheDir/sets/KEY/lists.beam ...  the woven modules of a folder: what a VM is given
 CacheDir/sets/KEY/woven           which modules are there, with their sizes; which are not, with the reason
 CacheDir/folders/KEY              what is known of a folder by its contents (`m:witness_weave_objects`); with a plan, its set
@@ -30,7 +30,7 @@ Not woven, with the reason: modules that `m:witness_weave_forms` refuses (native
 debug information), modules that are part of the VM, modules that the plan excepts, and Witness itself.
 """.
 
--export([prepare/3, prepare/4, check_use/1]).
+-export([prepare/3, prepare/4, stored/3, default_dir/0, check_use/1]).
 
 -export_type([options/0, not_woven/0]).
 
@@ -106,6 +106,36 @@ finish_set({open, Link, Set}, CacheDir) ->
     {Dir, NotWoven} = make_set(Set, CacheDir),
     {found, Dir, NotWoven} = link_folder(Link, Dir, NotWoven),
     {Dir, NotWoven}.
+
+-doc """
+The result of a function that takes long, from the cache if it is there. The term determines the result, together with the release of
+OTP: it has a digest of all that the function reads. Where the cache cannot be written, the function is called each time.
+""".
+-spec stored(term(), file:filename(), fun(() -> Result)) -> Result.
+stored(Of, CacheDir, Make) ->
+    Key = witness_weave_store:digest({?FORMAT, stored, erlang:system_info(otp_release), erlang:system_info(version), Of}),
+    case read_module(Key, CacheDir) of
+        {stored, Result} -> Result;
+        _ ->
+            Result = Make(),
+            try
+                _ = [witness_weave_store:folder(filename:join(CacheDir, Part)) || Part <- ["modules", "sets", "folders"]],
+                witness_weave_store:write(module_file(Key, CacheDir), term_to_binary({stored, Result})),
+                witness_weave_cache_bound:keep(CacheDir, witness_weave_cache_bound:default())
+            catch
+                throw:{file, _, _} -> ok
+            end,
+            Result
+    end.
+
+-doc "The cache where no other folder is named: `woven` in `WITNESS_CACHE`, or in the user's cache folder.".
+-spec default_dir() -> file:filename_all().
+default_dir() ->
+    Base = case os:getenv("WITNESS_CACHE") of
+        Set when Set =:= false; Set =:= "" -> filename:basedir(user_cache, "witness");
+        Set -> filename:absname(Set)
+    end,
+    filename:join(Base, "woven").
 
 -doc "Whether a VM runs the code in one of these folders, and not OTP's original module.".
 -spec check_use([file:filename()]) -> ok | {error, {not_in_use, file:filename()}}.
