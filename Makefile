@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay check test cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
+.PHONY: help all build demo demo-replay check test test-all cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -39,6 +39,9 @@ central: ## The same centrally, with systems whose properties span processes, 10
 
 explore-deep: ## Explore larger systems of the choreography exhaustively, for about a quarter of an hour
 	@bin/witness explore --all --deep
+
+test-all: ## The whole gate with all that it shares between versions of the project: every case, system and planted fault
+	@WITNESS_SHARE=1 bin/gate
 
 faults: ## Plant every fault that the tests have to find, of which the gate plants a quarter: each is found
 	@$(toolchain) && rebar3 eunit --module=witness_explore_tests,witness_outline_core_props_tests,witness_run_core_props_tests,witness_spec_mutation_tests,witness_weave_props_tests

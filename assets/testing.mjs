@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import nodeTest from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -13,6 +14,16 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const pictures = process.env.SCREENSHOTS;
 export const work = mkdtempSync(join(tmpdir(), "witness-web-"));
 let browser;
+
+// The gate runs a share of long tests, and the next versions the others (test/support/witness_share.erl).
+const share = Number(process.env.WITNESS_SHARE || 1);
+const turn = Number(process.env.WITNESS_TURN || 0);
+let declared = 0;
+
+export function test(name, body) {
+  declared += 1;
+  nodeTest(name, { skip: declared % share !== turn % share && "the turn of another version" }, body);
+}
 
 // Elsewhere than in a container Chromium has its sandbox; as root, in a test, it has none.
 export async function launch() {

@@ -27,7 +27,7 @@ all() ->
     [the_set_has_at_least_thirty_systems, {group, both}].
 
 groups() ->
-    Names = [Name || #{name := Name} <- witness_sys:all()],
+    Names = witness_share:inside(?MODULE, [Name || #{name := Name} <- witness_sys:all()]),
     Lanes = [{lane(N), [], [{group, Name} || {I, Name} <- lists:enumerate(Names), I rem ?LANES =:= N rem ?LANES]}
              || N <- lists:seq(1, ?LANES)],
     InLanes = [{group, Lane} || {Lane, _, _} <- Lanes],

@@ -10,7 +10,7 @@ found, and the reductions lose nothing.
 %% What the command `explore --all` does, one test for each search. Worlds that are the same are explored once.
 everything_is_as_expected_test_() ->
     {_, Tests} = lists:foldl(fun unique/2, {#{}, []}, searches()),
-    lists:reverse(Tests).
+    witness_share:inside(?MODULE, lists:reverse(Tests)).
 
 searches() ->
     [{Scenario, World} || #{} = Scenario <- witness_explore_scenario:all(), not maps:get(deep, Scenario, false),
@@ -55,7 +55,7 @@ all_set_ups_of_the_paper_are_there_test() ->
 
 every_planted_fault_is_found_test_() ->
     [{binary_to_list(element(1, Fault)), {timeout, 300, fun() -> is_found(I, Fault) end}}
-     || {I, Fault} <- witness_mutant:sample(lists:enumerate(witness_explore_faults:all()))].
+     || {I, Fault} <- witness_share:of_all(lists:enumerate(witness_explore_faults:all()))].
 
 is_found(I, {Name, _, _, ScenarioName, Source, Expected, Depth} = Fault) ->
     Faulty = witness_explore_faults:plant(list_to_atom("witness_explore_fault_" ++ integer_to_list(I)), Fault),

@@ -48,7 +48,7 @@ verdicts_are_as_expected(Config) ->
     ?assertEqual([], lists:sublist(Wrong, 5)).
 
 disagreeing(Runs) ->
-    [{Name, Source, Result, Expected} || #{name := Name} = System <- witness_sys:all(),
+    [{Name, Source, Result, Expected} || #{name := Name} = System <- witness_share:inside(?MODULE, witness_sys:all()),
                                          Expected <- [witness_sys_inline:expected(System)],
                                          {Source, Times} <- sources(Runs), _ <- lists:seq(1, Times),
                                          Result <- [run(System, Source)],

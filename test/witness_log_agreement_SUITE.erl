@@ -37,7 +37,7 @@ all() ->
      processes_of_a_node, a_log_of_a_log_is_refused].
 
 groups() ->
-    Names = [Name || #{name := Name} <- witness_sys:all()],
+    Names = witness_share:inside(?MODULE, [Name || #{name := Name} <- witness_sys:all()]),
     Shards = [{shard(N), [], [{group, Name} || {I, Name} <- lists:enumerate(Names), I rem ?SHARDS =:= N rem ?SHARDS]}
              || N <- lists:seq(1, ?SHARDS)],
     [{shards, [parallel], [{group, Shard} || {Shard, _, _} <- Shards]}] ++ Shards

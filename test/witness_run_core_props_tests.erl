@@ -116,7 +116,7 @@ faults_are_found_test_() ->
             {module, Module} = code:load_file(Module),
             code:purge(Module)
         end
-     end}} || {Name, Module, Find, Replace} <- witness_mutant:sample(faults())].
+     end}} || {Name, Module, Find, Replace} <- witness_share:of_all(faults())].
 
 %% --- inputs ----------------------------------------------------------------------
 

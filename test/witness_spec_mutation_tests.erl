@@ -17,7 +17,7 @@ every_fault_is_found_test_() ->
     {setup, fun start/0, fun peer:stop/1, fun(Peer) ->
         [{"no fault", {timeout, 300, fun() -> ?assertMatch({ok, _}, pairs(Peer, ?UNMUTATED, mixed)) end}} |
          [{Fault, {timeout, 600, fun() -> found(Peer, Module, From, To) end}}
-          || {Fault, Module, From, To} <- witness_mutant:sample(faults())]]
+          || {Fault, Module, From, To} <- witness_share:of_all(faults())]]
     end}.
 
 faults() ->

@@ -156,14 +156,16 @@ age_file(File, Days) ->
 
 looked(Dir) -> filename:join(cache(Dir), "looked").
 
-%% A result is made once, as long as its file is whole and what determines it is the same; and each time where nothing can be written.
+%% A result is made once, as long as its file is whole and what determines it is the same. Where nothing can be written, it is made
+%% each time.
 results(Dir) ->
     Made = counters:new(1, []),
     Make = fun() -> counters:add(Made, 1, 1), {result, counters:get(Made, 1)} end,
     Stored = fun(Of, Cache) -> witness_weave_cache:stored(Of, Cache, Make) end,
     Cache = cache(Dir),
     ?assertEqual([{result, 1}, {result, 1}, {result, 2}, {result, 1}], [Stored(Of, Cache) || Of <- [a, a, b, a]]),
-    [ok = file:write_file(filename:join([Cache, "modules", File]), "damaged") || File <- element(2, file:list_dir(Cache ++ "/modules"))],
+    {ok, Files} = file:list_dir(filename:join(Cache, "modules")),
+    [ok = file:write_file(filename:join([Cache, "modules", File]), "damaged") || File <- Files],
     ?assertEqual([{result, 3}, {result, 3}], [Stored(a, Cache), Stored(a, Cache)]),
     ok = file:write_file(filename:join(Dir, "file"), ""),
     ?assertEqual([{result, 4}, {result, 5}], [Stored(a, filename:join(Dir, "file")) || _ <- [1, 2]]).

@@ -26,9 +26,9 @@ weave_test_() ->
       {"inline monitors are given what programs do", {timeout, 600, fun inline_monitors_are_given_what_programs_do/0}},
       {"programs whose sends are replaced do the same", {timeout, 600, fun replaced_sends_do_the_same/0}}
       | [{Name, {timeout, 600, fun() -> fault_is_found(Fault) end}}
-         || {Name, _, _, _} = Fault <- witness_mutant:sample(faults())]
+         || {Name, _, _, _} = Fault <- witness_share:of_all(faults())]
       ++ [{Name, {timeout, 600, fun() -> fault_is_found(Fault, replacing()) end}}
-          || {Name, _, _, _} = Fault <- witness_mutant:sample(faults_of_replacing())]]}.
+          || {Name, _, _, _} = Fault <- witness_share:of_all(faults_of_replacing())]]}.
 
 programs_do_the_same_and_tell_it() -> ?assertEqual(true, check(witness_weave, #{}, programs(), [{to_file, user}])).
 

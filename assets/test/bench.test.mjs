@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { accessible, close, launch, looks, open, picture, witness, work } from "../testing.mjs";
+import { after, before } from "node:test";
+import { accessible, close, launch, looks, open, picture, test, witness, work } from "../testing.mjs";
 
 const about = "what </script><script>alert(1)</script> <img src=x onerror=alert(2)> costs";
 const modes = ["untraced", "inline, none", "inline, sequence"];

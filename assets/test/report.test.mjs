@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { accessible, calculator, close, crowd, launch, looks, open, picture, root, run, witness, work } from "../testing.mjs";
+import { after, before } from "node:test";
+import { accessible, calculator, close, crowd, launch, looks, open, picture, root, run, test, witness, work } from "../testing.mjs";
 
 before(launch);
 after(close);

@@ -1,17 +1,7 @@
 -module(witness_mutant).
 -moduledoc "A module with a fault: its source with one place replaced, loaded under another name.".
 
--export([load/5, sample/1]).
-
--doc """
-All of the faults; or every so many, as the environment variable `WITNESS_FAULTS_EVERY` says, beginning by `WITNESS_FAULTS_FIRST`. The
-gate has both: a planted fault tests a test, so each is planted by every fourth version of the project, and by `make faults`.
-""".
--spec sample([Fault]) -> [Fault].
-sample(Faults) ->
-    Every = witness_setting:number("WITNESS_FAULTS_EVERY", 1),
-    First = witness_setting:number("WITNESS_FAULTS_FIRST", 0),
-    [Fault || {I, Fault} <- lists:enumerate(Faults), I rem Every =:= First rem Every].
+-export([load/5]).
 
 -doc "The text to find must stand in the source exactly once; `What` names the fault in the error if it does not.".
 -spec load(Name :: module(), module(), What :: term(), Find :: string(), Replace :: string()) -> module().

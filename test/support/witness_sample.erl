@@ -1,6 +1,6 @@
 -module(witness_sample).
 -moduledoc """
-A hook of Common Test that leaves one scenario of a suite: the first (of a group its first, with the set-up of the group). The
+A hook of Common Test that leaves out cases. Of a suite it leaves one scenario: the first (of a group its first, with the set-up of the group). The
 environment variable `WITNESS_SAMPLE` says of which suites:
 
 - `all`: of each, so that what is broken altogether is found within minutes (`make check`). Suites with a set-up of minutes are left
@@ -8,6 +8,8 @@ environment variable `WITNESS_SAMPLE` says of which suites:
 - the names of suites, with blanks between them: of these, since what else they test does not depend on the release of OTP. Of
   `SUITE/groups` one scenario of each group is left;
 - not set: of none.
+
+The other suites have the share of this version, if their cases are shared (`m:witness_share`).
 """.
 
 -export([id/1, init/2, post_groups/2, post_all/3]).
@@ -28,9 +30,16 @@ init(_, _) -> {ok, []}.
 -spec post_groups(module(), [tuple()]) -> [tuple()].
 post_groups(Suite, Groups) ->
     case kept(Suite) of
-        all -> Groups;
+        all -> [shared(Suite, Group) || Group <- Groups];
         groups -> [{Name, Properties, first_of_group(Members)} || {Name, Properties, Members} <- Groups];
         one -> [group(Group) || Group <- Groups]
+    end.
+
+%% The cases of a sequence need those before them.
+shared(Suite, {Name, Properties, Members}) ->
+    case lists:member(sequence, Properties) of
+        true -> {Name, Properties, Members};
+        false -> {Name, Properties, witness_share:cases(Suite, Members)}
     end.
 
 group({Name, Properties, Members}) -> {Name, Properties, first(Members)}.
@@ -51,7 +60,8 @@ post_all(Suite, All, _) when is_list(All) ->
                 true -> {skip, "its set-up takes minutes"};
                 false -> lists:sublist(All, 1)
             end;
-        _ -> All
+        groups -> All;
+        all -> witness_share:cases(Suite, All)
     end;
 post_all(_, Other, _) -> Other.
 
