@@ -187,8 +187,8 @@ add_checks(Options = #{system := System, checks := Checks, monitors := Monitors}
             throw_bad_option(checks, "[], where only some processes are watched");
         _ -> ok
     end,
-    kind(System) =:= started orelse not lists:member(deadlock, Checks) orelse
-        throw_bad_option(checks, "crashes or calls, for what the run does not start"),
+    kind(System) =:= started orelse Checks -- witness_check:system_checks() =:= Checks orelse
+        throw_bad_option(checks, "crashes, calls or restarts, for what the run does not start"),
     Options#{monitors := Monitors ++ witness_check:monitors(lists:usort(Checks))}.
 
 %% The times of events decide how long a slice has been idle, and which process has ended first by an error. The events of a log

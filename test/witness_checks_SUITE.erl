@@ -13,11 +13,13 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, the_shared_systems_are_right,
           the_savina_benchmarks_are_right, tests_have_checks, a_message_that_is_left_handles_nothing, deadlocks_are_found,
-          what_runs_on_is_no_deadlock, what_cannot_be_checked_is_refused].
+          what_runs_on_is_no_deadlock, what_is_left_is_named, what_ends_is_not_left, messages_that_are_not_taken_name_the_process,
+          messages_that_are_taken_are_no_violation, what_cannot_be_checked_is_refused].
 
 groups() ->
     [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash, calls_without_an_answer_name_the_caller,
-                 what_is_answered_is_no_violation]} || Kind <- [native, evm, central, log]].
+                 what_is_answered_is_no_violation, supervisors_that_give_up_are_named, what_does_not_give_up_is_no_violation]}
+     || Kind <- [native, evm, central, log]].
 
 init_per_group(Kind, Config) -> [{kind, Kind} | Config].
 
@@ -42,6 +44,14 @@ handled() ->
 calls() -> [an_answer_is_forgotten, a_call_is_given_up_and_its_end_is_handled, a_request_is_not_waited_for].
 
 answered() -> [calls_are_answered, an_answer_comes_from_elsewhere, servers_that_are_gone_do_not_answer, a_caller_is_shut_down].
+
+given_up() -> [it_crashes_again_and_again, its_supervisor_is_started_again].
+
+not_given_up() -> [it_crashes_once, its_child_is_shut_down, it_ends_with_its_significant_child].
+
+supervisors_that_give_up_are_named(Config) -> are_found(restarts, given_up(), Config).
+
+what_does_not_give_up_is_no_violation(Config) -> are_right(restarts, not_given_up(), Config).
 
 crashes_name_the_process_at_fault(Config) -> are_found(crashes, crashes(), Config).
 
@@ -102,7 +112,7 @@ the_savina_benchmarks_are_right(_) ->
     [?assertEqual(ok, outcome({witness_savina, run, [Name, small]}), Name) || Name <- witness_savina:names()].
 
 outcome(System) ->
-    {Outcome, _} = ended(#{system => System, checks => [crashes, calls, deadlock]}),
+    {Outcome, _} = ended(#{system => System, checks => witness_check:names()}),
     Outcome.
 
 tests_have_checks(_) ->
@@ -148,6 +158,44 @@ what_runs_on_is_no_deadlock(_) ->
     {ok, #{outcome := ok, verdicts := #{yes := 1, no := 0, inconclusive := 0}, alive := #{processes := [#{process := P}]}}} =
         witness:stop(Run),
     exit(P, kill).
+
+what_is_left_is_named(_) ->
+    [begin
+         {violated, [#{verdict := no, process := P, info := #{processes := [P | _] = Left}}]} =
+             ends_with_what_is_left(System, [leaks]),
+         ?assertEqual(Count, length(Left), System),
+         ?assert(lists:member(witness_checks_system:at_fault(), Left), System),
+         [exit(Of, kill) || Of <- Left]
+     end || {System, Count} <- [{a_process_waits_for_ever, 1}, {a_server_is_not_stopped, 1}, {workers_are_not_stopped, 5}]].
+
+what_ends_is_not_left(_) ->
+    [?assertMatch({ok, [#{verdict := yes}]}, ends_with_what_is_left(System, [leaks]), System)
+     || System <- [it_ends_a_little_later, it_sleeps_and_ends, a_server_is_stopped]].
+
+%% The run ends by itself.
+ends_with_what_is_left(System, Checks) -> ended(#{system => {witness_checks_system, System, []}, checks => Checks}).
+
+messages_that_are_not_taken_name_the_process(_) ->
+    [begin
+         {violated, [#{verdict := no, process := P}]} = ends_with_what_is_left(System, [mailboxes]),
+         ?assertEqual(witness_checks_system:at_fault(), P, System),
+         exit(P, kill)
+     end || System <- [its_messages_are_for_nobody, an_old_answer_is_in_its_way]],
+    [begin
+         Self = self(),
+         {ok, Run} = witness:start(#{system => {witness_checks_system, System, []}, checks => [mailboxes], log => false,
+                                     on_verdict => fun(Verdict) -> Self ! {verdict, Verdict} end}),
+         %% It grows until the run is stopped. By then the run has looked four times.
+         receive after 5000 -> ok end,
+         {ok, #{outcome := violated, alive := #{processes := Left}}} = witness:stop(Run),
+         receive {verdict, #{verdict := no, process := P}} -> ?assertEqual(witness_checks_system:at_fault(), P, System) end,
+         [exit(Of, kill) || #{process := Of} <- Left]
+     end || System <- [it_is_too_slow, it_passes_over_what_it_does_not_know]].
+
+messages_that_are_taken_are_no_violation(_) ->
+    [?assertMatch({ok, [#{verdict := yes}]}, ends_with_what_is_left(System, [mailboxes]), System)
+     || System <- [it_is_slow_but_done_in_time, it_takes_all]],
+    exit(witness_checks_system:at_fault(), kill).
 
 what_cannot_be_checked_is_refused(_) ->
     [?assertMatch({error, {witness_option, {bad_option, checks, _}}}, witness:start(Options)) ||

@@ -677,7 +677,7 @@ wrong_usage_ends_with_2(Config) ->
         {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
         {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
         {["run", "--instrument", "inline", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
-        {["run", "--check", "crashes,hangs", "m:f()"], [~"--check LIST is expected", ~"crashes,hangs"]},
+        {["run", "--check", "crashes,hangs", "m:f()"], [~"--check LIST is expected", ~"crashes,hangs", ~"deadlock, mailboxes and leaks"]},
         {["check", "-"], [~"--spec", ~"--check crashes"]},
         {["check", "--check", "deadlock", "-"], [~"option --check: expected crashes or calls"]},
         {["run", "--spec", "x.hml"], [~"'mod:fun(args)'"]}]].

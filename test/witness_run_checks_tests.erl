@@ -36,7 +36,7 @@ a_message_that_is_not_taken_handles_nothing_test() ->
     ?assertEqual([{1, yes}, {2, yes}], judged(Reports)),
     Untaken = fun(IsLong, Message) ->
         Waiting = #{self() => {IsLong, [hello, Message]}},
-        concluded(true, added(Reports, witness_run_checks:add_remaining(remaining([], true), Waiting, new())))
+        concluded(true, added(Reports, looked(remaining([], true), Waiting, new())))
     end,
     ?assertEqual([{1, no}, {2, yes}], Untaken(true, {'EXIT', 1, {oops, ?STACK}})),
     ?assertEqual([{1, no}, {2, yes}], Untaken(true, {'DOWN', ref, process, 1, {oops, ?STACK}})),
@@ -110,6 +110,24 @@ the_monitor_harms_no_other_test() ->
          ?assert(witness_monitor_safety:computes_anywhere(Monitor))
      end || {_, {Monitor, _}} <- witness_check:monitors(witness_check:names())].
 
+a_supervisor_gives_up_only_after_it_has_started_a_child_again_test() ->
+    Verdict = fun(Events) ->
+        {ok, State} = witness_check_restarts:init({m, f, []}, 1, undefined),
+        lists:foldl(fun(Event, {ok, S}) -> witness_check_restarts:handle_event(Event, S) end, {ok, State},
+                    [{init, 1, 0, {m, f, []}, undefined} | Events])
+    end,
+    Starts = fun(P) -> {fork, 1, P, {server, init, [x]}, undefined} end,
+    Told = fun(P, Reason) -> {recv, 1, P, {'EXIT', P, Reason}, undefined} end,
+    Again = [Starts(2), Told(2, crash), Starts(3), Told(3, crash)],
+    ?assertEqual({verdict, no, #{child => {server, init, 1}, reason => crash, restarts => 1}},
+                 Verdict(Again ++ [{exit, 1, shutdown, 0}])),
+    Yes = {verdict, yes, undefined},
+    ?assertEqual(Yes, Verdict(Again ++ [{exit, 1, normal, 0}])),
+    ?assertEqual(Yes, Verdict(Again ++ [Told(0, shutdown), {exit, 1, shutdown, 0}])),
+    ?assertEqual(Yes, Verdict([Starts(2), Told(2, crash), {exit, 1, shutdown, 0}])),
+    ?assertEqual(Yes, Verdict([Starts(2), Told(2, crash), Starts(3), Told(3, normal), {exit, 1, shutdown, 0}])),
+    ?assertEqual(Yes, Verdict([Starts(2), Starts(3), Told(2, crash), Told(9, crash), {exit, 1, shutdown, 0}])).
+
 what_was_called_is_named_test() ->
     Explained = fun(Why) ->
         #{note := Note} = witness_run_checks:explain(#{verdict => no, info => #{unanswered => server, why => Why}}),
@@ -131,23 +149,83 @@ a_deadlock_is_the_system_s_test() ->
     C = witness_run_checks:new([deadlock]),
     ?assertMatch([#{spec := ~"check deadlock"}], witness_run_checks:monitored(C)),
     ?assertEqual([{undefined, yes}], concluded(true, C)),
-    ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(remaining([], true), #{}, C))),
+    ?assertEqual([{undefined, yes}], concluded(true, looked(remaining([], true), #{}, C))),
     %% Not all processes were looked at.
-    ?assertEqual([{undefined, inconclusive}], concluded(true, witness_run_checks:add_remaining(remaining([], false), #{}, C))),
+    ?assertEqual([{undefined, inconclusive}], concluded(true, looked(remaining([], false), #{}, C))),
     %% What waits may wait for ever. A process that is suspended later waits all the same.
-    Waiting = witness_run_checks:add_remaining(remaining([], true), #{self() => {true, []}}, C),
+    Waiting = looked(remaining([], true), #{self() => {true, []}}, C),
     ?assertEqual([{undefined, inconclusive}], concluded(true, Waiting)),
     ?assertEqual([{undefined, yes}],
-                 concluded(true, witness_run_checks:add_remaining(remaining([], true), #{self() => {false, [hello]}}, C))),
-    ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(remaining([], true), #{}, Waiting))),
+                 concluded(true, looked(remaining([], true), #{self() => {false, [hello]}}, C))),
+    ?assertEqual([{undefined, yes}], concluded(true, looked(remaining([], true), #{}, Waiting))),
     #{processes := [Process]} = Remaining = remaining([], true),
     Suspended = Remaining#{processes := [Process#{suspended := true}]},
-    ?assertEqual([{undefined, inconclusive}], concluded(true, witness_run_checks:add_remaining(Suspended, #{}, Waiting))),
-    ?assertEqual([{self(), no}], concluded(true, witness_run_checks:add_remaining(remaining([[self()]], false), #{}, C))),
-    ?assertEqual([], concluded(true, witness_run_checks:add_remaining(remaining([[self()]], true), #{}, new()))).
+    ?assertEqual([{undefined, inconclusive}], concluded(true, looked(Suspended, #{}, Waiting))),
+    ?assertEqual([{self(), no}], concluded(true, looked(remaining([[self()]], false), #{}, C))),
+    ?assertEqual([], concluded(true, looked(remaining([[self()]], true), #{}, new()))).
+
+looked(Remaining, Waiting, C) -> witness_run_checks:add_remaining(Remaining, Waiting, {0, none}, C).
+
+a_mailbox_that_was_longer_at_each_look_grows_test() ->
+    Grows = fun(Looks) ->
+        C = lists:foldl(fun({Ms, Length, Oldest}, Acc) ->
+            Waiting = case Oldest of unknown -> #{}; _ -> #{self() => {false, [Oldest]}} end,
+            witness_run_checks:add_remaining(with_mailbox(Length, false), Waiting, {Ms, none}, Acc)
+        end, witness_run_checks:new([mailboxes]), Looks),
+        concluded(true, C) =:= [{self(), no}]
+    end,
+    Long = [{500, 200, unknown}, {1000, 400, unknown}, {2000, 800, unknown}, {4000, 1600, unknown}],
+    ?assert(Grows(Long)),
+    %% It stays found.
+    ?assert(Grows(Long ++ [{8000, 1, unknown}])),
+    ?assertNot(Grows(tl(Long))),
+    ?assertNot(Grows([{Ms, Length div 2, Oldest} || {Ms, Length, Oldest} <- Long])),
+    ?assertNot(Grows([{Ms div 2, Length, Oldest} || {Ms, Length, Oldest} <- Long])),
+    ?assertNot(Grows([{500, 200, unknown}, {1000, 400, unknown}, {2000, 300, unknown}, {4000, 1600, unknown}])),
+    %% Looks that follow each other at once are one.
+    ?assertNot(Grows([{Ms, Length, unknown} || {Ms, Length} <- [{0, 100}, {10, 200}, {20, 300}, {4000, 1600}]])),
+    %% A short one, of which the oldest message stays.
+    Short = [{500, 5, old}, {1000, 10, old}, {2000, 20, old}, {4000, 40, unknown}],
+    ?assert(Grows(Short)),
+    ?assertNot(Grows(lists:keyreplace(2000, 1, Short, {2000, 20, new}))),
+    ?assertNot(Grows(lists:keyreplace(2000, 1, Short, {2000, 20, unknown}))),
+    ?assertNot(Grows([{500, 1, old}, {1000, 2, old}, {2000, 3, old}, {4000, 4, old}])).
+
+messages_are_never_taken_if_nothing_happens_any_more_test() ->
+    C = witness_run_checks:new([mailboxes]),
+    Verdict = fun(IsIdle, Waiting, StoppedAtMs) ->
+        Looked = witness_run_checks:add_remaining(with_mailbox(2, IsIdle), Waiting, {0, none}, C),
+        [{#{verdict := V}, _}] = witness_run_checks:conclude(true, StoppedAtMs, Looked),
+        V
+    end,
+    ?assertEqual(no, Verdict(true, #{self() => {true, [a, b]}}, 1)),
+    ?assertEqual(no, Verdict(true, #{self() => {true, []}}, 1)),
+    %% It may take them when others go on, or when it does.
+    ?assertEqual(inconclusive, Verdict(false, #{self() => {true, [a, b]}}, 1)),
+    ?assertEqual(yes, Verdict(true, #{self() => {false, [a, b]}}, 1)),
+    %% The system has ended.
+    ?assertEqual(yes, Verdict(true, #{self() => {true, [a, b]}}, none)).
+
+with_mailbox(Length, IsIdle) ->
+    #{processes := [Process]} = Remaining = remaining([], true),
+    Remaining#{processes := [Process#{mailbox := Length}], idle := IsIdle}.
+
+what_is_there_a_while_after_the_end_is_a_leak_test() ->
+    C = witness_run_checks:new([leaks]),
+    Verdict = fun(EndedForMs, StoppedAtMs) ->
+        Looked = witness_run_checks:add_remaining(remaining([], true), #{}, {0, EndedForMs}, C),
+        [{#{verdict := V} = Outcome, _}] = witness_run_checks:conclude(true, StoppedAtMs, Looked),
+        {V, maps:get(note, Outcome, none)}
+    end,
+    {no, <<"still there after the end of the system:\n  ", _/binary>>} = Verdict(1000, 1),
+    ?assertEqual({inconclusive, none}, Verdict(999, 1)),
+    ?assertEqual({inconclusive, none}, Verdict(none, 1)),
+    ?assertEqual({yes, none}, Verdict(1000, none)),
+    None = (remaining([], true))#{count := 0, processes := []},
+    ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(None, #{}, {0, none}, C))).
 
 remaining(Circles, Whole) ->
-    #{count => 1, requests => 0, circles => Circles, idle => true, whole => Whole,
+    #{count => 1, requests => 0, servers => [], circles => Circles, idle => true, whole => Whole,
       processes => [witness_run_remaining:describe(self())]}.
 
 new() -> witness_run_checks:new([crashes]).

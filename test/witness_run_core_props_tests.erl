@@ -87,7 +87,7 @@ faults() ->
      {"a log that was not written is only a warning", witness_run_core,
       "handle({log_incomplete, Text}, _, C) -> distrust(", "handle({log_incomplete, Text}, _, C) -> warn("},
      {"a system that ends twice has not crashed", witness_run_core,
-      "end_system(_, C = #core{system = {ended, _}}) -> C;", ""},
+      "end_system(_, _, C = #core{system = {ended, _}}) -> C;", ""},
      {"a verdict without an announcement counts", witness_run_findings,
       "{early, Monitors1} -> F#findings{monitors = Monitors1};",
       "{early, _} -> add_verdict(maps:merge(witness_monitor_machine:failure_outcome(stopped), case Outcome of #{} -> Outcome; _ -> #{} end),"

@@ -136,8 +136,9 @@ what_remains_is_noted_at_an_early_end_test_() ->
 
 %% While the system is still observed; and what is found is told before the summary.
 a_deadlock_is_looked_for_when_observation_ends_test() ->
-    {[note_remaining, check_remaining, stop_instrument], C} = step({call, finish, from}, core(#{checks => [deadlock]})),
-    Circle = #{circles => [[self()]], processes => [witness_run_remaining:describe(self())], whole => true},
+    {[note_remaining, stop_instrument], C} = step({call, finish, from}, core(#{checks => [deadlock]})),
+    Circle = #{count => 1, circles => [[self()]], processes => [witness_run_remaining:describe(self())], servers => [],
+               idle => true, whole => true},
     {[], C1} = step({remaining, Circle, #{}}, C),
     {_, C2} = step({instrument_stopped, {ok, 1}}, C1),
     {[flush, close_log, close_history], C3} = step(all_announced, C2),
@@ -150,9 +151,31 @@ checks_look_again_and_again_while_the_system_runs_test() ->
     {[check_remaining, {send_after, 500, check}], C1} = witness_run_core:step(check, 1500, C),
     {[check_remaining, {send_after, 1000, check}], _} = witness_run_core:step(check, 2000, C1),
     {[check_remaining, {send_after, 60_000, check}], _} = witness_run_core:step(check, 1_000_000, C1),
-    {[_, check_remaining, stop_instrument], C2} = step({call, finish, from}, C1),
+    {[note_remaining, stop_instrument], C2} = step({call, finish, from}, C1),
     ?assertMatch({[], _}, step(check, C2)),
-    ?assertMatch({[note_remaining, stop_instrument], _}, step({call, finish, from}, core(#{checks => []}))).
+    ?assertMatch({[check_remaining, stop_instrument], _}, step({call, finish, from}, core(#{system => node, checks => [crashes]}))).
+
+%% What is still there after the end of the system ends the run, if it does nothing.
+what_is_left_is_not_waited_for_test() ->
+    Process = witness_run_remaining:describe(self()),
+    Left = fun(State, IdleMs) ->
+        #{count => 1, circles => [], processes => [Process#{state := State, idle_ms := IdleMs}], servers => [],
+          idle => true, whole => true}
+    end,
+    Ended = fun(Check, Remaining) ->
+        {_, C} = witness_run_core:step({system_ended, normal}, 2000, core(#{checks => [Check]})),
+        {Effects, _} = witness_run_core:step({remaining, Remaining, #{}}, 3000, C),
+        Effects =/= []
+    end,
+    ?assertMatch({[{send_after, 1000, check_rest}], _}, step({system_ended, normal}, core(#{checks => [leaks]}))),
+    ?assertMatch({[], _}, step({system_ended, normal}, core(#{checks => [crashes]}))),
+    ?assertEqual([true, true, false], [Ended(Check, Left(waits, 1000)) || Check <- [leaks, mailboxes, crashes]]),
+    ?assertEqual([false, false, false],
+                 [Ended(leaks, Left(State, Ms)) || {State, Ms} <- [{waits, 999}, {runs, 1000}, {sleeps, 1000}]]),
+    %% Too early, and before the end of the system.
+    {_, C} = witness_run_core:step({system_ended, normal}, 2001, core(#{checks => [leaks]})),
+    ?assertMatch({[], _}, witness_run_core:step({remaining, Left(waits, 1000), #{}}, 3000, C)),
+    ?assertMatch({[], _}, step({remaining, Left(waits, 1000), #{}}, core(#{checks => [leaks]}))).
 
 the_rate_is_checked_only_while_the_run_gathers_test() ->
     Rate = {1, 2, 3},

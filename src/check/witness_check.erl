@@ -7,33 +7,42 @@ other processes are known that an event concerns (`m:witness_run_checks`). A che
 processes that are still there.
 """.
 
--export([names/0, monitors/1, spec/1, of_spec/1]).
+-export([names/0, system_checks/0, monitors/1, spec/1, of_spec/1]).
 
 -export_type([name/0]).
 
 -doc """
-`crashes`: a process ends by an error that nothing handles; `calls`: a call gets no answer; `deadlock`: processes wait for each
-other.
+- `crashes`: a process ends by an error that nothing handles;
+- `calls`: a call gets no answer;
+- `restarts`: a supervisor gives up on a child;
+- `deadlock`: processes wait for each other;
+- `mailboxes`: messages are never taken, or come faster than they are taken;
+- `leaks`: a process is still there after the end of the system.
 """.
--type name() :: crashes | calls | deadlock.
+-type name() :: crashes | calls | restarts | deadlock | mailboxes | leaks.
 
 -doc "All checks.".
 -spec names() -> [name()].
-names() -> [crashes, calls, deadlock].
+names() -> [crashes, calls, restarts | system_checks()].
+
+-doc "The checks that have no monitors: they look at the processes that are still there.".
+-spec system_checks() -> [name()].
+system_checks() -> [deadlock, mailboxes, leaks].
 
 -doc "The monitors of the checks, each for processes of every signature.".
 -spec monitors([name()]) -> [{{'_', '_', '_'}, {module(), undefined}}].
 monitors(Checks) -> [{{'_', '_', '_'}, {Module, undefined}} || Check <- Checks, {Module, Of} <- modules(), Of =:= Check].
 
-modules() -> [{witness_check_crashes, crashes}, {witness_check_calls, calls}].
+modules() ->
+    [{witness_check_crashes, crashes}, {witness_check_calls, calls}, {witness_check_restarts, restarts}].
 
 -doc "What verdicts name as their specification: that of a check, or of a monitor that a user has written.".
 -spec spec(name() | module()) -> binary().
-spec(Check) when Check =:= crashes; Check =:= calls; Check =:= deadlock -> <<"check ", (atom_to_binary(Check))/binary>>;
-spec(Monitor) ->
-    case lists:keyfind(Monitor, 1, modules()) of
-        {_, Check} -> spec(Check);
-        false -> atom_to_binary(Monitor)
+spec(Name) ->
+    case {lists:member(Name, names()), lists:keyfind(Name, 1, modules())} of
+        {true, _} -> <<"check ", (atom_to_binary(Name))/binary>>;
+        {false, {_, Check}} -> spec(Check);
+        {false, false} -> atom_to_binary(Name)
     end.
 
 -doc "The check with this name in verdicts.".

@@ -72,7 +72,12 @@ problem(Command, undefined, Actual) ->
     [~"'", clean(Actual), ~"' is one argument too many",
      [~"; is 'mod:fun(args)' in quotes?" || #{name := system} <- Arguments]];
 problem(Command, #{name := Name}, undefined) -> [usage(Command, Name), ~" is expected, and not there"];
-problem(Command, #{name := Name}, Actual) -> [usage(Command, Name), ~" is expected, not '", clean(Actual), ~"'"].
+problem(Command, #{name := Name}, Actual) -> [usage(Command, Name), ~" is expected, not '", clean(Actual), ~"'", names(Name)].
+
+%% What a list of names may have.
+names(Name) ->
+    [[~": the names are ", witness_text:list([atom_to_binary(Atom) || Atom <- Atoms])]
+     || #{name := Option, type := {list, {one_of, Atoms}}} <- witness_option_schema:flags(), Option =:= Name].
 
 similar(Command, Option) ->
     #{commands := #{Command := #{arguments := Arguments}}} = command(),

@@ -280,8 +280,8 @@ perform_effect({acknowledge, Number}, #run{instrument = Instrument, notifier = N
     witness_run_notifier:call_when_delivered(Notifier, fun() -> witness_instrument:acknowledge(Instrument, Number) end);
 perform_effect(freeze_counts, R) -> {state, freeze_counts(R)};
 perform_effect(note_remaining, R) ->
-    {Remaining, _, R1} = look(R),
-    {state, R1#run{remaining = Remaining}};
+    {Remaining, Waiting, R1} = look(R),
+    {input, {remaining, Remaining, Waiting}, R1#run{remaining = Remaining}};
 perform_effect(check_remaining, R) ->
     {Remaining, Waiting, R1} = look(R),
     {input, {remaining, Remaining, Waiting}, R1};
@@ -338,9 +338,12 @@ look(R = #run{options = #{redact := Redact} = Options, before = Others, look = L
     Processes = [P || P <- observed(R), not is_map_key(P, Others)],
     Belongs = fun(P) -> OfSystem(P) andalso not Own(P) end,
     {Remaining, Waiting, Look} = witness_run_remaining:look(Processes, Belongs, now_ms(), Idle),
-    #{processes := Described} = Remaining,
-    Shown = case Redact of true -> [witness_run_remaining:redact(Process) || Process <- Described]; false -> Described end,
-    {Remaining#{processes := Shown}, Waiting, R#run{look = Look}}.
+    Shown = case Redact of true -> maps:map(fun redact_remaining/2, Remaining); false -> Remaining end,
+    {Shown, Waiting, R#run{look = Look}}.
+
+redact_remaining(Of, Described) when Of =:= processes; Of =:= servers ->
+    [witness_run_remaining:redact(Process) || Process <- Described];
+redact_remaining(_, Value) -> Value.
 
 own_predicate(#run{options = Options}) -> witness_run_attach:own_predicate(Options#{unobserved := []}).
 

@@ -10,21 +10,33 @@ that ends, passes an error on. The process that ended first is the one to look a
 reported, and are undecided if events are missing. Of two crashes by the same error, one of them handled, the other one is not
 reported.
 
-A *deadlock* is a circle of processes of which each waits for the answer to its call of the next one (`m:witness_run_remaining`).
+The other checks judge the processes that are still there (`m:witness_run_remaining`), at several looks and when observation ends:
+
+- a *deadlock* is a circle of processes of which each waits for the answer to its call of the next one;
+- a mailbox has messages that are *never taken* if nothing happens any more, and its process has waited for something else for a
+  while. It *grows* if it was longer at each of several looks, over some seconds;
+- a *leak* is a process that is still there a while after the end of the system.
 """.
 
--export([new/1, monitored/1, add/3, add_remaining/3, explain/1, conclude/3]).
+-export([new/1, monitored/1, add/3, add_remaining/4, explain/1, conclude/3]).
 
--export_type([checks/0, judged/0]).
+-export_type([checks/0, judged/0, time/0]).
 
 %% told: the ends that processes were told of, with the errors by which these processes have ended themselves, two of them at most;
 %% pending: the ends that processes were told of that may take the message
 %% unseen: whether there are processes that were not looked at; waiting: those that wait (`true`) or may go on, with the ends that
 %% they were told of by messages that they have not taken
+%% lengths: of mailboxes at the last looks, the last one first, as long as they grow
+%% untaken: the processes that have waited for long, and have messages, at the last look
+%% leaks: the processes that were there at the last look, and whether that was long after the end of the system
 -record(checks, {names :: [witness_check:name()],
                  unseen = false :: boolean(),
                  waiting = #{} :: #{pid() => {IsLong :: boolean(), [witness_check_crashes:ended()]}},
                  circles = [] :: [{[pid(), ...], [witness_run_remaining:process()]}],
+                 lengths = #{} :: #{pid() => [{AtMs :: integer(), Length :: pos_integer(), Oldest :: term()}, ...]},
+                 grown = [] :: [{witness_run_remaining:process(), [pos_integer()]}],
+                 untaken = {false, []} :: {IsIdle :: boolean(), [witness_run_remaining:process()]},
+                 leaks = {false, 0, []} :: {IsLate :: boolean(), Count :: non_neg_integer(), [witness_run_remaining:process()]},
                  crashes = [] :: [crash()],
                  told = #{} :: #{witness_check_crashes:ended() => [none | {error, term()}, ...]},
                  pending = #{} :: #{witness_check_crashes:ended() => []},
@@ -38,6 +50,23 @@ A *deadlock* is a circle of processes of which each waits for the answer to its 
 
 -type meta() :: witness_run_monitors:meta().
 
+-doc "The time of a look, and for how long the system has ended, in milliseconds.".
+-type time() :: {NowMs :: integer(), EndedForMs :: integer() | none}.
+
+%% A mailbox grows if it was longer at each of so many looks, over so long a time, and is so long now. It may be shorter if its
+%% process passes over the oldest message: that was the same at so many of these looks, and is not known of the others.
+-define(GROWING_LOOKS, 4).
+-define(GROWING_MS, 3000).
+-define(GROWN, 1000).
+-define(GROWN_BEHIND, 10).
+-define(PASSED_OVER_LOOKS, 3).
+%% Looks that follow each other sooner count as one.
+-define(NEXT_LOOK_MS, 400).
+-define(MAX_NAMED, 3).
+-define(REASON_CHARACTERS, 80).
+%% What ends by itself has ended then.
+-define(LEAKED_MS, 1000).
+
 -doc "The outcome of a monitor as it is reported. `note` says more of a violation.".
 -type judged() :: {outcome() | #{note := binary(), _ => _}, meta()}.
 
@@ -45,16 +74,21 @@ A *deadlock* is a circle of processes of which each waits for the answer to its 
 -spec new([witness_check:name()]) -> checks().
 new(Names) -> #checks{names = Names}.
 
--doc "The property of a check that has no monitors, and is about the whole system.".
+-doc "The properties of checks that have no monitors, and are about the whole system.".
 -spec monitored(checks()) -> [meta()].
-monitored(#checks{names = Names}) -> [#{spec => witness_check:spec(deadlock), name => undefined} || lists:member(deadlock, Names)].
+monitored(#checks{names = Names}) -> [meta(Check) || Check <- witness_check:system_checks(), lists:member(Check, Names)].
+
+meta(Check) -> #{spec => witness_check:spec(Check), name => undefined}.
 
 -doc """
 Takes the processes that are still there, and those of them that wait, with their messages. A deadlock that was found earlier stays: a
-call may be given up later. So does what is known of a process that is suspended now: it can do nothing.
+call may be given up later. So does a mailbox that has grown, and what is known of a process that is suspended now: it can do nothing.
 """.
--spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), checks()) -> checks().
-add_remaining(#{circles := Circles, processes := Processes, whole := Whole}, Waiting, C) ->
+-spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), time(), checks()) -> checks().
+add_remaining(Remaining, Waiting, {NowMs, EndedForMs}, C) ->
+    add_leaks(Remaining, EndedForMs, add_mailboxes(Remaining, Waiting, NowMs, add_waiting(Remaining, Waiting, C))).
+
+add_waiting(#{circles := Circles, processes := Processes, whole := Whole}, Waiting, C) ->
     #checks{circles = Before, waiting = Known} = C,
     Suspended = [P || #{process := P, suspended := true} <- Processes],
     Told = #{P => {IsLong, [Ended || Message <- Messages, {true, Ended} <- [witness_check_crashes:told(Message)]]}
@@ -63,6 +97,37 @@ add_remaining(#{circles := Circles, processes := Processes, whole := Whole}, Wai
     Found = [{Circle, [Process || P <- Circle, #{process := Of} = Process <- Processes, Of =:= P]}
              || Circle <- Circles, not lists:keymember(Circle, 1, Before)],
     C#checks{unseen = not Whole, circles = Before ++ Found, waiting = maps:merge(Told, Kept)}.
+
+add_mailboxes(#{processes := Processes, idle := IsIdle}, Waiting, NowMs, C = #checks{lengths = Before, grown = Grown}) ->
+    Lengths = #{P => lengthen({NowMs, Length, oldest(P, Waiting)}, maps:get(P, Before, []))
+                || #{process := P, mailbox := Length} <- Processes, Length > 0},
+    Known = [P || {#{process := P}, _} <- Grown],
+    New = [{Process, [Length || {_, Length, _} <- lists:reverse(Last)]}
+           || #{process := P} = Process <- Processes, not lists:member(P, Known), #{P := Last} <- [Lengths], grows(Last)],
+    Untaken = [Process || #{process := P, mailbox := Length} = Process <- Processes, Length > 0,
+                          element(1, maps:get(P, Waiting, {false, []}))],
+    C#checks{lengths = Lengths, grown = Grown ++ New, untaken = {IsIdle, Untaken}}.
+
+%% Of a mailbox that cannot be read at a small cost, the oldest message is not known.
+oldest(P, Waiting) ->
+    case Waiting of
+        #{P := {_, [Oldest | _]}} -> {message, erlang:phash2(Oldest)};
+        #{} -> unknown
+    end.
+
+lengthen({NowMs, Length, _}, [{AtMs, Last, _} | _] = Before) when NowMs - AtMs < ?NEXT_LOOK_MS, Length >= Last -> Before;
+lengthen({_, Length, _} = Now, [{_, Last, _} | _] = Before) when Length > Last -> [Now | lists:sublist(Before, 2 * ?GROWING_LOOKS)];
+lengthen(Now, _) -> [Now].
+
+grows([{NowMs, Length, _} | _] = Lengths) when length(Lengths) >= ?GROWING_LOOKS ->
+    {FirstMs, _, _} = lists:last(Lengths),
+    Oldest = [Message || {_, _, {message, Message}} <- Lengths],
+    IsPassedOver = length(Oldest) >= ?PASSED_OVER_LOOKS andalso length(lists:usort(Oldest)) =:= 1,
+    NowMs - FirstMs >= ?GROWING_MS andalso (Length >= ?GROWN orelse (Length >= ?GROWN_BEHIND andalso IsPassedOver));
+grows(_) -> false.
+
+add_leaks(#{count := Count, processes := Processes, servers := Servers}, EndedForMs, C) ->
+    C#checks{leaks = {is_integer(EndedForMs) andalso EndedForMs >= ?LEAKED_MS, Count, Processes ++ Servers}}.
 
 -doc "Takes the outcome of a monitor: it is reported now, or at the end (`keep`).".
 -spec add(outcome(), meta(), checks()) -> {{report, outcome()} | keep, checks()}.
@@ -97,11 +162,18 @@ tell(Ended, Own, C = #checks{told = Told}) ->
 
 satisfied(Outcome) -> Outcome#{verdict := yes, info := undefined}.
 
--doc "The outcome of a monitor of the check `calls`, with what more is to say of it.".
+-doc "The outcome of a monitor of the checks `calls` and `restarts`, with what more is to say of it.".
 -spec explain(outcome()) -> outcome() | #{note := binary(), _ => _}.
 explain(#{verdict := no, info := #{unanswered := Server, why := Why}} = Outcome) ->
     Outcome#{info := #{processes => [Server || is_pid(Server)]}, note => iolist_to_binary([~"its call of ", server(Server), why(Why)])};
+explain(#{verdict := no, info := #{child := Runs, reason := Reason, restarts := Restarts}} = Outcome) ->
+    Note = [~"it has started ", witness_event:format_function(Runs), ~" again ", times(Restarts), ~", and then given up, when it ended by ",
+            witness_event:format_term(Reason, ?REASON_CHARACTERS)],
+    Outcome#{info := undefined, note => iolist_to_binary(Note)};
 explain(Outcome) -> Outcome.
+
+times(1) -> ~"once";
+times(N) -> [integer_to_binary(N), ~" times"].
 
 server(Server) -> witness_event:format_term(Server, 80).
 
@@ -113,21 +185,55 @@ What is reported at the end. `IsComplete`: whether the run has missed no event; 
 before the system.
 """.
 -spec conclude(IsComplete :: boolean(), StoppedAtMs :: integer() | none, checks()) -> [judged()].
-conclude(IsComplete, StoppedAtMs, C) -> deadlocks(C) ++ crashes(IsComplete, StoppedAtMs, C).
+conclude(IsComplete, StoppedAtMs, C = #checks{names = Names}) ->
+    Judged = [{Check, judge_system(Check, StoppedAtMs, C)} || Check <- witness_check:system_checks(), lists:member(Check, Names)],
+    lists:append([[{Outcome, maps:merge(meta(Check), Of)} || {Outcome, Of} <- Found] || {Check, Found} <- Judged])
+        ++ crashes(IsComplete, StoppedAtMs, C).
 
-deadlocks(C = #checks{circles = [], unseen = Unseen, waiting = Waiting}) ->
-    Verdict = case Unseen orelse lists:keymember(true, 1, maps:values(Waiting)) of
-        true -> (deadlock(inconclusive, undefined))#{reason := stopped};
-        false -> deadlock(yes, undefined)
-    end,
-    [{Verdict, Meta} || Meta <- monitored(C)];
-deadlocks(C = #checks{circles = Circles}) ->
-    [{(deadlock(no, #{processes => Circle}))#{note => lines(Processes)}, Meta#{process => P}}
-     || Meta <- monitored(C), {[P | _] = Circle, Processes} <- Circles].
+judge_system(deadlock, _, #checks{circles = [], unseen = Unseen, waiting = Waiting}) ->
+    decided(not Unseen andalso not lists:keymember(true, 1, maps:values(Waiting)));
+judge_system(deadlock, _, #checks{circles = Circles}) ->
+    [violated(Circle, lines(Processes)) || {Circle, Processes} <- Circles];
+judge_system(mailboxes, StoppedAtMs, #checks{grown = Grown, untaken = {IsIdle, Untaken}, unseen = Unseen}) ->
+    Known = [P || {#{process := P}, _} <- Grown],
+    Left = [Process || StoppedAtMs =/= none, #{process := P} = Process <- Untaken, not lists:member(P, Known)],
+    Found = [violated([P], [witness_run_remaining:format(Process), ~"\n  its mailbox grows: ", numbers(Lengths), ~" messages"])
+             || {#{process := P} = Process, Lengths} <- Grown]
+        ++ [violated([P], [~"nothing happens any more, and it does not take its messages: ", witness_run_remaining:format(Process)])
+            || IsIdle, #{process := P} = Process <- Left],
+    case Found of
+        [] -> decided(StoppedAtMs =:= none orelse (not Unseen andalso Left =:= []));
+        _ -> Found
+    end;
+judge_system(leaks, none, _) -> decided(true);
+judge_system(leaks, _, #checks{leaks = {_, 0, _}}) -> decided(true);
+judge_system(leaks, _, #checks{leaks = {false, _, _}}) -> decided(false);
+judge_system(leaks, _, #checks{leaks = {true, Count, Processes}}) ->
+    ByFunction = maps:groups_from_list(fun(#{signature := Signature}) -> Signature end, Processes),
+    Sorted = lists:sort([Group || _ := Group <- ByFunction]),
+    Unseen = Count - length(Processes),
+    [violated([P || Group <- Sorted, #{process := P} <- Group],
+              [~"still there after the end of the system:", [leaked(Group) || Group <- Sorted],
+               [[~"\n  and ", witness_text:count(Unseen, ~"process that was", ~"processes that were"), ~" not looked at"] || Unseen > 0]])].
 
-deadlock(Verdict, Info) ->
+decided(true) -> [{outcome(yes, undefined), #{}}];
+decided(false) -> [{(outcome(inconclusive, undefined))#{reason := stopped}, #{}}].
+
+violated([P | _] = Processes, Note) ->
+    {(outcome(no, #{processes => Processes}))#{note => unicode:characters_to_binary(Note)}, #{process => P}}.
+
+outcome(Verdict, Info) ->
     #{verdict => Verdict, reason => undefined, info => Info, vacuous => false, slice => undefined, event => undefined, steps => [],
       skipped => 0}.
+
+%% Some of the processes with the same function.
+leaked(Group) ->
+    More = length(Group) - ?MAX_NAMED,
+    [[[~"\n  ", witness_run_remaining:format(Process), [[~"; spawned by ", witness_event:format_proc(Parent)] || is_pid(Parent)]]
+      || #{parent := Parent} = Process <- lists:sublist(Group, ?MAX_NAMED)],
+     [[~"\n  and ", witness_text:count(More, ~"other", ~"others"), ~" like these"] || More > 0]].
+
+numbers(Numbers) -> witness_text:list([integer_to_binary(N) || N <- Numbers]).
 
 lines(Processes) -> unicode:characters_to_binary(lists:join(~"\n  ", [witness_run_remaining:format(Process) || Process <- Processes])).
 
@@ -173,8 +279,6 @@ is_pending(#{ended := {_, Hash} = Ended}, #checks{pending = Pending}) ->
 
 is_handled(#{ended := {_, Hash} = Ended, origin := Origin}, #checks{told = Told}) ->
     lists:any(fun(Own) -> Own =/= {error, Origin} end, maps:get(Ended, Told, []) ++ maps:get({name, Hash}, Told, [])).
-
--define(MAX_NAMED, 3).
 
 note(Ended) ->
     {Named, More} = {lists:sublist(Ended, ?MAX_NAMED), max(0, length(Ended) - ?MAX_NAMED)},

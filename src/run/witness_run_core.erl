@@ -30,6 +30,7 @@ A run goes through three phases:
 
 %% observer: the process of the instrument; it has ended, or is not needed any more
 %% starter: the process that starts the applications, as long as it is needed
+%% system_ended_at_ms: when its first process has ended, or its application has stopped
 %% root: the first process, if the run starts it
 %% closing: how far the notifier is, which first delivers all verdicts and then the summary
 %% all_announced: no further monitor is started
@@ -42,6 +43,7 @@ A run goes through three phases:
                observer :: undefined | pid(),
                starter :: undefined | pid(),
                system = running :: system(),
+               system_ended_at_ms :: undefined | integer(),
                root :: undefined | pid(),
                tree_ended = false :: boolean(),
                all_announced = false :: boolean(),
@@ -81,7 +83,7 @@ Any other term is ignored.
   | {instrument_stopped, {ok, Most :: pos_integer()} | later | {lost, Reason :: term()}}
   | {starter, pid()} | {launched, Root :: undefined | pid()}
   | {limit, duration | witness_run_limits:rate()} | {rate_exceeded, unicode:chardata()} | {log_incomplete, unicode:chardata()}
-  | check | {remaining, witness_run_remaining:remaining(), witness_run_remaining:waiting()}
+  | check | check_rest | {remaining, witness_run_remaining:remaining(), witness_run_remaining:waiting()}
   | {hidden, pid()} | {tracer_lost, Reason :: term()} | {unwatched, Reason :: atom()}
   | {unrestored, [module()]} | {code_replaced, [module()]} | {orphans, [{pid(), mfa() | undefined}], Count :: pos_integer()}
   | {settled, Version :: pos_integer()} | {replaced, [witness_spec:instrumentation_map()], [witness:warning()]}.
@@ -92,7 +94,7 @@ What the process of the run does:
 - `reply`, `reply_summary`: replies to callers;
 - `stop`: ends the run; `stop_and_reply`: ends it, and then replies with the summary;
 - `adopt_node`, `launch`, `start_applications`: starts the system;
-- `note_remaining`: notes which processes of the system are still there; `check_remaining`: gives them as input;
+- `check_remaining`: gives as input which processes of the system are still there; `note_remaining`: also notes them for the summary;
 - `stop_instrument`: ends observation; `give_up_instrument`: stops waiting for its monitors, and gives `given_up` some time later;
   `kill`: kills a process;
 - `acknowledge`: acknowledges a part of a log when all earlier verdicts have been delivered;
@@ -194,11 +196,11 @@ handle({applications_started, _}, _, C = #core{phase = running, system = startin
     reply_started(C#core{system = running});
 handle({applications_started, _}, _, C = #core{phase = running, system = starting}) ->
     reply_started(emit(launch, C#core{system = running}));
-handle({not_started, Reason}, _, C) -> reply_started(end_system(redact(Reason, C), C#core{tree_ended = true}));
-handle({ended, _}, _, C = #core{options = #{system := {Kind, _}}}) when Kind =:= attach; Kind =:= children ->
-    end_system(normal, C#core{tree_ended = true});
+handle({not_started, Reason}, NowMs, C) -> reply_started(end_system(redact(Reason, C), NowMs, C#core{tree_ended = true}));
+handle({ended, _}, NowMs, C = #core{options = #{system := {Kind, _}}}) when Kind =:= attach; Kind =:= children ->
+    end_system(normal, NowMs, C#core{tree_ended = true});
 handle({ended, _}, _, C) -> C#core{tree_ended = true};
-handle({system_ended, Reason}, _, C) -> end_system(redact(Reason, C), C);
+handle({system_ended, Reason}, NowMs, C) -> end_system(redact(Reason, C), NowMs, C);
 %% Deaths.
 handle({'EXIT', Starter, normal}, _, C = #core{starter = Starter}) -> C#core{starter = undefined};
 handle({'EXIT', Starter, Reason}, NowMs, C = #core{starter = Starter}) ->
@@ -238,8 +240,11 @@ handle({settled, Version}, _, C = #core{findings = F}) -> set_findings(witness_r
 %% The looks become rarer, up to one a minute.
 handle(check, NowMs, C = #core{phase = running, observer = Observer, started_at_ms = StartedAt}) when is_pid(Observer) ->
     emit({send_after, min(NowMs - StartedAt, 60_000), check}, check_remaining(C));
-handle({remaining, Remaining, Waiting}, _, C = #core{findings = F}) ->
-    C#core{findings = witness_run_findings:add_remaining(Remaining, Waiting, F)};
+handle(check_rest, _, C = #core{phase = running, observer = Observer}) when is_pid(Observer) ->
+    emit({send_after, rest_ms(), check_rest}, check_remaining(C));
+handle({remaining, Remaining, Waiting}, NowMs, C = #core{findings = F}) ->
+    F1 = witness_run_findings:add_remaining(Remaining, Waiting, {NowMs, ended_for(NowMs, C)}, F),
+    end_in_vain(Remaining, NowMs, C#core{findings = F1});
 %% The instrument ends later: what its monitors have found comes first, and then `log_ended'.
 handle(overdue, _, C = #core{phase = draining, observer = Observer}) when is_pid(Observer) ->
     emit(give_up_instrument, C);
@@ -279,8 +284,37 @@ start_result(_) -> ok.
 %% --- the end ---------------------------------------------------------------------
 
 %% How the system has ended first is how it has ended.
-end_system(_, C = #core{system = {ended, _}}) -> C;
-end_system(Reason, C) -> C#core{system = {ended, Reason}}.
+end_system(_, _, C = #core{system = {ended, _}}) -> C;
+end_system(Reason, NowMs, C) ->
+    C1 = C#core{system = {ended, Reason}, system_ended_at_ms = NowMs},
+    case is_ended_by_checks(C) of
+        true -> emit({send_after, rest_ms(), check_rest}, C1);
+        false -> C1
+    end.
+
+%% Whether a check is about what is still there when the system has ended.
+is_ended_by_checks(#core{options = #{checks := Checks}}) -> lists:member(leaks, Checks) orelse lists:member(mailboxes, Checks).
+
+%% After the end of the system its other processes have so long to end, too. Then it looks so often whether any of them works.
+rest_ms() -> 1000.
+
+%% How long ago the system has ended.
+ended_for(_, #core{system_ended_at_ms = undefined}) -> none;
+ended_for(NowMs, #core{system_ended_at_ms = EndedAt}) -> NowMs - EndedAt.
+
+%% What has done nothing for a while, and does not go on by itself after a time, is waited for in vain.
+end_in_vain(#{idle := true, processes := [_ | _] = Processes, servers := Servers}, NowMs, C) ->
+    end_in_vain(Processes ++ Servers, NowMs, C);
+end_in_vain(#{idle := true, servers := [_ | _] = Servers}, NowMs, C) -> end_in_vain(Servers, NowMs, C);
+end_in_vain([_ | _] = Processes, NowMs, C = #core{phase = running, system = {ended, _}}) ->
+    InVain = is_ended_by_checks(C) andalso ended_for(NowMs, C) >= rest_ms()
+        andalso lists:all(fun(#{idle_ms := Idle} = P) -> Idle >= rest_ms() andalso not witness_run_remaining:still_works(P) end,
+                          Processes),
+    case InVain of
+        true -> drain(NowMs, C);
+        false -> C
+    end;
+end_in_vain(_, _, C) -> C.
 
 %% The tree has ended when the tracers have analysed the end of its last process; the
 %% VM reports separately how the first process ended.
@@ -297,14 +331,14 @@ drain(NowMs, C = #core{phase = running, observer = Observer, tracers = Tracers})
     C1 = (reply_started(C))#core{phase = draining, ended_at_ms = NowMs},
     case Observer of
         undefined -> end_observation({ok, Tracers}, C1);
-        _ -> emit(stop_instrument, check_remaining(note_remaining(C1)))
+        _ -> emit(stop_instrument, note_remaining(C1))
     end;
 drain(_, C) -> C.
 
 %% A log has no processes, and those that a run was attached to are not to end with it.
-note_remaining(C = #core{tree_ended = true, system = {ended, _}}) -> C;
-note_remaining(C = #core{options = #{system := {Kind, _}}}) when Kind =/= application -> C;
-note_remaining(C = #core{options = #{system := node}}) -> C;
+note_remaining(C = #core{tree_ended = true, system = {ended, _}}) -> check_remaining(C);
+note_remaining(C = #core{options = #{system := {Kind, _}}}) when Kind =/= application -> check_remaining(C);
+note_remaining(C = #core{options = #{system := node}}) -> check_remaining(C);
 note_remaining(C) -> emit(note_remaining, C).
 
 check_remaining(C = #core{options = #{checks := []}}) -> C;

@@ -8,7 +8,7 @@ and at most `max_verdicts` are kept. A run that has missed events stays marked a
 anything.
 """.
 
--export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, add_remaining/3, conclude/2, close/1]).
+-export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, add_remaining/4, conclude/2, close/1]).
 -export([warn/3, distrust/3, add_hidden/1, subscribe/1, replace/3, settle/2]).
 -export([count_live/1, runners/1, verdicts/1, results/1, info/1, versions/1]).
 
@@ -98,14 +98,19 @@ All monitors have reported: what the checks have kept until now is judged. `Stop
 the system.
 """.
 -spec conclude(StoppedAtMs :: integer() | none, findings()) -> {[effect()], findings()}.
-conclude(StoppedAtMs, F = #findings{checks = Checks, is_complete = IsComplete}) ->
-    take_effects(lists:foldl(fun({Outcome, Meta}, A) -> add_verdict(Outcome, Meta, A) end, F,
-                             witness_run_checks:conclude(IsComplete, StoppedAtMs, Checks))).
+conclude(StoppedAtMs, F = #findings{checks = Checks, tally = Tally, is_complete = IsComplete}) ->
+    Judged = witness_run_checks:conclude(IsComplete, StoppedAtMs, Checks),
+    %% A check without monitors was counted as one monitor. It may have found more than one violation.
+    More = lists:append([tl([Of || {_, #{spec := Judge}} <- Judged, Judge =:= Spec])
+                         || #{spec := Spec} = Of <- witness_run_checks:monitored(Checks)]),
+    Tally1 = lists:foldl(fun(Of, T) -> witness_run_tally:add_monitor(key(Of), T) end, Tally, More),
+    take_effects(lists:foldl(fun({Outcome, Meta}, A) -> add_verdict(Outcome, Meta, A) end, F#findings{tally = Tally1}, Judged)).
 
--doc "Takes the processes that are still there when observation ends.".
--spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), findings()) -> findings().
-add_remaining(Remaining, Waiting, F = #findings{checks = Checks}) ->
-    F#findings{checks = witness_run_checks:add_remaining(Remaining, Waiting, Checks)}.
+-doc "Takes the processes that are still there, now or when observation ends.".
+-spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), witness_run_checks:time(), findings()) ->
+    findings().
+add_remaining(Remaining, Waiting, Time, F = #findings{checks = Checks}) ->
+    F#findings{checks = witness_run_checks:add_remaining(Remaining, Waiting, Time, Checks)}.
 
 -doc "The summary is given: later reports are ignored, and later monitors are killed.".
 -spec close(findings()) -> findings().
@@ -166,7 +171,7 @@ end_monitor(Outcome = #{covered := Mask}, Meta, F) ->
 %% The verdict of a check may depend on what other processes have reported.
 judge(Outcome, Meta = #{spec := Spec}, F = #findings{checks = Checks}) ->
     case witness_check:of_spec(Spec) of
-        {ok, calls} -> add_verdict(witness_run_checks:explain(Outcome), Meta, F);
+        {ok, Check} when Check =:= calls; Check =:= restarts -> add_verdict(witness_run_checks:explain(Outcome), Meta, F);
         {ok, crashes} ->
             case witness_run_checks:add(Outcome, Meta, Checks) of
                 {{report, Judged}, Checks1} -> add_verdict(Judged, Meta, F#findings{checks = Checks1});

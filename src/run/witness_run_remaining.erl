@@ -7,7 +7,7 @@ called one is known. A process that has made no reduction since an earlier look 
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/4, describe/1, redact/1, format/1, shown/1]).
+-export([idle/1, look/4, describe/1, redact/1, format/1, shown/1, still_works/1]).
 
 -export_type([look/0, process/0, remaining/0, waiting/0]).
 
@@ -17,7 +17,7 @@ others that look at it costs it some too, so that it may have done nothing for l
 -type reductions() :: {reductions, non_neg_integer()} | undefined.
 
 -doc """
-- `signature`: what the process was spawned with; `name`: its registered name or its label;
+- `parent`: the process that has spawned it; `signature`: what it was spawned with; `name`: its registered name or its label;
 - `state`: it runs, waits for a message, waits for a `request` (a server of OTP with an empty mailbox), has called the process
   `called` and waits for the answer, or sleeps; of a process that is suspended, as at the end of a run, it may not be known;
 - `place`: the function in which it is, without those of OTP that wait for it;
@@ -25,18 +25,19 @@ others that look at it costs it some too, so that it may have done nothing for l
   how long it has done nothing, as far as that is known; `suspended`: as at the end of a run, so that it is not known whether it would
   go on.
 """.
--type process() :: #{process := pid(), signature := mfa() | undefined, name := undefined | term(),
+-type process() :: #{process := pid(), parent := pid() | undefined, signature := mfa() | undefined, name := undefined | term(),
                      state := runs | waits | request | calls | sleeps | unknown, called := undefined | pid(),
                      place := undefined | {module(), atom(), arity(), [tuple()]},
                      mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer(), suspended := boolean()}.
 
 -doc """
-How many there are, how many of them are servers that only wait for a request, and the others, as far as they are described.
+How many there are, how many of them are servers that only wait for a request (`servers`: those that are described), and the others,
+as far as they are described.
 `circles`: processes of which each has called the next one, and the last one the first, so that no call is ever answered. `idle`:
 whether none of all these has done anything since the look before; `whole`: whether all of them were looked at.
 """.
--type remaining() :: #{count := non_neg_integer(), requests := non_neg_integer(), processes := [process()],
-                       circles := [[pid(), ...]], idle := boolean(), whole := boolean()}.
+-type remaining() :: #{count := non_neg_integer(), requests := non_neg_integer(), servers := [process()],
+                       processes := [process()], circles := [[pid(), ...]], idle := boolean(), whole := boolean()}.
 
 -doc """
 Processes that have waited for a while for something that is not a request (`true`), and others with messages (`false`). The messages are
@@ -51,7 +52,7 @@ those that they have not taken, as far as these can be read cheaply: one that wa
 %% Modules in which a process waits for the sake of the function that has called them.
 -define(WAITING, [gen, gen_server, gen_statem, gen_event, supervisor, proc_lib, timer, erlang, erts_internal, 'Elixir.GenServer',
                   'Elixir.Agent', 'Elixir.Task', 'Elixir.Process', 'Elixir.Task.Supervised']).
--define(INFO, [status, current_stacktrace, message_queue_len, registered_name, monitors, memory]).
+-define(INFO, [status, current_stacktrace, message_queue_len, registered_name, monitors, memory, parent]).
 -define(ANSWERED_MS, 1).
 -define(NAME_CHARACTERS, 80).
 %% The VM copies all messages of a mailbox. In a process of so many bytes, so many of them cost little.
@@ -87,7 +88,8 @@ look(Pids, Belongs, NowMs, Idle) ->
     Look = #{P => {reductions(P), Since} || {#{process := P}, Since} <- Described},
     Processes = [Process#{idle_ms := NowMs - Since} || {Process, Since} <- Described],
     {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
-    {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), processes => Others,
+    {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), servers => Requests,
+       processes => Others,
        circles => Circles, whole => Whole,
        idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Waiting, Look}.
 
@@ -142,10 +144,11 @@ describe(P) ->
 read(P) ->
     case process_info(P, ?INFO) of
         undefined -> undefined;
-        [{_, Status}, {_, Stack}, {_, Mailbox}, {_, Registered}, {_, Monitors}, {_, Bytes}] ->
+        [{_, Status}, {_, Stack}, {_, Mailbox}, {_, Registered}, {_, Monitors}, {_, Bytes}, {_, Parent}] ->
             {State, Called} = state(Status, Stack, Mailbox, Monitors),
             Messages = messages(P, Mailbox, Bytes),
-            {#{process => P, signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
+            {#{process => P, parent => Parent,
+              signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
               state => State, called => Called, place => place(Stack), mailbox => Mailbox,
               messages => texts(Messages), idle_ms => 0, suspended => Status =:= suspended}, Messages}
     end.
@@ -212,6 +215,10 @@ name(P, []) -> proc_lib:get_label(P).
 -spec redact(process()) -> process().
 redact(#{name := Name} = Process) when is_atom(Name) -> Process#{messages := []};
 redact(#{name := Label} = Process) -> Process#{name := witness_event_redact:term(Label), messages := []}.
+
+-doc "Whether a process runs, or goes on by itself after a time.".
+-spec still_works(process()) -> boolean().
+still_works(#{state := State}) -> State =:= runs orelse State =:= sleeps.
 
 -doc "A process as one line.".
 -spec format(process()) -> unicode:chardata().

@@ -215,12 +215,143 @@ servers_call_each_other_in_turn() ->
     ok = gen_server:call(A, {forward, what}),
     [ok = gen_server:stop(S) || S <- [A, B]].
 
+%% --- supervisors that give up --------------------------------------------------------
+
+%% Its intensity is 1 in 5 seconds.
+it_crashes_again_and_again() -> supervised(crashes_soon).
+
+%% The parent of the supervisor starts it again, and it gives up again.
+its_supervisor_is_started_again() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, {supervisor_of, crashes_soon}),
+    shut_down(Sup, fun() -> witness_await:until(fun() -> not is_process_alive(Sup) end) end).
+
+supervised(Child) ->
+    {ok, Sup} = supervisor:start_link(?MODULE, {one_for_one, Child}),
+    shut_down(Sup, fun() -> ends(Sup) end).
+
+shut_down(Sup, Wait) ->
+    process_flag(trap_exit, true),
+    Wait(),
+    receive {'EXIT', Sup, shutdown} -> ok end.
+
+%% --- their twins --------------------------------------------------------------------
+
+it_crashes_once() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
+    [{_, S, _, _}] = supervisor:which_children(Sup),
+    gen_server:cast(S, crash),
+    ends(S),
+    shut_down(Sup, fun() -> exit(Sup, shutdown) end).
+
+its_child_is_shut_down() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
+    [begin
+         [{_, S, _, _}] = supervisor:which_children(Sup),
+         ok = supervisor:terminate_child(Sup, server),
+         ends(S),
+         {ok, _} = supervisor:restart_child(Sup, server)
+     end || _ <- [1, 2, 3]],
+    shut_down(Sup, fun() -> exit(Sup, shutdown) end).
+
+it_ends_with_its_significant_child() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, significant),
+    [{_, S, _, _}] = supervisor:which_children(Sup),
+    shut_down(Sup, fun() -> gen_server:stop(S) end).
+
+%% --- what is still there ---------------------------------------------------------------
+
+a_process_waits_for_ever() ->
+    spawn(fun() -> is_at_fault(), receive never -> ok end end).
+
+a_server_is_not_stopped() ->
+    {ok, _} = gen_server:start(?MODULE, at_fault, []).
+
+%% The server that they belong to has ended.
+workers_are_not_stopped() ->
+    {P, Ref} = spawn_monitor(fun() -> [spawn(fun() -> is_at_fault(), receive never -> ok end end) || _ <- lists:seq(1, 5)] end),
+    receive {'DOWN', Ref, process, P, normal} -> ok end.
+
+%% --- their twins --------------------------------------------------------------------
+
+it_ends_a_little_later() ->
+    spawn(fun() -> receive after 300 -> ok end end).
+
+it_sleeps_and_ends() ->
+    spawn(fun() -> timer:sleep(2500) end).
+
+a_server_is_stopped() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    gen_server:stop(S).
+
+%% --- mailboxes --------------------------------------------------------------------------
+
+its_messages_are_for_nobody() ->
+    P = spawn(fun() -> is_at_fault(), worker() end),
+    [P ! {hello, N} || N <- [1, 2]],
+    P ! {work, self()},
+    receive worked -> ok end.
+
+an_old_answer_is_in_its_way() ->
+    spawn(fun() -> is_at_fault(), self() ! {make_ref(), late}, receive never -> ok end end).
+
+%% More come than it takes.
+it_is_too_slow() ->
+    P = spawn(fun() -> is_at_fault(), slow_worker() end),
+    send_often(P).
+
+%% It takes what is for it at once, and leaves what is for no process.
+it_passes_over_what_it_does_not_know() ->
+    P = spawn(fun() -> is_at_fault(), worker() end),
+    work_often(P).
+
+send_often(P) ->
+    [P ! job || _ <- lists:seq(1, 5)],
+    receive after 1 -> send_often(P) end.
+
+work_often(P) ->
+    P ! {hello, 1},
+    P ! {work, self()},
+    receive worked -> ok end,
+    receive after 20 -> work_often(P) end.
+
+slow_worker() -> receive job -> receive after 10 -> slow_worker() end end.
+
+worker() -> receive {work, From} -> From ! worked, worker() end.
+
+%% --- their twins --------------------------------------------------------------------
+
+%% It waits for a request, and has none.
+it_takes_all() ->
+    P = spawn(fun() -> is_at_fault(), worker() end),
+    [begin P ! {work, self()}, receive worked -> ok end end || _ <- lists:seq(1, 20)].
+
+%% Many messages, but they become fewer.
+it_is_slow_but_done_in_time() ->
+    P = spawn(fun() -> slow_worker_ends(1500) end),
+    [P ! job || _ <- lists:seq(1, 1500)],
+    ends(P).
+
+slow_worker_ends(0) -> ok;
+slow_worker_ends(N) -> receive job -> receive after 1 -> slow_worker_ends(N - 1) end end.
+
 %% --- help -----------------------------------------------------------------------------
 
 ends(P) -> witness_await:until(fun() -> not is_process_alive(P) end).
 
 init(one_for_one) ->
-    {ok, {#{}, [#{id => server, start => {gen_server, start_link, [?MODULE, quiet, []]}}]}};
+    init({one_for_one, quiet});
+init({one_for_one, Child}) ->
+    is_at_fault(),
+    {ok, {#{}, [#{id => server, start => {gen_server, start_link, [?MODULE, Child, []]}}]}};
+init({supervisor_of, Child}) ->
+    {ok, {#{intensity => 0},
+          [#{id => supervisor, start => {supervisor, start_link, [?MODULE, {one_for_one, Child}]}, type => supervisor}]}};
+init(significant) ->
+    {ok, {#{auto_shutdown => any_significant},
+          [#{id => server, start => {gen_server, start_link, [?MODULE, quiet, []]}, restart => transient, significant => true}]}};
+init(crashes_soon) ->
+    self() ! crash,
+    {ok, quiet};
 init(at_fault) ->
     is_at_fault(),
     {ok, quiet};
@@ -239,4 +370,5 @@ handle_call(never, _, State) -> {noreply, State}.
 
 handle_cast(crash, _) -> error(requested).
 
+handle_info(crash, _) -> error(requested);
 handle_info(_, State) -> {noreply, State}.
