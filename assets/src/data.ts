@@ -35,6 +35,8 @@ export interface Violation {
   signature: string | null;
   slice: Binding[];
   log: string | null;
+  /** What a check says more of it, in lines. */
+  note: string | null;
   index: number | null;
   event: string | null;
   explanation?: Explanation;

@@ -61,8 +61,8 @@ function PlaceOf(props: { report: Report; property: Property; place: Place; firs
   );
 }
 
-const words = ({ process, signature, log, event, slice }: Violation) =>
-  [process, signature, log, event, ...slice.flat()].join(" ").toLowerCase();
+const words = ({ process, signature, log, note, event, slice }: Violation) =>
+  [process, signature, log, note, event, ...slice.flat()].join(" ").toLowerCase();
 
 /** The violations of a place, a page at a time: a browser draws thousands slowly, and nobody reads them. */
 function List({ place, first }: { place: Place; first: boolean }) {
@@ -118,7 +118,7 @@ function List({ place, first }: { place: Place; first: boolean }) {
 }
 
 function Head({ violation }: { violation: Violation }) {
-  const { process, signature, slice, log, event } = violation;
+  const { process, signature, slice, log, note, event } = violation;
   return (
     <>
       {process !== null && <strong>{process}</strong>} {signature !== null && <code>{signature}</code>}
@@ -128,6 +128,7 @@ function Head({ violation }: { violation: Violation }) {
         </span>
       ))}
       {log !== null && <span class="faint"> at {log}</span>}
+      {note !== null && <span class="note">{note}</span>}
       {event !== null && (
         <span class="event">
           <code>{event}</code>

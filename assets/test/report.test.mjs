@@ -1,7 +1,7 @@
 // Reports of real runs, in a real Chromium.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { accessible, calculator, close, crowd, launch, looks, open, picture, root, run, test, witness, work } from "../testing.mjs";
@@ -97,6 +97,23 @@ function answers(file, servers, wrong) {
   }
   writeFileSync(file, lines.join("\n") + "\n");
 }
+
+test("a violation of a check says more than its events", async () => {
+  const code = join(work, "checks");
+  mkdirSync(code, { recursive: true });
+  execFileSync("bash", ["-c", 'eval "$(bin/toolchain env)"; erlc -o "$0" examples/checks/*.erl', code], { cwd: root });
+  const file = run(1, "checks", "run", "--check", "crashes,leaks", "--pa", code, "restaurant:main(late)");
+  await open(file, {}, async (page) => {
+    assert.equal(await page.textContent("h1"), "VIOLATED: 1 monitor has seen a violation.");
+    assert.equal(await page.textContent("h3"), "check leaks 1");
+    assert.match(
+      await page.textContent(".note"),
+      /still there after the end of the system:\n<.*> restaurant:guest\/0.*; spawned by </,
+    );
+    await accessible(page);
+    await picture(page, "checks");
+  });
+});
 
 test("a report that cannot be written keeps the system from being run", () => {
   const file = join(work, "a-file");

@@ -94,7 +94,9 @@ property(#{spec := Spec, name := Name}) -> #{spec => text(Spec), name => text(Na
 -spec place(group(), witness:verdict()) -> #{atom() => json()}.
 place(#{place := others}, _) ->
     (unknown_place())#{says := ~"in other places, of which there are too many to tell apart"};
-place(#{place := {_, Function}}, #{source := undefined}) -> (unknown_place())#{function := function_name(Function)};
+place(#{place := {_, Function}}, #{source := undefined} = V) ->
+    Says = case V of #{note := _} -> ~"the check says so"; #{} -> ~"the monitor says so" end,
+    (unknown_place())#{says := Says, function := function_name(Function)};
 place(#{place := {_, Function}}, #{source := Source, info := Info} = V) ->
     #{file := File, line := Line, column := Column, text := Text} = Source,
     Action = maps:get(action, Info, ~""),
@@ -105,7 +107,7 @@ place(#{place := {_, Function}}, #{source := Source, info := Info} = V) ->
       function => function_name(Function)}.
 
 unknown_place() ->
-    #{file => null, line => null, column => null, says => ~"the monitor says so", action => ~"", marked => null,
+    #{file => null, line => null, column => null, says => ~"", action => ~"", marked => null,
       function => null}.
 
 function_name(undefined) -> null;
@@ -148,11 +150,16 @@ violation_head(#{process := Process, signature := Signature, slice := Slice, eve
       signature => case Signature of undefined -> null; _ -> witness_event:format_signature(Signature) end,
       slice => case Slice of undefined -> []; _ -> bindings(Slice) end,
       log => text(maps:get(log, Verdict, undefined)),
+      note => lines(maps:get(note, Verdict, undefined)),
       index => case Event of undefined -> null; #{index := Index} -> Index end,
       event => case Event of undefined -> null; #{event := E} -> witness_event:format(E, Limit) end}.
 
 or_null(undefined) -> null;
 or_null(Value) -> Value.
+
+%% What a check says more of a violation may have several lines.
+lines(undefined) -> null;
+lines(Note) -> unicode:characters_to_binary(lists:join($\n, [text(Line) || Line <- string:split(Note, ~"\n", all)])).
 
 text(undefined) -> null;
 text(Text) -> witness_text:clean(Text).
