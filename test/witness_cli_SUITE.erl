@@ -362,7 +362,7 @@ for_is_a_planned_end(Config) ->
 where_one_must_decide_an_undecided_verdict_is_no_result(Config) ->
     #{exit := 3, stdout := Text} = run(Config, ["--spec", small, "--for", "3", "--must-decide"], "cli_system:waits()"),
     contains(Text, [~"system    returned", ~"alive     <", ~" cli_system:server/0: ", ~" in cli_system:server/0 (cli_system.erl:",
-                    ~"NO RESULT: 1 verdict is undecided."]),
+                    ~"          1 of one_digit (", ~", to hold: max X.", ~"NO RESULT: 1 verdict is undecided."]),
     #{exit := 0} = run(Config, ["--spec", small, "--must-decide"], "cli_system:answers([1, 2])"),
     #{exit := 1} = run(Config, ["--spec", small, "--must-decide"], "cli_system:answers([10])").
 

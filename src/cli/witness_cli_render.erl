@@ -17,6 +17,8 @@ All that comes from the system or from files is cut, and free of control charact
 
 -define(MAX_TERM_CHARS, 400).
 -define(MAX_UNSEEN, 5).
+-define(MAX_WANTED, 5).
+-define(MAX_FORMULA_CHARS, 200).
 
 -doc "A warning. One about a specification is a diagnostic of the compiler, in its own format.".
 -spec warning(witness:warning(), witness_text:look()) -> unicode:chardata().
@@ -46,6 +48,7 @@ facts(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms
                    witness_text:count(Tracers, ~"tracer", ~"tracers"), ~" at once)"]},
      {~"monitors", [integer_to_binary(Monitored), slices(Summary), results(Summary)]}]
     ++ [{~"", [integer_to_binary(Count), ~" undecided: ", Reason]} || {Reason, Count} <- lists:sort(maps:to_list(Reasons))]
+    ++ wanted(maps:get(wanted, Summary, []))
     ++ [{~"gaps", integer_to_binary(Gaps)} || Gaps > 0]
     ++ [{case Row of 1 -> ~"alive"; _ -> ~"" end, Text}
         || #{alive := Remaining} <- [Summary], {Row, Text} <- lists:enumerate(witness_run_remaining:shown(Remaining))].
@@ -99,6 +102,18 @@ results(#{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}, vac
             ++ [[integer_to_binary(Yes), ~" satisfied", Vacuously] || Yes > 0]
             ++ [[integer_to_binary(Inconclusive), ~" undecided"] || Inconclusive > 0],
     [[~": ", lists:join(~", ", Parts)] || Parts =/= []].
+
+%% The properties of undecided monitors, with what each still waits for.
+wanted(Wanted) ->
+    Known = lists:sort(fun({A, N}, {B, M}) -> {-N, A} =< {-M, B} end, [Of || {Key, _} = Of <- Wanted, Key =/= others]),
+    More = length(Known) - ?MAX_WANTED,
+    Lines = [wanted(Key, Count) || {Key, Count} <- lists:sublist(Known, ?MAX_WANTED)]
+        ++ [[~"and of ", witness_text:count(More, ~"other formula", ~"other formulas")] || More > 0],
+    [{~"", Text} || Text <- Lines].
+
+wanted({Spec, Name, Formula}, Count) ->
+    [integer_to_binary(Count), ~" of ", case Name of undefined -> Spec; _ -> [Name, ~" (", Spec, $)] end,
+     [[~", to hold: ", witness_text:cut(witness_text:clean(Formula), ?MAX_FORMULA_CHARS)] || Formula =/= undefined]].
 
 slices(#{slices := 0}) -> ~"";
 slices(#{slices := Slices}) -> [~", ", witness_text:count(Slices, ~"slice", ~"slices")].

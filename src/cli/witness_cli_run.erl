@@ -53,11 +53,12 @@ monitor is none.
                 shown :: ets:table(),     % how many violations of each property were shown
                 told = [] :: [witness:warning()],
                 reasons :: ets:table(),   % how often each reason has left a monitor undecided
+                wanted :: ets:table(),    % what undecided monitors still wait for, and how many
                 started = erlang:monotonic_time(millisecond) :: integer(),
                 waits = false :: boolean()}).   % whether it was said what the run waits for
 
 -define(MAX_CHARTS, 10).         % violations of a property that are shown in full
--define(MAX_REASONS, 20).        % different reasons that are counted separately
+-define(MAX_REASONS, 20).        % different reasons, and formulas, that are counted separately
 -define(SPARE_PLACES, 64).       % additional processes that the end of a run may need
 -define(FIRST_HINT_MS, 5_000).
 -define(FIRST_LOOK_MS, 500).
@@ -79,7 +80,7 @@ run(#{json := Json} = Options) ->
                        #{} -> witness_cli_io:open(case Json of true -> json; false -> text end)
                    end,
                    look = witness_cli_io:look(),
-                   shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public])},
+                   shown = ets:new(shown, [public]), reasons = ets:new(reasons, [public]), wanted = ets:new(wanted, [public])},
     Start = maps:get(with, Options, fun witness:start/1),
     case Start(start_options(State)) of
         {ok, Run} -> {ok, left(watch(Run, Waiter, early_warnings(Run, State)), State)};
@@ -350,15 +351,19 @@ print_verdict(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out
     witness_cli_io:print(Out, witness_text_verdict:verdict(Shown, Look));
 print_verdict(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
 
-count_reason(inconclusive, V, #state{reasons = Reasons}) ->
-    Reason = witness_text_verdict:reason(V),
-    Key = case ets:member(Reasons, Reason) orelse ets:info(Reasons, size) < ?MAX_REASONS of
-        true -> Reason;
-        false -> ~"other reasons"
-    end,
-    _ = ets:update_counter(Reasons, Key, 1, {Key, 0}),
-    ok;
+count_reason(inconclusive, V = #{spec := Spec, name := Name, steps := Steps}, #state{reasons = Reasons, wanted = Wanted}) ->
+    count_key(witness_text_verdict:reason(V), ~"other reasons", Reasons),
+    Formulas = [Formula || #{formula := Formula} <- lists:reverse(Steps), Formula =/= undefined],
+    count_key({Spec, Name, case Formulas of [Last | _] -> Last; [] -> undefined end}, others, Wanted);
 count_reason(_, _, _) -> ok.
+
+count_key(Key, Other, Table) ->
+    Counted = case ets:member(Table, Key) orelse ets:info(Table, size) < ?MAX_REASONS of
+        true -> Key;
+        false -> Other
+    end,
+    _ = ets:update_counter(Table, Counted, 1, {Counted, 0}),
+    ok.
 
 %% The end
 
@@ -367,7 +372,8 @@ finish(Summary, Break, #state{options = #{json := Json} = Options, out = Out, he
     is_log(State) andalso witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\e[K"),
     All = maps:update_with(warnings, fun(Warnings) -> Warnings ++ break_warnings(Break, State) end,
                            maps:merge(Summary#{attached => is_attached(State), recording => is_recording(State),
-                                              must_decide => maps:get(must_decide, Options, false)},
+                                              must_decide => maps:get(must_decide, Options, false),
+                                              wanted => ets:tab2list(State#state.wanted)},
                                       #{application => App || App <- application(State)})),
     Warnings = maps:get(warnings, All) -- State#state.told,
     refused(All, State),
