@@ -34,6 +34,8 @@ groups() ->
                     wrong_options_are_named]},
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
                      a_process_that_goes_on_diverges, an_exit_that_is_not_made_diverges, another_result_diverges]},
+     {kept, [], [a_recording_is_replayed_after_a_build, a_recording_is_replayed_without_its_folders, code_is_kept_only_if_wanted,
+                 an_archive_that_leads_elsewhere_is_refused]},
      {command, [], [the_command_replays, the_command_tells_a_divergence]}].
 
 programs() ->
@@ -342,6 +344,59 @@ a_changed_module_is_named(Config) ->
     ?assertEqual({error, {witness_replay, {changed, [witness_replayed]}}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
     ?assertMatch({ok, #{outcome := identical, changed := [witness_replayed]}},
                  witness_replay:replay(#{dir => Dir, pa => [Ebin], allow_changed => true})).
+
+%% In the folder is another module since.
+a_recording_is_replayed_after_a_build(Config) ->
+    {Dir, Ebin} = rebuilt(#{}, Config),
+    ?assertMatch({ok, #{outcome := identical, changed := [], kept := [witness_replayed]}}, witness_replay:replay(#{dir => Dir})),
+    %% What the user names counts as it is.
+    ?assertEqual({error, {witness_replay, {changed, [witness_replayed]}}}, witness_replay:replay(#{dir => Dir, pa => [Ebin]})),
+    {ok, #{outcome := diverged, changed := [witness_replayed]}} = witness_replay:replay(#{dir => Dir, allow_changed => true}).
+
+%% As on another machine: neither its folders nor the cache are there, and the recording is somewhere else.
+a_recording_is_replayed_without_its_folders(Config) ->
+    {Dir, Ebin} = rebuilt(#{}, Config),
+    ok = file:del_dir_r(Ebin),
+    Moved = dir(Config),
+    ok = file:rename(Dir, Moved),
+    Cache = dir(Config),
+    [?assertMatch({ok, #{outcome := identical, kept := all}}, witness_replay:replay(#{dir => Moved, cache => Cache}))
+     || _ <- [1, 2]].
+
+code_is_kept_only_if_wanted(Config) ->
+    {Dir, _} = rebuilt(#{keep_code => false}, Config),
+    ?assertEqual({error, {witness_replay, {changed, [witness_replayed]}}}, witness_replay:replay(#{dir => Dir})).
+
+an_archive_that_leads_elsewhere_is_refused(Config) ->
+    {Dir, _} = rebuilt(#{}, Config),
+    File = filename:join(Dir, "code.zip"),
+    ?assertMatch({ok, _}, file:read_file(File)),
+    Cache = dir(Config),
+    lists:foreach(fun(Bytes) ->
+        ok = file:write_file(File, Bytes),
+        ?assertMatch({error, {witness_record_seal, _}, _}, untrusted(witness_replay:replay(#{dir => Dir, cache => Cache}))),
+        {error, {witness_replay, {kept, File, Text}} = Error} = witness_replay:replay(#{dir => Dir, cache => Cache, trust => true}),
+        ?assertEqual(~"it is not the code of a recording", Text),
+        ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(witness_replay:format_error(element(2, Error))), ~"code.zip"))
+    end, [~"no archive" | [zipped(Name) || Name <- ["../x.beam", "/tmp/x.beam", "1/../../x.beam", "1/app/ebin/deep/x.beam", "x.beam",
+                                                    "0/app/ebin/x.beam", "1/app/ebin/x.so", "-1/app/x.beam", "1/app/./../x.app"]]]),
+    ?assertEqual([], filelib:wildcard(filename:join([Cache, "sets", "code-*"]))).
+
+untrusted({error, {witness_replay, {untrusted, Why, Named}}}) -> {error, Why, Named}.
+
+zipped(Name) ->
+    {ok, {_, Zip}} = zip:create("code.zip", [{"1/app/ebin/witness_replayed.beam", ~"code"}, {Name, ~"code"}], [memory]),
+    Zip.
+
+%% A recording, and its folder, in which the module was compiled again.
+rebuilt(Options, Config) ->
+    Ebin = variant("1", Config),
+    Dir = dir(Config),
+    {ok, #{outcome := recorded}} =
+        witness_record:record(Options#{run => {witness_replayed, main, []}, dir => Dir, pa => [Ebin]}),
+    Other = variant("erlang:system_time()", Config),
+    {ok, _} = file:copy(filename:join(Other, "witness_replayed.beam"), filename:join(Ebin, "witness_replayed.beam")),
+    {Dir, Ebin}.
 
 a_recording_of_another_user_is_refused(Config) ->
     {Dir, _} = varied("1", "1", Config),

@@ -29,8 +29,8 @@ in RFC 3339).
   `null`), `at` (where it was stopped), `verdicts` (`null` without `--check`, or if nothing was to be compared; otherwise a list
   of the differing ones, each with `process`, `spec`, `name`, `slice`, `recorded` and `replayed`, both lists), `complete`
   (whether the recording is), `processes`, `entries`, `killed`, `cut`, `stopped` (numbers of processes; the last ones were alive
-  when the recording ended as planned), `changed` (modules), `messages` (what was compared of them: `contents`, `hash` or
-  `none`), `divergences` (each with `id`, `process`, `signature`, `position`, `log`, `program`, `stack`, `recent`),
+  when the recording ended as planned), `changed` (modules), `kept` (whether the code was that which is kept with the recording), `messages` (what
+  was compared of them: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `position`, `log`, `program`, `stack`, `recent`),
   `elapsed_ms`;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text if it was requested.
@@ -181,7 +181,7 @@ replay(#{dir := Dir, outcome := Outcome, complete := Complete, processes := Proc
          [{dir, text(Dir)}, {outcome, Outcome}, {at, text(maps:get(at, Report, undefined))}, {verdicts, Differing},
           {complete, Complete}, {processes, Processes},
           {entries, Entries}, {killed, Killed}, {cut, Cut}, {stopped, Stopped}, {changed, Changed},
-          {messages, maps:get(messages, Report, null)},
+          {kept, case Report of #{kept := _} -> true; #{} -> false end}, {messages, maps:get(messages, Report, null)},
           {divergences, [{maps:to_list(Divergence)} || Divergence <- Divergences]}, {elapsed_ms, Elapsed}]).
 
 as_text(Atom) when is_atom(Atom) -> Atom;

@@ -44,7 +44,7 @@ command() ->
                "  witness record --contents --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
                "  witness check --spec other.hml calc.rec\n"],
       arguments => witness_cli_options:arguments(record, [output | witness_cli_options:properties()] ++ [
-        contents, hash, tracing_only, last, weave, outside, config, witness_cli_options:for(~"end the recording"),
+        contents, hash, tracing_only, no_code, last, weave, outside, config, witness_cli_options:for(~"end the recording"),
         witness_cli_options:report(),
         witness_cli_options:must_decide(),
         witness_cli_options:json(~"one JSON object a line on standard output; what the program prints goes to standard error"),
@@ -69,6 +69,7 @@ run(Given, Properties) ->
         Own = [Name || #{name := Name} <- witness_option_schema:record()],
         All = maps:merge(maps:with(Own, Options),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
+                           keep_code => not maps:get(no_code, Options, false),
                            environment => maps:get(environment, Mix, []), on_progress => witness_cli_progress:new()}),
         Watch = witness_cli_record_size:watch(Dir),
         Recorded = run_recording(maps:merge(All, Program), Properties,
@@ -213,6 +214,10 @@ code(#{}, _) -> 0.
 print_summary(Json, Out, #{unsealed := Error} = Summary, Code) ->
     witness_cli_io:note([~"the recording has no seal, so that to replay it takes --trust: ", witness:format_error(Error), $\n]),
     print_summary(Json, Out, maps:remove(unsealed, Summary), Code);
+print_summary(Json, Out, #{not_kept := Reason} = Summary, Code) ->
+    witness_cli_io:note([~"the code is not kept with the recording, so that it is replayed only as long as that is unchanged: ",
+                         file:format_error(Reason), $\n]),
+    print_summary(Json, Out, maps:remove(not_kept, Summary), Code);
 print_summary(true, Out, Summary, _) ->
     witness_cli_io:print(Out, witness_cli_json:recording(Summary, witness_cli_json:header(node())));
 print_summary(false, Out, Summary, Code) ->

@@ -5,6 +5,8 @@ What `witness replay` prints for people: a divergence in the form of a compiler 
 
 -export([report/2]).
 
+-define(MAX_NAMED, 5).
+
 -doc "The result of a replay.".
 -spec report(#{dir := file:filename(), elapsed_ms := non_neg_integer(), atom() => term()}, witness_text:look()) ->
     unicode:chardata().
@@ -20,13 +22,20 @@ report(#{processes := Processes, entries := Entries, elapsed_ms := Elapsed} = Re
                            witness_text:count(Entries, ~"entry", ~"entries"), ~" in ", integer_to_binary(Elapsed), ~" ms"]]]
         ++ [[~"", End] || End <- Ends]
         ++ [[~"changed", [witness_text:list([atom_to_binary(Module) || Module <- Changed])]]
-            || #{changed := [_ | _] = Changed} <- [Report]],
+            || #{changed := [_ | _] = Changed} <- [Report]]
+        ++ [[~"code", [~"kept with the recording; ", kept(Kept)]] || #{kept := Kept} <- [Report]],
     %% After the results of monitors.
     lines([~"" || #{monitored := true} <- [Report]]
           ++ [divergence(Divergence, Look) || #{divergence := Divergence} <- [Report]]
           ++ [divergence(One, Look) || #{waiting := Waiting} <- [Report], One <- Waiting]
           ++ [difference(One, Look) || #{differing := Differing} <- [Report], One <- Differing]
           ++ witness_text:columns(Rows) ++ [~"", sentence(Report, Look)]).
+
+kept(all) -> ~"its folders are not what they were";
+kept(Modules) -> [~"changed since: ", witness_text:list(names(lists:sublist(Modules, ?MAX_NAMED), length(Modules) - ?MAX_NAMED))].
+
+names(Modules, More) ->
+    [witness_text:clean(atom_to_binary(Module)) || Module <- Modules] ++ [witness_text:count(More, ~"other", ~"others") || More > 0].
 
 divergence(#{id := Id, process := Process, signature := Signature, position := Position, log := Log, program := Program,
              stack := Stack, recent := Recent}, Look) ->

@@ -38,6 +38,7 @@ reason. How the program ends is not an error: a crash is recorded like everythin
 - `full_ids`: identifiers of processes take eight bytes each, to measure what short ones save;
 - `tracing_only`: nothing is woven. The recording has births, ends, and the order in which messages arrived, from the VM's own
   tracing (`m:witness_record_traced`). It can be read, and monitored with `contents`, but not replayed;
+- `keep_code`: whether the modules of `pa` are kept with the recording (true; `m:witness_record_kept`);
 - `compress`: whether the files are compressed (true);
 - `budget`: bytes that may wait to be written. If more wait, since the disk is slower than the program, the recording ends;
 - `last`: keep only the last part, `{bytes, N}` (at least a million) or `{seconds, N}`, in memory. It is written at the end and
@@ -53,6 +54,7 @@ reason. How the program ends is not an error: a crash is recorded like everythin
                      pa => [file:filename()], weave => [atom()], applications => [atom()], outside => [atom()],
                      environment => [{atom(), [{atom(), term()}]}], config => file:filename(), contents => boolean(),
                      hash => boolean(), full_ids => boolean(), compress => boolean(), tracing_only => boolean(),
+                     keep_code => boolean(),
                      budget => pos_integer(),
                      last => {bytes | seconds, pos_integer()}, vm_args => [string()], cache => file:filename(),
                      on_progress => fun((unicode:chardata()) -> term()),
@@ -75,6 +77,7 @@ stopped. Reasons are `normal`, or text.
   information, come from folders that were not named, or were made by the program;
 - `refused`: why it cannot be replayed. If the VM ended without notice, only the reasons in the header are known;
 - `observed`: the result of the `observer`;
+- `not_kept`: why the code is not kept with the recording, if it could not be written;
 - `unsealed`: why the recording has no seal, if it has none: then a replay needs trust (`m:witness_record_seal`);
 - `born`, `files`: how many processes were recorded, and what was written (`m:witness_record_writer`). Not known if the VM
   ended without notice.
@@ -82,7 +85,8 @@ stopped. Reasons are `normal`, or text.
 -type summary() :: #{outcome := recorded | {ended, term()}, ended := ended(), vm := non_neg_integer(),
                      unwoven := [module()],
                      refused => [witness_log_recording_refusal:reason()],
-                     observed => term(), unsealed => witness_record_seal:error(), born => non_neg_integer(),
+                     observed => term(), not_kept => file:posix() | badarg | terminated | system_limit,
+                     unsealed => witness_record_seal:error(), born => non_neg_integer(),
                      files => witness_record_writer:summary()}.
 
 -doc "What was wrong with the options, or with what they name.".

@@ -25,11 +25,12 @@ that it takes are not recorded, so the summary names it.
 - `handler`: the folder of a woven `error_handler`, if anything is woven. It can be loaded when all that the recorder needs is
   loaded;
 - `digests`: of all modules in these folders;
-- `outside`: applications that are not recorded.
+- `outside`: applications that are not recorded;
+- `archive`: the code that is kept with the recording (`m:witness_record_kept`).
 """.
 -type code() :: #{woven := [file:filename()], plain := [file:filename()], unwoven := [module()],
                   calls := #{mfa() => non_neg_integer()}, handler => file:filename(), digests := digests(),
-                  outside => [atom()]}.
+                  outside => [atom()], archive => binary()}.
 
 -doc "The same, for any plan. `left`: modules that were left as they are, and have no native functions.".
 -type woven() :: #{woven := [file:filename()], plain := [file:filename()], handler := file:filename(), left := [module()]}.
@@ -42,10 +43,16 @@ prepare(Options) ->
         {ok, Folders} ?= objects(Dirs, Options),
         Plan = plan(Folders, Options),
         {ok, #{left := Left} = Woven} ?= woven(Folders, Plan, maps:with([cache, on_progress], Options)),
-        {ok, (maps:remove(left, Woven))#{
+        {ok, (maps:merge(maps:remove(left, Woven), archive(Folders, Options)))#{
             unwoven => Left, calls => witness_record_calls:calls(Plan), digests => digests(Folders),
             outside => outside(Options)}}
     end.
+
+%% A recording of the last part only cannot be replayed.
+archive(_, #{last := _}) -> #{};
+archive(_, #{keep_code := false}) -> #{};
+archive(Folders, Options) ->
+    #{archive => witness_record_kept:archive(Folders, user(Options), cache(maps:with([cache], Options)))}.
 
 -doc "Applications that are not recorded: those named, `elixir` for a program in Elixir, and `witness` if the program needs it.".
 -spec outside(witness_record:options()) -> [atom()].

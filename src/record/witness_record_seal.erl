@@ -41,7 +41,7 @@ what is wrong with a file of the recording.
 
 -define(MAGIC, "WITSEAL", 1).
 %% All files that a replay ever reads of a recording.
--define(NAMES, ["header", "order", "data", "processes", "modules", "index", "verdicts"]).
+-define(NAMES, ["header", "order", "data", "processes", "modules", "index", "verdicts", "code.zip"]).
 -define(MAC_BYTES, 32).
 %% The largest seal, in bytes; and how much of a file is read at once.
 -define(MAX_SEAL_BYTES, 1_024).

@@ -140,8 +140,11 @@ handle_info(_, State) -> {noreply, State}.
 
 handle_report(running, #state{started = {_, _} = From} = State) ->
     gen_server:reply(From, ok),
+    handle_report(running, State#state{started = none});
+%% From now on the recording is there, whatever happens.
+handle_report(running, State) ->
+    _ = keep_code(State),
     State#state{started = running};
-handle_report(running, State) -> State#state{started = running};
 handle_report({told, What}, #state{options = #{on_told := Tell}} = State) ->
     _ = Tell(What),
     State;
@@ -167,12 +170,19 @@ handle_exit(Status, #state{started = Started, waiting = Waiting} = State) ->
     {noreply, State#state{result = Result, waiting = []}}.
 
 %% Nothing is written any more, however the VM has ended, and until now only this account could write.
-seal({ok, Summary}, #state{job = #{dir := Dir}}) ->
+seal({ok, Summary}, #state{job = #{dir := Dir}} = State) ->
+    Kept = case keep_code(State) of
+        ok -> #{};
+        {error, Reason} -> #{not_kept => Reason}
+    end,
     case witness_record_seal:seal(Dir) of
-        ok -> {ok, Summary};
-        {error, Error} -> {ok, Summary#{unsealed => Error}}
+        ok -> {ok, maps:merge(Summary, Kept)};
+        {error, Error} -> {ok, maps:merge(Summary, Kept#{unsealed => Error})}
     end;
 seal(Error, _) -> Error.
+
+keep_code(#state{job = #{dir := Dir}, code = #{archive := Archive}}) -> witness_record_kept:write(Dir, Archive);
+keep_code(#state{}) -> ok.
 
 result(Status, #state{told = {finished, Summary}}) -> {ok, Summary#{vm => Status}};
 result(_, #state{told = {refused, Reason}}) -> {error, Reason};

@@ -64,11 +64,12 @@ Where a process did something that its log does not say.
 - `cut`: how many stopped there; `stopped`: how many were alive when the recording ended as planned; `killed`: how many a signal
   ended;
 - `changed`: modules that differ from those of the recording;
+- `kept`: the code was that which is kept with the recording, as these modules have changed in their folders, or `all`;
 - `messages`: what was compared of each message that was taken: its `contents`, a `hash` of it, or `none`.
 """.
 -type report() :: #{outcome := identical | diverged, processes := non_neg_integer(), entries := non_neg_integer(),
                     complete := boolean(), cut := non_neg_integer(), stopped := non_neg_integer(), killed := non_neg_integer(),
-                    changed := [module()], messages := contents | hash | none,
+                    changed := [module()], kept => [module()] | all, messages := contents | hash | none,
                     divergence => divergence(), waiting => [divergence()]}.
 
 -doc "Why a recording cannot be replayed.".
@@ -76,7 +77,8 @@ Where a process did something that its log does not say.
                 | {header, unicode:chardata()}
                 | {release, Recorded :: binary(), Own :: binary()} | witness_log_recording_refusal:reason() | no_processes
                 | {two | no_pid, binary()} | {number, pos_integer()} | {folder, file:filename()} | {calls, [mfa()]}
-                | {changed, [module()]} | {file, term()} | {traced, witness_replay_traced:reason()} | {vm, term()}.
+                | {changed, [module()]} | {kept, file:filename_all(), unicode:chardata()} | {file, term()}
+                | {traced, witness_replay_traced:reason()} | {vm, term()}.
 
 -type error() :: {?MODULE, reason()} | witness_option:error() | witness_log_recording:error() | witness_record:error().
 
@@ -237,6 +239,7 @@ format_error({folder, Dir}) ->
 format_error({calls, Calls}) ->
     [~"it was recorded with another table of calls, and cannot be replayed with this one: ",
      witness_event:format_term(Calls, 300)];
+format_error({kept, File, Text}) -> ["the code that is kept with the recording cannot be read: ", File, ": ", Text];
 format_error({changed, Modules}) ->
     [~"modules have changed since it was recorded: ", names(Modules), ~". --allow-changed replays it nevertheless"];
 format_error({file, Reason}) when is_atom(Reason) ->

@@ -16,34 +16,62 @@ and its table of calls has to be the recorded one.
 - `path`: the folders in which the VM of the replay looks for code while it boots, and those afterwards;
 - `handler`: the folder of a woven `error_handler`;
 - `calls`: the numbers of calls;
-- `changed`: modules that were loaded in the recording and have changed since.
+- `changed`: modules that were loaded in the recording and have changed since;
+- `kept`: the modules that have changed in their folders, or `all`, if the code is that which is kept with the recording.
 """.
 -type code() :: #{woven := [file:filename()], path := {Boot :: [file:filename()], Later :: [file:filename()]},
                   handler := file:filename(),
-                  calls := #{mfa() => non_neg_integer()}, changed := [module()]}.
+                  calls := #{mfa() => non_neg_integer()}, changed := [module()],
+                  kept => [module()] | all}.
 
--doc "Weaves the modules that the cache does not have. If the option `pa` is set, its folders replace those of the recording.".
+-doc """
+Weaves the modules that the cache does not have. They are those of the folders of the recording; or if these are gone or have changed,
+those that are kept with it. If the option `pa` is set, its folders replace those of the recording. With `allow_changed` the
+folders count as they are.
+""".
 -spec prepare(witness_log_recording:recording(), witness_replay:options()) ->
     {ok, code()} | {error, witness_replay:error()}.
 prepare(Recording, Options) ->
     Header = witness_log_recording:header(Recording),
     maybe
-        #{code := #{pa := Recorded, weave := Weave}, digests := Digests} ?= Header,
+        #{code := #{pa := Recorded}, digests := _} ?= Header,
+        {ok, Loaded} ?= witness_log_recording:modules(Recording),
+        Found = read(maps:get(pa, Options, Recorded), Header, Loaded, Options),
+        {ok, {Objects, Code}} ?= choose(Found, Header, Loaded, Options),
+        woven(Objects, Code, Loaded, Options)
+    else
+        {error, _} = Error -> Error;
+        #{} -> {error, {witness_replay, no_code}}
+    end.
+
+%% The kept code, if that of the folders cannot be used.
+choose({ok, {_, #{changed := []}}} = Found, _, _, _) -> Found;
+choose(Found, _, _, Options) when is_map_key(pa, Options); map_get(allow_changed, Options) -> Found;
+choose(Found, Header, Loaded, #{dir := Dir} = Options) ->
+    case witness_record_kept:unpack(Dir, witness_record_code:cache(maps:with([cache], Options))) of
+        {ok, Folders} ->
+            maybe
+                {ok, {Objects, Code}} ?= read(Folders, Header, Loaded, Options),
+                {ok, {Objects, Code#{kept => case Found of {ok, {_, #{changed := Changed}}} -> Changed; {error, _} -> all end}}}
+            end;
+        none -> Found;
+        {error, {File, Text}} -> {error, {witness_replay, {kept, File, Text}}}
+    end.
+
+%% The modules in these folders and those of applications, with the plan, and which of them have changed.
+read(Folders, #{code := #{weave := Weave}, digests := Digests} = Header, Loaded, Options) ->
+    maybe
         %% The folders of the recording, including those of applications that were outside.
         Given = maps:merge(maps:with([run, app, applications], Header),
-                           #{pa => maps:get(pa, Options, Recorded), weave => Weave, dir => "",
+                           #{pa => Folders, weave => Weave, dir => "",
                              outside => maps:get(outside, maps:get(options, Header, #{}), [])}),
-        ok ?= there(maps:get(pa, Given)),
+        ok ?= there(Folders),
         {ok, Objects} ?= objects(Given, Options),
-        {ok, Loaded} ?= witness_log_recording:modules(Recording),
         Code = #{calls := Calls} = plan(Objects),
         ok ?= same_calls(Calls, maps:get(calls, Header)),
         Now = witness_record_code:digests(Objects),
         Changed = [Module || Module := Digest <- Digests, concerns(Module, Loaded), maps:get(Module, Now, none) =/= Digest],
-        woven(Objects, Code#{changed => lists:sort(Changed)}, Loaded, Options)
-    else
-        {error, _} = Error -> Error;
-        #{} -> {error, {witness_replay, no_code}}
+        {ok, {Objects, Code#{changed => lists:sort(Changed)}}}
     end.
 
 there(Dirs) ->

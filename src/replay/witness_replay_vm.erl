@@ -110,8 +110,8 @@ replay(Boot, Own, #{changed := Changed} = Code, Recording, Wanted, Told, Options
                    Options),
     case read_reports(Port, none, Told, Options) of
         {finished, Report} ->
-            {ok, (count_stopped(Report, witness_log_recording:info(Recording)))#{changed => Changed,
-                                                                                 messages => messages(Recording)}};
+            Known = maps:merge(maps:with([kept], Code), #{changed => Changed, messages => messages(Recording)}),
+            {ok, maps:merge(count_stopped(Report, witness_log_recording:info(Recording)), Known)};
         {refused, Reason} -> {error, {witness_replay, Reason}};
         {failed, Reason} -> {error, {witness_replay, {vm, Reason}}}
     end.

@@ -17,6 +17,7 @@ has changed is woven alone.
 CacheDir/modules/KEY              woven object code, or why there is none; and what `stored/3` keeps
 CacheDir/sets/KEY/lists.beam ...  the woven modules of a folder: what a VM is given
 CacheDir/sets/KEY/woven           which modules are there, with their sizes; which are not, with the reason
+CacheDir/sets/code-KEY/          the code that is kept with a recording, unpacked (`m:witness_record_kept`)
 CacheDir/folders/KEY              what is known of a folder by its contents (`m:witness_weave_objects`); with a plan, its set
 ```
 

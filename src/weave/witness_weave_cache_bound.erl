@@ -93,10 +93,18 @@ entry(Path) ->
         {ok, Names} ->
             List = filename:join(Path, ?LIST),
             Mark = case lists:member(?LIST, Names) of true -> List; false -> Path end,
-            {last_used(Mark), lists:sum([element(2, info(filename:join(Path, Name))) || Name <- Names]), Mark};
+            {last_used(Mark), lists:sum([whole_size(filename:join(Path, Name)) || Name <- Names]), Mark};
         {error, _} ->
             {Used, Size} = info(Path),
             {Used, Size, Path}
+    end.
+
+%% With all that is in it, if it is a folder. Most are files of object code.
+whole_size(Path) ->
+    {_, Own} = info(Path),
+    case filename:extension(Path) of
+        ".beam" -> Own;
+        _ -> lists:sum([Own | [whole_size(Inner) || Inner <- paths(Path)]])
     end.
 
 paths(Dir) ->
