@@ -35,7 +35,7 @@ groups() ->
      {diverged, [], [another_call_diverges, a_message_that_is_not_sent_is_waited_for, a_process_that_ends_early_diverges,
                      a_process_that_goes_on_diverges, an_exit_that_is_not_made_diverges, another_result_diverges]},
      {kept, [], [a_recording_is_replayed_after_a_build, a_recording_is_replayed_without_its_folders, code_is_kept_only_if_wanted,
-                 an_archive_that_leads_elsewhere_is_refused]},
+                 an_archive_that_leads_elsewhere_is_refused, kept_code_is_only_what_was_recorded]},
      {command, [], [the_command_replays, the_command_tells_a_divergence]}].
 
 programs() ->
@@ -381,6 +381,18 @@ an_archive_that_leads_elsewhere_is_refused(Config) ->
     end, [~"no archive" | [zipped(Name) || Name <- ["../x.beam", "/tmp/x.beam", "1/../../x.beam", "1/app/ebin/deep/x.beam", "x.beam",
                                                     "0/app/ebin/x.beam", "1/app/ebin/x.so", "-1/app/x.beam", "1/app/./../x.app"]]]),
     ?assertEqual([], filelib:wildcard(filename:join([Cache, "sets", "code-*"]))).
+
+%% A module that the recording does not name, or with another digest.
+kept_code_is_only_what_was_recorded(Config) ->
+    {Dir, Ebin} = rebuilt(#{}, Config),
+    {ok, Beam} = file:read_file(filename:join(Ebin, "witness_replayed.beam")),
+    {ok, [{Name, Kept}]} = zip:unzip(filename:join(Dir, "code.zip"), [memory]),
+    lists:foreach(fun(Files) ->
+        {ok, {_, Zip}} = zip:create("code.zip", Files, [memory]),
+        ok = file:write_file(filename:join(Dir, "code.zip"), Zip),
+        {error, {witness_replay, {kept, _, Text}}} = witness_replay:replay(#{dir => Dir, cache => dir(Config), trust => true}),
+        ?assertMatch({_, _}, binary:match(iolist_to_binary(Text), ~" is not one that was recorded"))
+    end, [[{Name, Beam}], [{Name, Kept}, {filename:join(filename:dirname(Name), "witness_other.beam"), Kept}]]).
 
 untrusted({error, {witness_replay, {untrusted, Why, Named}}}) -> {error, Why, Named}.
 

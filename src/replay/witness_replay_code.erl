@@ -52,10 +52,21 @@ choose(Found, Header, Loaded, #{dir := Dir} = Options) ->
         {ok, Folders} ->
             maybe
                 {ok, {Objects, Code}} ?= read(Folders, Header, Loaded, Options),
+                ok ?= named(Objects, Folders, Header, Dir),
                 {ok, {Objects, Code#{kept => case Found of {ok, {_, #{changed := Changed}}} -> Changed; {error, _} -> all end}}}
             end;
         none -> Found;
         {error, {File, Text}} -> {error, {witness_replay, {kept, File, Text}}}
+    end.
+
+%% A person who trusts a recording has seen the digests of its header, and what is kept is from outside.
+named(Objects, Folders, #{digests := Digests}, Dir) ->
+    case [Module || #{dir := Of, digests := Kept} <- Objects, lists:member(Of, Folders), {Module, Digest} <- Kept,
+                    maps:get(Module, Digests, none) =/= Digest] of
+        [] -> ok;
+        [Module | _] ->
+            Text = [~"its module ", witness_event:format_term(Module, 100), ~" is not one that was recorded"],
+            {error, {witness_replay, {kept, filename:join(Dir, "code.zip"), Text}}}
     end.
 
 %% The modules in these folders and those of applications, with the plan, and which of them have changed.
