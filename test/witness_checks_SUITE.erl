@@ -11,18 +11,30 @@ every instrument, over both sources, and of logs. The process at fault is named,
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, the_shared_systems_are_right,
+all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, {group, elixir}, the_shared_systems_are_right,
           the_savina_benchmarks_are_right, tests_have_checks, a_message_that_is_left_handles_nothing, deadlocks_are_found,
           what_runs_on_is_no_deadlock, what_is_left_is_named, what_ends_is_not_left, messages_that_are_not_taken_name_the_process,
           messages_that_are_taken_are_no_violation, what_cannot_be_checked_is_refused].
 
 groups() ->
+    [{elixir, [], [elixir_crashes_are_named, elixir_that_is_right_has_no_alarm, elixir_that_hangs_is_named]}] ++
     [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash, calls_without_an_answer_name_the_caller,
                  what_is_answered_is_no_violation, supervisors_that_give_up_are_named, what_does_not_give_up_is_no_violation]}
      || Kind <- [native, evm, central, log]].
 
+init_per_group(elixir, Config) ->
+    case os:find_executable("elixirc") of
+        false -> {skip, "there is no elixirc on the path"};
+        _ ->
+            Folder = filename:join(proplists:get_value(priv_dir, Config), "faults"),
+            ok = filelib:ensure_path(Folder),
+            ok = witness_inline_behaviour_SUITE:elixir(
+                     filename:join(witness_checkout:root(proplists:get_value(data_dir, Config)), "test/applications/faults.ex"), Folder),
+            [{folder, Folder} | Config]
+    end;
 init_per_group(Kind, Config) -> [{kind, Kind} | Config].
 
+end_per_group(elixir, Config) -> code:del_path(proplists:get_value(folder, Config));
 end_per_group(_, _) -> ok.
 
 init_per_suite(Config) ->
@@ -47,7 +59,7 @@ answered() -> [calls_are_answered, an_answer_comes_from_elsewhere, servers_that_
 
 given_up() -> [it_crashes_again_and_again, its_supervisor_is_started_again].
 
-not_given_up() -> [it_crashes_once, its_child_is_shut_down, it_ends_with_its_significant_child].
+not_given_up() -> [it_crashes_once, it_crashes_once_and_is_stopped, its_child_is_shut_down, it_ends_with_its_significant_child].
 
 supervisors_that_give_up_are_named(Config) -> are_found(restarts, given_up(), Config).
 
@@ -115,6 +127,33 @@ outcome(System) ->
     {Outcome, _} = ended(#{system => System, checks => witness_check:names()}),
     Outcome.
 
+elixir_crashes_are_named(_) ->
+    [?assertMatch({violated, _}, elixir_at_fault(System, [Check]), System)
+     || {System, Check} <- [{a_task_raises, crashes}, {a_server_raises_in_a_cast, crashes}, {a_timeout_is_caught, calls}]],
+    {violated, [#{note := Note}]} = violations('Elixir.Faults', a_child_raises_again_and_again, [restarts]),
+    ?assertMatch({_, _}, binary:match(Note, ~"it has started Faults.init/1 again 2 times, and then given up")).
+
+elixir_that_is_right_has_no_alarm(_) ->
+    [?assertEqual({ok, []}, violations('Elixir.Faults', System, witness_check:names()), System)
+     || System <- [a_task_is_awaited, a_task_that_raises_is_caught, calls_are_answered, a_dynamic_child_raises_once,
+                   an_agent_is_stopped]].
+
+elixir_that_hangs_is_named(_) ->
+    [begin
+         {violated, P} = elixir_at_fault(System, [Check]),
+         exit(P, kill)
+     end || {System, Check} <- [{an_agent_is_not_stopped, leaks}, {a_message_of_a_task_is_left, mailboxes}]],
+    is_deadlock('Elixir.Faults', servers_call_each_other, 2).
+
+elixir_at_fault(System, Checks) ->
+    {Outcome, [#{process := P}]} = violations('Elixir.Faults', System, Checks),
+    ?assertEqual(witness_checks_system:at_fault(), P, System),
+    {Outcome, P}.
+
+violations(Module, System, Checks) ->
+    {Outcome, Verdicts} = ended(#{system => {Module, System, []}, checks => Checks}),
+    {Outcome, [V || #{verdict := Verdict} = V <- Verdicts, Verdict =/= yes]}.
+
 tests_have_checks(_) ->
     Check = fun(System) -> witness_test:check([], fun witness_checks_system:System/0, #{checks => [crashes, deadlock]}) end,
     ?assertEqual(ok, Check(a_trapped_exit_tells_of_it)),
@@ -137,13 +176,15 @@ has_waited(Run) ->
     end.
 
 deadlocks_are_found(_) ->
-    [begin
-         {ok, Run} = witness:start(#{system => {witness_checks_system, System, []}, checks => [deadlock], log => false}),
-         witness_await:until(fun() -> has_circle(Run) end),
-         {ok, #{outcome := violated, alive := #{circles := [Circle], processes := Left}}} = witness:stop(Run),
-         ?assertEqual(Size, length(Circle)),
-         [exit(P, kill) || #{process := P} <- Left]
-     end || {System, Size} <- [{servers_call_each_other, 2}, {three_servers_call_each_other, 3}]].
+    [is_deadlock(witness_checks_system, System, Size)
+     || {System, Size} <- [{servers_call_each_other, 2}, {three_servers_call_each_other, 3}]].
+
+is_deadlock(Module, System, Size) ->
+    {ok, Run} = witness:start(#{system => {Module, System, []}, checks => [deadlock], log => false}),
+    witness_await:until(fun() -> has_circle(Run) end),
+    {ok, #{outcome := violated, alive := #{circles := [Circle], processes := Left}}} = witness:stop(Run),
+    ?assertEqual(Size, length(Circle)),
+    [exit(P, kill) || #{process := P} <- Left].
 
 has_circle(Run) ->
     case witness_run:remaining(Run) of
@@ -180,7 +221,7 @@ messages_that_are_not_taken_name_the_process(_) ->
          {violated, [#{verdict := no, process := P}]} = ends_with_what_is_left(System, [mailboxes]),
          ?assertEqual(witness_checks_system:at_fault(), P, System),
          exit(P, kill)
-     end || System <- [its_messages_are_for_nobody, an_old_answer_is_in_its_way]],
+     end || System <- [its_messages_are_for_no_process, an_old_answer_is_in_its_way]],
     [begin
          Self = self(),
          {ok, Run} = witness:start(#{system => {witness_checks_system, System, []}, checks => [mailboxes], log => false,

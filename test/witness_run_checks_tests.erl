@@ -124,6 +124,8 @@ a_supervisor_gives_up_only_after_it_has_started_a_child_again_test() ->
     Yes = {verdict, yes, undefined},
     ?assertEqual(Yes, Verdict(Again ++ [{exit, 1, normal, 0}])),
     ?assertEqual(Yes, Verdict(Again ++ [Told(0, shutdown), {exit, 1, shutdown, 0}])),
+    Stops = {recv, 1, 9, {system, {9, tag}, {terminate, shutdown}}, undefined},
+    ?assertEqual(Yes, Verdict(Again ++ [Stops, {exit, 1, shutdown, 0}])),
     ?assertEqual(Yes, Verdict([Starts(2), Told(2, crash), {exit, 1, shutdown, 0}])),
     ?assertEqual(Yes, Verdict([Starts(2), Told(2, crash), Starts(3), Told(3, normal), {exit, 1, shutdown, 0}])),
     ?assertEqual(Yes, Verdict([Starts(2), Starts(3), Told(2, crash), Told(9, crash), {exit, 1, shutdown, 0}])).

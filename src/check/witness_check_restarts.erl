@@ -4,7 +4,8 @@ The monitor of the check `restarts`: whether its process gives up on a child tha
 
 A supervisor that has started children again too often (its restart intensity) ends with the reason `shutdown`, which its parent has
 not asked for. So its process *gives up* if it ends with this reason, if it has started a child again after the end of one with the
-same signature, if the last child of which it was told has ended by an error, and if its parent has not told it to end.
+same signature, if the last child of which it was told has ended by an error, and if neither its parent nor `sys:terminate/2` has told it to
+end.
 """.
 -behaviour(witness_monitor).
 
@@ -17,7 +18,7 @@ same signature, if the last child of which it was told has ended by an error, an
 
 %% children: those that are alive, with what they run; ended: what children that have ended ran
 %% restarts: how often a child that runs this was started after one had ended; last: the child that ended last
-%% told: whether the parent has told the process to end
+%% told: whether it was told to end
 -record(state, {parent :: undefined | witness_event:proc(),
                 children = #{} :: #{witness_event:proc() => mfa()},
                 ended = #{} :: #{mfa() => []},
@@ -35,7 +36,8 @@ attached(_, _, _) -> {ok, #state{}}.
 
 -doc false.
 -spec alphabet(undefined) -> [witness_event:kind() | {witness_event:kind(), ets:match_spec()}].
-alphabet(_) -> [init, fork, exit, {recv, [{['_', {'EXIT', '_', '_'}], [], [true]}]}].
+alphabet(_) ->
+    [init, fork, exit, {recv, [{['_', {'EXIT', '_', '_'}], [], [true]}, {['_', {system, '_', {terminate, '_'}}], [], [true]}]}].
 
 -doc false.
 -spec handle_event(witness_event:event(), #state{}) -> {ok, #state{}} | {verdict, yes | no, undefined | report()}.
@@ -48,6 +50,7 @@ handle_event({fork, _, Child, {M, F, Args}, _}, S = #state{children = Children, 
     end,
     {ok, S#state{children = Children#{Child => Runs}, restarts = Counted}};
 handle_event({recv, _, _, {'EXIT', Parent, _}, _}, S = #state{parent = Parent}) -> {ok, S#state{told = true}};
+handle_event({recv, _, _, {system, _, {terminate, _}}, _}, S) -> {ok, S#state{told = true}};
 handle_event({recv, _, _, {'EXIT', Child, Reason}, _}, S = #state{children = Children, ended = Ended}) ->
     case Children of
         #{Child := Runs} ->

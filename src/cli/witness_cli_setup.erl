@@ -98,7 +98,8 @@ those of the `elixir` on PATH.
 """.
 -spec load_elixir(module(), [file:filename()]) -> ok | {error, unicode:chardata()}.
 load_elixir(Module, Folders) ->
-    case needs_elixir(Module, Folders) andalso code:which(elixir) of
+    %% A module may be loaded whose folder was removed from the path since.
+    case needs_elixir(Module, Folders) andalso code:where_is_file("elixir.beam") of
         false -> ok;
         non_existing -> find_elixir();
         _ -> start_elixir()

@@ -243,6 +243,13 @@ it_crashes_once() ->
     ends(S),
     shut_down(Sup, fun() -> exit(Sup, shutdown) end).
 
+it_crashes_once_and_is_stopped() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
+    [{_, S, _, _}] = supervisor:which_children(Sup),
+    gen_server:cast(S, crash),
+    ends(S),
+    shut_down(Sup, fun() -> gen_server:stop(Sup, shutdown, infinity) end).
+
 its_child_is_shut_down() ->
     {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
     [begin
@@ -285,7 +292,7 @@ a_server_is_stopped() ->
 
 %% --- mailboxes --------------------------------------------------------------------------
 
-its_messages_are_for_nobody() ->
+its_messages_are_for_no_process() ->
     P = spawn(fun() -> is_at_fault(), worker() end),
     [P ! {hello, N} || N <- [1, 2]],
     P ! {work, self()},
