@@ -59,7 +59,7 @@ choose(Found, Header, Loaded, #{dir := Dir} = Options) ->
         {error, {File, Text}} -> {error, {witness_replay, {kept, File, Text}}}
     end.
 
-%% A person who trusts a recording has seen the digests of its header, and what is kept is from outside.
+%% To trust a recording is to trust the digests of its header, and what is kept comes from outside.
 named(Objects, Folders, #{digests := Digests}, Dir) ->
     case [Module || #{dir := Of, digests := Kept} <- Objects, lists:member(Of, Folders), {Module, Digest} <- Kept,
                     maps:get(Module, Digests, none) =/= Digest] of
