@@ -98,7 +98,7 @@ those of the `elixir` on PATH.
 """.
 -spec load_elixir(module(), [file:filename()]) -> ok | {error, unicode:chardata()}.
 load_elixir(Module, Folders) ->
-    %% A module may be loaded whose folder was removed from the path since.
+    %% A module may still be loaded when its folder is on the path no more.
     case needs_elixir(Module, Folders) andalso code:where_is_file("elixir.beam") of
         false -> ok;
         non_existing -> find_elixir();
