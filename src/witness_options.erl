@@ -52,6 +52,7 @@ compiled already.
                      max_atoms := pos_integer(),
                      max_line := pos_integer(),
                      log_file => file:name_all(),
+                     log_size := pos_integer() | infinity,
                      block := pos_integer(),
                      save => file:name_all(),
                      from => file:name_all(),

@@ -20,7 +20,8 @@ says how often each system is run over each source, 3 times if it is not there; 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([offline_agrees/1, a_log_changes_nothing_else/1, what_writes_the_log_does_not_show/1,
          a_log_that_cannot_be_written_starts_nothing/1, an_earlier_log_stays_until_the_run_is_started/1,
-         a_full_disk_leaves_the_run_untrusted/1, where_events_are_missing_the_log_says_so/1,
+         a_full_disk_leaves_the_run_untrusted/1, a_log_that_is_too_large_leaves_the_run_untrusted/1,
+         where_events_are_missing_the_log_says_so/1,
          what_writes_the_log_may_crash/1, processes_of_a_node/1, a_log_of_a_log_is_refused/1]).
 -export([waiting/1, started/1]).
 
@@ -33,7 +34,8 @@ suite() -> [{timetrap, {minutes, 5 + how_often()}}].
 all() ->
     [{group, shards}, a_log_changes_nothing_else, what_writes_the_log_does_not_show,
      a_log_that_cannot_be_written_starts_nothing, an_earlier_log_stays_until_the_run_is_started,
-     a_full_disk_leaves_the_run_untrusted, where_events_are_missing_the_log_says_so, what_writes_the_log_may_crash,
+     a_full_disk_leaves_the_run_untrusted, a_log_that_is_too_large_leaves_the_run_untrusted,
+     where_events_are_missing_the_log_says_so, what_writes_the_log_may_crash,
      processes_of_a_node, a_log_of_a_log_is_refused].
 
 groups() ->
@@ -199,6 +201,14 @@ a_full_disk_leaves_the_run_untrusted(_) ->
     ?assertEqual(witness_sys:expected(system(calc)), witness_sys:counts(Verdicts)),
     #{outcome := untrusted, warnings := [#{code := log_incomplete, text := Text}]} = Summary,
     ?assertNotEqual(nomatch, string:find(Text, "/dev/full: no space left on device")).
+
+a_log_that_is_too_large_leaves_the_run_untrusted(Config) ->
+    File = file("small.log", Config),
+    {Verdicts, Summary} = live(system(calc), #{log_file => File, log_size => 300}),
+    ?assertEqual(witness_sys:expected(system(calc)), witness_sys:counts(Verdicts)),
+    #{outcome := untrusted, warnings := [#{code := log_incomplete, text := Text}]} = Summary,
+    ?assertNotEqual(nomatch, string:find(Text, "small.log: it may not become larger (log_size)")),
+    ?assert(filelib:file_size(File) =< 300).
 
 %% A message that is too large for the native source is a gap.
 where_events_are_missing_the_log_says_so(Config) ->

@@ -42,6 +42,26 @@ nothing_comes_between_what_is_written_together_test_() ->
 unpaired([{exit, P, {Name, 1}, _}, {exit, P, {Name, 2}, _} | Events]) -> unpaired(Events);
 unpaired(Events) -> Events.
 
+%% Its lines are whole, and nothing follows what is missing.
+it_becomes_no_larger_than_it_may_test_() ->
+    in_folder(fun(Dir) ->
+        File = filename:join(Dir, "small.log"),
+        {ok, Log} = witness_log_writer:open(File, 500),
+        ok = witness_log_writer:begin_log(Log),
+        Long = {exit, self(), lists:duplicate(600, x), undefined},
+        [begin
+             ok = witness_log_writer:write([E], Log),
+             ok = witness_log_writer:write_once({attached, self(), {m, f, 1}, undefined}, Log),
+             written(Log)
+         end || E <- [hd(events()), Long, hd(events())]],
+        {error, Why} = witness_log_writer:close(Log),
+        ?assertEqual(File ++ ": it may not become larger (log_size)", unicode:characters_to_list(Why)),
+        ?assertMatch([_, {attached, _, _, _}], read(File, text))
+    end).
+
+%% The process has no line any more that waits.
+written({_, _, Waiting}) -> witness_await:until(fun() -> atomics:get(Waiting, 1) =:= 0 end).
+
 once_is_once_and_in_its_place_test_() ->
     in_folder(fun(Dir) ->
         File = filename:join(Dir, "once.log"),

@@ -143,8 +143,9 @@ rows(Text) ->
 
 default_text(#{computed := Text}) -> text(Text);
 default_text(#{default := undefined}) -> ~"none";
-default_text(#{default := Bytes, unit := bytes}) when Bytes rem (1 bsl 20) =:= 0 -> text([integer_to_list(Bytes bsr 20), " MB"]);
-default_text(#{default := Bytes, unit := bytes}) -> text([integer_to_list(Bytes bsr 10), " KB"]);
+default_text(#{default := Bytes, unit := bytes}) when is_integer(Bytes), Bytes rem (1 bsl 20) =:= 0 ->
+    text([integer_to_list(Bytes bsr 20), " MB"]);
+default_text(#{default := Bytes, unit := bytes}) when is_integer(Bytes) -> text([integer_to_list(Bytes bsr 10), " KB"]);
 default_text(#{default := Default}) -> text(io_lib:format("`~tw`", [Default]));
 default_text(#{required := true}) -> ~"required";
 default_text(#{}) -> ~"none".

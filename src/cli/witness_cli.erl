@@ -156,7 +156,8 @@ run_system(Given) ->
         #{weave := Names} -> #{weave => [accept(~"run", "--weave: ", witness_cli_call:parse_weave(Name)) || Name <- Names]};
         #{} -> #{}
     end,
-    watch(~"run", maps:merge(maps:merge(Properties, Woven), maps:with([instrument, source, log_file], Options)),
+    Chosen = maps:with([instrument, source, log_file, log_size, message_size, memory], Options),
+    watch(~"run", maps:merge(maps:merge(Properties, Woven), Chosen),
           Started#{system => System, halt => not NoHalt}, Options).
 
 %% A Mix project is run in its folder.

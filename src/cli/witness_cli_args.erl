@@ -139,7 +139,7 @@ run() ->
                "  witness run --pa '_build/default/lib/*/ebin' --spec calc.hml --app calc --config sys.config\n"
                "  witness run --mix . --spec shop.hml 'Shop.Demo.run(10)'\n"],
       arguments => witness_cli_options:arguments(run, witness_cli_options:properties() ++ [
-        checks, instrument, weave, source, scope, log_file, config,
+        checks, instrument, weave, source, scope, log_file, log_size, message_size, memory, config,
         witness_cli_options:json(~"one JSON object a line on standard output; what the system prints goes to standard error"),
         witness_cli_options:report(), witness_cli_options:must_decide(), no_halt, app, witness_cli_options:mix(~"start"), system
         | witness_cli_options:times()])}.

@@ -22,8 +22,8 @@ leaves no file.
 
 -include_lib("kernel/include/file.hrl").
 
--export([open/1, begin_log/1, write/2, write_once/2, close/1, close_whole/1]).
--export([init/3]).
+-export([open/1, open/2, begin_log/1, write/2, write_once/2, close/1, close_whole/1]).
+-export([init/4]).
 
 -export_type([log/0]).
 
@@ -43,6 +43,7 @@ leaves no file.
 %% temporary: the name of the file until the log is begun
 %% file: its identity; none: not a plain file
 %% once: the keys of `write_once/2' so far
+%% left: bytes that may still be written
 %% failed: the error after which everything is discarded
 -record(writer, {name :: binary(),
                  device :: file:fd(),
@@ -51,19 +52,24 @@ leaves no file.
                  waiting :: atomics:atomics_ref(),
                  opener :: pid(),
                  once = #{} :: #{witness_event:proc() => []},
-                 failed :: undefined | file:posix() | badarg | terminated}).
+                 left :: non_neg_integer() | infinity,
+                 failed :: undefined | too_large | file:posix() | badarg | terminated}).
 
 -doc """
 Opens a log for the caller. Names that end in `.jsonl`, `.ndjson` or `.json` select JSON Lines, all others
 text. An error is text for people.
 """.
 -spec open(file:name_all()) -> {ok, log()} | {error, unicode:chardata()}.
-open(File) ->
+open(File) -> open(File, infinity).
+
+-doc "The same for a file of at most so many bytes. What would make it larger is not written, nor what comes after it.".
+-spec open(file:name_all(), MaxBytes :: pos_integer() | infinity) -> {ok, log()} | {error, unicode:chardata()}.
+open(File, MaxBytes) ->
     maybe
         {ok, Name} ?= name(File),
         {ok, Format} ?= format(Name),
         Waiting = atomics:new(1, []),
-        {Pid, Ref} = spawn_opt(?MODULE, init, [self(), Name, Waiting], [link, monitor, {message_queue_data, off_heap}]),
+        {Pid, Ref} = spawn_opt(?MODULE, init, [self(), Name, Waiting, MaxBytes], [link, monitor, {message_queue_data, off_heap}]),
         receive
             {Pid, opened} ->
                 demonitor(Ref, [flush]),
@@ -93,6 +99,7 @@ format(Name) ->
             end
     end.
 
+name_error(File, too_large) -> [File, ": it may not become larger (log_size)"];
 name_error(File, Reason) -> [File, ": ", file:format_error(Reason)].
 
 -doc "Gives the file its name, and replaces an earlier one.".
@@ -142,15 +149,16 @@ call(Pid, Request) ->
 %% --- the process -----------------------------------------------------------------
 
 -doc false.
--spec init(pid(), binary(), atomics:atomics_ref()) -> ok.
-init(Opener, Name, Waiting) ->
+-spec init(pid(), binary(), atomics:atomics_ref(), pos_integer() | infinity) -> ok.
+init(Opener, Name, Waiting, MaxBytes) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_log),
     case open_file(Name) of
         {ok, Temporary, Device} ->
             Opener ! {self(), opened},
             File = case Temporary of undefined -> none; _ -> witness_log_input:identity_of(Temporary) end,
-            loop(#writer{name = Name, temporary = Temporary, file = File, device = Device, waiting = Waiting, opener = Opener});
+            loop(#writer{name = Name, temporary = Temporary, file = File, device = Device, waiting = Waiting, opener = Opener,
+                         left = MaxBytes});
         {error, Reason} ->
             Opener ! {self(), {refused, Reason}},
             ok
@@ -220,15 +228,17 @@ gather_more(Lines, Size, Waiting, W) when Size < ?CHUNK_BYTES ->
 gather_more(Lines, Size, Waiting, W) -> put_lines(Lines, Size, Waiting, W).
 
 %% After an error nothing more is written: later lines would seem to follow those before the missing ones.
-put_lines(Lines, Size, Waiting, W = #writer{device = Device, failed = Failed}) ->
+put_lines(Lines, Size, Waiting, W = #writer{device = Device, left = Left, failed = Failed}) ->
     Result = case Failed of
-        undefined -> file:write(Device, lists:reverse(Lines));
+        undefined when Size =< Left -> file:write(Device, lists:reverse(Lines));
+        undefined -> {error, too_large};
         _ -> {error, Failed}
     end,
     atomics:sub(W#writer.waiting, 1, Size),
     lists:foreach(fun(From) -> reply(From, ok) end, Waiting),
     case Result of
-        ok -> W;
+        ok when Left =:= infinity -> W;
+        ok -> W#writer{left = Left - Size};
         {error, Reason} -> W#writer{failed = Reason}
     end.
 

@@ -20,9 +20,9 @@ live process of the tree gets a `gap`, and the run is notified that its log is n
 
 -doc "Opens the log that the options ask for, for the run that calls. An error is text for people.".
 -spec open(witness_options:options()) -> {ok, logging()} | {error, unicode:chardata()}.
-open(#{log_file := File, scope := Scope}) ->
+open(#{log_file := File, log_size := MaxBytes, scope := Scope}) ->
     maybe
-        {ok, Log} ?= witness_log_writer:open(File),
+        {ok, Log} ?= witness_log_writer:open(File, MaxBytes),
         %% The live processes, each with the first process of its tree.
         {ok, #{log => Log, scope => Scope, trees => ets:new(witness_run_log, [public, {write_concurrency, auto}])}}
     end;
