@@ -679,7 +679,7 @@ wrong_usage_ends_with_2(Config) ->
         {["run", "--instrument", "inline", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
         {["run", "--check", "crashes,hangs", "m:f()"], [~"--check LIST is expected", ~"crashes,hangs", ~"deadlock, mailboxes and leaks"]},
         {["check", "-"], [~"--spec", ~"--check crashes"]},
-        {["check", "--check", "deadlock", "-"], [~"option --check: expected crashes or calls"]},
+        {["check", "--check", "deadlock", "-"], [~"option --check: expected crashes, calls or restarts"]},
         {["run", "--spec", "x.hml"], [~"'mod:fun(args)'"]}]].
 
 a_missing_module_is_named(Config) ->
