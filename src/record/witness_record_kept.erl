@@ -19,7 +19,7 @@ libraries outside these folders are not kept.
 recording. *Invariant:* `unpack/2` writes into its own folder only, whatever names the archive has.
 """.
 
--export([archive/3, write/2, unpack/2]).
+-export([archive/3, file/1, write/2, unpack/2]).
 
 -define(FILE_NAME, "code.zip").
 %% What `m:witness_weave_cache_bound` takes for the list of a set: its time is that of the last use.
@@ -37,7 +37,9 @@ apps(Dir) ->
     [{filename:basename(File), Bytes} || File <- filelib:wildcard(filename:join(Dir, "*.app")), {ok, Bytes} <- [file:read_file(File)]].
 
 %% The folder of an application is found by these names.
-layout(Dir) -> filename:join(lists:nthtail(max(0, length(filename:split(Dir)) - 2), filename:split(Dir))).
+layout(Dir) ->
+    Names = filename:split(Dir),
+    filename:join(lists:nthtail(max(0, length(Names) - 2), Names)).
 
 pack([], _, _, Entries) ->
     {ok, {_, Zip}} = zip:create(?FILE_NAME, lists:append(lists:reverse(Entries)), [memory]),
@@ -48,10 +50,14 @@ pack([{#{dir := Dir, objects := Objects}, {Dir, Apps}} | Folders], N, Known, Ent
     pack(Folders, N + 1, maps:merge(Known, #{Module => [] || {Module, _, _} <- New}),
          [[{File, Bytes} || {_, File, Bytes} <- New] ++ [{Name(File), Bytes} || {File, Bytes} <- Apps] | Entries]).
 
+-doc "The file of the archive.".
+-spec file(file:filename_all()) -> file:filename_all().
+file(Dir) -> filename:join(Dir, ?FILE_NAME).
+
 -doc "Writes an archive into the folder of a recording, if there is one and has none yet. If it cannot be written, there is none.".
 -spec write(file:filename_all(), binary()) -> ok | {error, file:posix() | badarg | terminated | system_limit}.
 write(Dir, Archive) ->
-    File = filename:join(Dir, ?FILE_NAME),
+    File = file(Dir),
     case {filelib:is_regular(filename:join(Dir, "header")), filelib:file_size(File)} of
         {true, Size} when Size =/= byte_size(Archive) ->
             case file:write_file(File, Archive) of
@@ -69,7 +75,7 @@ The folders of the archive of a recording, unpacked in the cache, in their order
 -spec unpack(file:filename_all(), Cache :: file:filename_all()) ->
     {ok, [file:filename()]} | none | {error, {file:filename_all(), unicode:chardata()}}.
 unpack(Dir, Cache) ->
-    File = filename:join(Dir, ?FILE_NAME),
+    File = file(Dir),
     case file:read_file(File) of
         {ok, Archive} ->
             try {ok, unpacked(Archive, unicode:characters_to_list(Cache))}

@@ -140,7 +140,7 @@ handle_info(_, State) -> {noreply, State}.
 
 handle_report(running, #state{started = {_, _} = From} = State) ->
     gen_server:reply(From, ok),
-    handle_report(running, State#state{started = none});
+    handle_report(running, State#state{started = running});
 %% From now on the recording is there, whatever happens.
 handle_report(running, State) ->
     _ = keep_code(State),

@@ -66,7 +66,7 @@ named(Objects, Folders, #{digests := Digests}, Dir) ->
         [] -> ok;
         [Module | _] ->
             Text = [~"its module ", witness_event:format_term(Module, 100), ~" is not one that was recorded"],
-            {error, {witness_replay, {kept, filename:join(Dir, "code.zip"), Text}}}
+            {error, {witness_replay, {kept, witness_record_kept:file(Dir), Text}}}
     end.
 
 %% The modules in these folders and those of applications, with the plan, and which of them have changed.

@@ -17,7 +17,7 @@ has changed is woven alone.
 CacheDir/modules/KEY              woven object code, or why there is none; and what `stored/3` keeps
 CacheDir/sets/KEY/lists.beam ...  the woven modules of a folder: what a VM is given
 CacheDir/sets/KEY/woven           which modules are there, with their sizes; which are not, with the reason
-CacheDir/sets/code-KEY/          the code that is kept with a recording, unpacked (`m:witness_record_kept`)
+CacheDir/sets/code-KEY/           the code that is kept with a recording, unpacked (`m:witness_record_kept`)
 CacheDir/folders/KEY              what is known of a folder by its contents (`m:witness_weave_objects`); with a plan, its set
 ```
 
@@ -61,7 +61,7 @@ prepare(Sources, Plan, CacheDir, Options) ->
     {Names, Folders} = lists:partition(fun erlang:is_atom/1, Sources),
     Base = witness_weave_store:digest({?FORMAT, tool(Plan), maps:without([natives], Plan)}),
     try
-        [witness_weave_store:folder(filename:join(CacheDir, Part)) || Part <- ["modules", "sets", "folders"]],
+        make_folders(CacheDir),
         Found = [find_or_open(none, [find_object(Name) || Name <- Names], Base, Plan, CacheDir) || Names =/= []]
             ++ [of_folder(Folder, Base, Plan, CacheDir) || Folder <- Folders],
         Open = lists:append([Set || {open, _, Set} <- Found]),
@@ -120,7 +120,7 @@ stored(Of, CacheDir, Make) ->
         _ ->
             Result = Make(),
             try
-                _ = [witness_weave_store:folder(filename:join(CacheDir, Part)) || Part <- ["modules", "sets", "folders"]],
+                make_folders(CacheDir),
                 witness_weave_store:write(module_file(Key, CacheDir), term_to_binary({stored, Result})),
                 witness_weave_cache_bound:keep(CacheDir, witness_weave_cache_bound:default())
             catch
@@ -228,6 +228,9 @@ own() ->
     #{list_to_atom(filename:basename(File, ".beam")) => [] || File <- filelib:wildcard("witness*.beam", Dir)}.
 
 %% --- on disk ---------------------------------------------------------------------
+
+make_folders(CacheDir) ->
+    lists:foreach(fun(Part) -> witness_weave_store:folder(filename:join(CacheDir, Part)) end, ["modules", "sets", "folders"]).
 
 module_file(Key, CacheDir) -> filename:join([CacheDir, "modules", Key]).
 

@@ -111,10 +111,7 @@ a_call_that_is_given_up_is_caught() ->
     ok = gen_server:stop(S).
 
 a_supervisor_starts_it_again() ->
-    {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
-    [{_, S, _, _}] = supervisor:which_children(Sup),
-    gen_server:cast(S, crash),
-    ends(S),
+    Sup = with_a_crash(),
     unlink(Sup),
     exit(Sup, shutdown),
     ends(Sup).
@@ -218,15 +215,13 @@ servers_call_each_other_in_turn() ->
 %% --- supervisors that give up --------------------------------------------------------
 
 %% Its intensity is 1 in 5 seconds.
-it_crashes_again_and_again() -> supervised(crashes_soon).
+it_crashes_again_and_again() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, {one_for_one, crashes_soon}),
+    shut_down(Sup, fun() -> ends(Sup) end).
 
 %% The parent of the supervisor starts it again, and it gives up again.
 its_supervisor_is_started_again() ->
     {ok, Sup} = supervisor:start_link(?MODULE, {supervisor_of, crashes_soon}),
-    shut_down(Sup, fun() -> witness_await:until(fun() -> not is_process_alive(Sup) end) end).
-
-supervised(Child) ->
-    {ok, Sup} = supervisor:start_link(?MODULE, {one_for_one, Child}),
     shut_down(Sup, fun() -> ends(Sup) end).
 
 shut_down(Sup, Wait) ->
@@ -237,17 +232,11 @@ shut_down(Sup, Wait) ->
 %% --- their twins --------------------------------------------------------------------
 
 it_crashes_once() ->
-    {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
-    [{_, S, _, _}] = supervisor:which_children(Sup),
-    gen_server:cast(S, crash),
-    ends(S),
+    Sup = with_a_crash(),
     shut_down(Sup, fun() -> exit(Sup, shutdown) end).
 
 it_crashes_once_and_is_stopped() ->
-    {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
-    [{_, S, _, _}] = supervisor:which_children(Sup),
-    gen_server:cast(S, crash),
-    ends(S),
+    Sup = with_a_crash(),
     shut_down(Sup, fun() -> gen_server:stop(Sup, shutdown, infinity) end).
 
 its_child_is_shut_down() ->
@@ -283,6 +272,7 @@ workers_are_not_stopped() ->
 it_ends_a_little_later() ->
     spawn(fun() -> receive after 300 -> ok end end).
 
+%% For longer than what is left does nothing before the run ends.
 it_sleeps_and_ends() ->
     spawn(fun() -> timer:sleep(2500) end).
 
@@ -342,6 +332,14 @@ slow_worker_ends(0) -> ok;
 slow_worker_ends(N) -> receive job -> receive after 1 -> slow_worker_ends(N - 1) end end.
 
 %% --- help -----------------------------------------------------------------------------
+
+%% A supervisor, of which a child has crashed.
+with_a_crash() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, one_for_one),
+    [{_, S, _, _}] = supervisor:which_children(Sup),
+    gen_server:cast(S, crash),
+    ends(S),
+    Sup.
 
 ends(P) -> witness_await:until(fun() -> not is_process_alive(P) end).
 

@@ -1,7 +1,7 @@
 -module(witness_sample).
 -moduledoc """
-A hook of Common Test that leaves out cases. Of a suite it leaves one scenario: the first (of a group its first, with the set-up of the group). The
-environment variable `WITNESS_SAMPLE` says of which suites:
+A hook of Common Test that leaves out cases. Of a suite it leaves one scenario: the first (of a group its first, with the set-up of
+the group). The environment variable `WITNESS_SAMPLE` says of which suites:
 
 - `all`: of each, so that what is broken altogether is found within minutes (`make check`). Suites with a set-up of minutes are left
   out;
