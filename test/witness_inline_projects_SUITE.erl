@@ -15,11 +15,12 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [{group, erlang}, {group, elixir}].
 
-%% In this order: the last two change the project.
+%% Elixir's are a sequence: each builds on what those before it have compiled, and the last two change the project.
 groups() ->
     [{erlang, [], [rebar3_passes, rebar3_finds_the_violation]},
-     {elixir, [], [mix_passes, mix_finds_the_violation, mix_weaves_what_has_changed, mix_reports_wrong_specifications,
-                   mix_passes_with_the_parse_transform, mix_finds_the_violation_with_the_parse_transform]}].
+     {elixir, [sequence],
+     [mix_passes, mix_finds_the_violation, mix_weaves_what_has_changed, mix_reports_wrong_specifications,
+      mix_passes_with_the_parse_transform, mix_finds_the_violation_with_the_parse_transform]}].
 
 init_per_suite(Config) ->
     [{root, witness_checkout:root(filename:dirname(proplists:get_value(data_dir, Config)))} | Config].
