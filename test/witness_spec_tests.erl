@@ -31,6 +31,31 @@ calc_that_is_asked_something_else_satisfies_and_that_is_not_vacuous_after_a_requ
     ?assertMatch({yes, 4, #{vacuous := false, line := 5, action := <<"_ ? {_, {add, A, B}}">>}},
                  verdict(calc(), {calc_server, loop, [0]}, Trace)).
 
+%% What a correct system never does may leave no trace: then it is no sign of a property that nothing came of.
+what_is_forbidden_at_once_is_engaged_by_what_it_could_be_test() ->
+    [?assertMatch({yes, _, #{vacuous := Vacuous}}, verdict(["with m:f(_) ", Formula, "."], Events), Formula)
+     || {Formula, Events, Vacuous} <- [
+            {"check [_ ? bad] ff", [recv(good)], false},
+            {"check [_ ? bad] ff", [send(bad)], true},
+            {"check [_ ? bad] tt", [recv(good)], true},
+            {"check <_ ? good> tt or [_ ? bad] ff", [send(bad)], true},
+            {"check max X. ([_ ? bad] ff and [_ : _ ! bad] X)", [recv(good)], false},
+            {"check [_ ? bad] ff and [_ : _ ! bad] ff", [{exit, self(), normal, 0}], true}]].
+
+an_alphabet_of_what_is_forbidden_may_be_silent_test() ->
+    [with_spec(["with m:f(_) over ", Over, " check ", Formula, "."], fun(#{module := Module}) ->
+         {ok, State, _} = Module:init({m, f, [0]}, self(), 1),
+         {yes, Info} = Module:handle_end(complete, State),
+         ?assertEqual(Vacuous, maps:get(vacuous, Info, false), {Over, Formula})
+     end) || {Over, Formula, Vacuous} <- [
+            {"_ ? bad", "[_ ? bad] ff", false},
+            {"_ ? bad, _ : _ ! bad", "[_ ? _] ff and [_ : _ ! _] ff", false},
+            {"_ ? bad, _ : _ ! bad", "max X. ([_ ? bad] ff and max Y. ([_ : _ ! _] ff))", false},
+            {"_ ? bad, _ : _ ! ok", "[_ ? bad] ff", true},
+            {"_ ? _", "max X. ([_ ? bad] ff and [_ ? good] X)", true},
+            {"_ ? _", "[_ ? good] [_ ? bad] ff", true},
+            {"_ ? _", "[_ ? _] tt", true}]].
+
 calc_that_is_never_asked_satisfies_vacuously_test() ->
     ?assertMatch({yes, 2, #{vacuous := true}},
                  verdict(calc(), {calc_server, loop, [0]}, [init(calc_server, loop, [0]), died(normal)])).
@@ -204,7 +229,7 @@ names_that_the_generator_likes_are_free_for_authors_test() ->
 what_is_bound_before_can_be_a_key_or_a_size_test() ->
     [begin
          ?assertMatch({no, 1, _}, verdict(["with m:g(B) ", Over, " check [_ ? ", Pattern, "] ff."], {m, g, [8]}, [recv(Good)])),
-         ?assertMatch({yes, 1, #{vacuous := true}},
+         ?assertMatch({yes, 1, #{matched := false}},
                       verdict(["with m:g(B) check [_ ? ", Pattern, "] ff."], {m, g, [9]}, [recv(Good)]))
      end || {Pattern, Good} <- [{"<<_:B>>", <<1>>}, {"#{B := _}", #{8 => x}}], Over <- ["", ["over _ ? ", Pattern]]].
 
@@ -290,7 +315,7 @@ the_first_action_that_matches_chooses_the_slice_test() ->
 values_of_a_slice_are_compared_exactly_test() ->
     with_spec("with m:f(_) per A over _ ? {A, _} monitor [_ ? {A, x}] ff.", fun(#{module := Module}) ->
         {slices, Filter} = Module:init({m, f, [0]}, self(), 1),
-        ?assertMatch({verdict, yes, #{vacuous := true}}, Module:handle_event(recv({1.0, x}), Module:instance({1}, Filter))),
+        ?assertMatch({verdict, yes, #{matched := false}}, Module:handle_event(recv({1.0, x}), Module:instance({1}, Filter))),
         ?assertMatch({verdict, no, _}, Module:handle_event(recv({1, x}), Module:instance({1}, Filter)))
     end).
 
@@ -308,7 +333,7 @@ a_file_may_mix_properties_with_and_without_over_test() ->
              "with m:f(_) per A over _ ? A monitor [_ ? A] ff.\nwith m:g() none.\nwith m:f(_) per A over _ : _ ! A check tt.",
     with_spec(Source, fun(#{module := Module}) ->
         ?assertMatch({ok, {fresh, _}}, Module:init({m, f, [0]}, self(), 1)),
-        {ok, {fresh, _}, Two} = Module:init({m, f, [0]}, self(), 2),
+        {ok, _, Two} = Module:init({m, f, [0]}, self(), 2),
         {slices, Three} = Module:init({m, f, [0]}, self(), 3),
         {slices, Five} = Module:init({m, f, [0]}, self(), 5),
         ?assertEqual(ignore, Module:init({m, g, []}, self(), 4)),

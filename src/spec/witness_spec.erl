@@ -44,7 +44,7 @@ The information with a verdict is a map:
 | `action` | the text of that action; it decided by matching, or by not matching |
 | `matched` | whether that action decided by matching |
 | `bindings` | variables that are known there, with their values |
-| `vacuous` | whether `yes` was reached without any action other than `init` having matched |
+| `vacuous` | whether nothing came before this `yes` that the property is about: docs/internals/semantics.md, *Vacuity* |
 | `reason` | why it is `inconclusive` |
 
 Keys with unknown values are missing.

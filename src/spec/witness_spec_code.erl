@@ -115,11 +115,20 @@ init(Units) ->
                #{pattern := Pattern, guard := Guard} <- Signatures],
     function(init, 3, Clauses ++ [clause([any(), any(), any()], [], [atom(ignore)])]).
 
-init_result(#{over := all, start := Start}) -> [atom(ok), first(Start)];
-init_result(#{per := [], start := Start} = Unit) -> [atom(ok), first(Start), witness_spec_slice:filter(Unit)];
+init_result(#{over := all, start := Start}) -> [atom(ok), fresh(Start)];
+init_result(#{per := [], start := Start} = Unit) ->
+    State = case is_only_forbidden(Unit) of true -> state(Start); false -> fresh(Start) end,
+    [atom(ok), State, witness_spec_slice:filter(Unit)];
 init_result(Unit) -> [atom(slices), witness_spec_slice:filter(Unit)].
 
-first(Start) -> tuple([atom(fresh), state(Start)]).
+fresh(Start) -> tuple([atom(fresh), state(Start)]).
+
+%% Whether the alphabet has only kinds of events that the formula forbids, and nothing else is demanded: where all is well, such a
+%% monitor may have nothing to read.
+is_only_forbidden(#{over := Over, start := {node, Start, _}, nodes := Nodes}) ->
+    Leaves = lists:append([Leaves || #{leaves := Leaves} <- untouched([Start], table(Nodes), #{}, [])]),
+    Forbidden = [Kind || {box, #{kind := Kind}, {verdict, no}} <- Leaves],
+    length(Forbidden) =:= length(Leaves) andalso [] =:= [Kind || #{kind := Kind} <- Over, not lists:member(Kind, Forbidden)].
 
 %% Events.
 
@@ -218,29 +227,35 @@ decide(Verdict, #{variables := Variables} = Node, Decisive, Bound) ->
 unit(Operator) -> witness_spec_explain:unit(Operator).
 zero(Operator) -> witness_spec_explain:zero(Operator).
 
-%% Whether an action other than `init` matches, for the nodes that can be reached without such a match.
+%% Whether an action other than `init` matches, for the nodes that can be reached without such a match. What is forbidden at once is
+%% engaged by any event of its kind.
 engaged(Units, Event) ->
     Clauses = [engaged_node(Node, Event) || #{start := {node, Start, _}, nodes := Nodes} <- Units,
-                                            Node <- untouched([Start], table(Nodes), #{})],
+                                            Node <- untouched([Start], table(Nodes), #{}, [init])],
     function(engaged, 2, Clauses ++ [clause([any(), any()], [], [atom(false)])]).
 
 engaged_node(#{leaves := Leaves, children := Children} = Node, Event) ->
-    Matching = [clause([Pattern], Guard, [atom(true)]) ||
-                {_, #{kind := Kind, pattern := Pattern, guard := Guard}, _} <- Leaves, Kind =/= init],
+    Engaging = [clause([Pattern], Guard, [atom(true)]) || {_, #{kind := Kind}, _} = Leaf <- Leaves, Kind =/= init,
+                                                          {Pattern, Guard} <- [engaging(Leaf)]],
     Inside = lists:foldr(fun(Child, Else) ->
         {op, erl_anno:new(0), 'orelse', call(engaged, [Event, state(Child)]), Else}
     end, atom(false), Children),
-    clause([Event, state(node_target(Node))], [], ['case'(Event, Matching ++ [clause([any()], [], [Inside])])]).
+    clause([Event, state(node_target(Node))], [], ['case'(Event, Engaging ++ [clause([any()], [], [Inside])])]).
+
+engaging({box, #{pattern := {tuple, _, [Kind | Fields]}}, {verdict, no}}) -> {tuple([Kind | [any() || _ <- Fields]]), []};
+engaging({_, #{pattern := Pattern, guard := Guard}, _}) -> {Pattern, Guard}.
 
 table(Nodes) -> #{Number => Node || #{number := Number} = Node <- Nodes}.
 
-untouched([Number | Numbers], Nodes, Seen) when is_map_key(Number, Seen) ->
-    untouched(Numbers, Nodes, Seen);
-untouched([Number | Numbers], Nodes, Seen) ->
+%% The nodes that are reached without an action, or by actions of these kinds.
+untouched([Number | Numbers], Nodes, Seen, Kinds) when is_map_key(Number, Seen) ->
+    untouched(Numbers, Nodes, Seen, Kinds);
+untouched([Number | Numbers], Nodes, Seen, Kinds) ->
     #{Number := #{leaves := Leaves, children := Children} = Node} = Nodes,
-    Next = [Target || {_, #{kind := init}, {node, Target, _}} <- Leaves] ++ [Child || {node, Child, _} <- Children],
-    [Node | untouched(Next ++ Numbers, Nodes, Seen#{Number => []})];
-untouched([], _, _) ->
+    Next = [Target || {_, #{kind := Kind}, {node, Target, _}} <- Leaves, lists:member(Kind, Kinds)]
+        ++ [Child || {node, Child, _} <- Children],
+    [Node | untouched(Next ++ Numbers, Nodes, Seen#{Number => []}, Kinds)];
+untouched([], _, _, _) ->
     [].
 
 ok(Target) -> tuple([atom(ok), state(Target)]).

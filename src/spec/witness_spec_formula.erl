@@ -242,7 +242,7 @@ count(_) ->
 
 -doc """
 A step before any action other than `init` has matched, which is kept as `{fresh, State}`. A `yes` in this step is
-vacuous unless an action matches this very event (`Engaged`). If the state is still alive after an event other than `init`, that
+vacuous unless this very event engages an obligation (`Engaged`). If the state is still alive after an event other than `init`, that
 event has matched something, so `fresh` ends there.
 """.
 -spec first(fun((Event, leaf()) -> result()), fun((Event, leaf()) -> boolean()), limit(), Event, state()) -> result().

@@ -491,12 +491,24 @@ machine(Property, Signature, Bound) ->
             Machine = #{root => Root, env => Env, over => Over, per => Per, bound => Bound, had => false, live => #{},
                         taken => {[], []}, heavy => []},
             {ok, case Per of
-                [] -> Machine#{live := #{none => {behind(Root, Env, #{}), false}}};
+                [] -> Machine#{live := #{none => {behind(Root, Env, #{}), only_forbidden(Over, behind(Root, Env, #{}))}}};
                 _ -> Machine
             end};
         no ->
             no
     end.
+
+%% Where the alphabet has nothing but kinds of what is forbidden.
+only_forbidden(all, _) -> false;
+only_forbidden(Over, Residual) ->
+    Beginning = modalities(unfolded(Residual)),
+    lists:all(fun is_forbidding/1, Beginning)
+        andalso lists:all(fun({Kind, _, _}) -> lists:any(fun(#{action := {Other, _, _}}) -> Kind =:= Other end, Beginning) end,
+                          actions(Over)).
+
+is_forbidding(#{modality := box, behind := Behind, env := Env, action := {_, Patterns, _}}) ->
+    ff =:= Behind(maps:merge(maps:from_keys(variables(Patterns), 0), Env));
+is_forbidding(_) -> false.
 
 -doc "The instances to which an event belongs.".
 -spec slice(witness_event:event(), machine()) -> skip | all | {slice | live, tuple()}.
@@ -538,7 +550,9 @@ advance(Event, Keys, #{bound := Bound} = Machine) ->
         Tree = unfolded(Residual),
         Matched = [Modality || #{action := Action, env := Env} = Modality <- modalities(Tree),
                                match(Action, Event, Env) =/= no],
-        Active = Engaged orelse [] =/= [Kind || #{action := {Kind, _, _}} <- Matched, Kind =/= init],
+        {Happened, _} = data(Event),
+        Could = [Modality || #{action := {Kind, _, _}} = Modality <- modalities(Tree), Kind =:= Happened, is_forbidding(Modality)],
+        Active = Engaged orelse [] =/= [Kind || #{action := {Kind, _, _}} <- Matched ++ Could, Kind =/= init],
         {_, Taken} = taken(Event, Tree),
         After = Now#{taken := {lists:usort(Taken ++ Sure), lists:usort([N || #{number := N} <- Matched] ++ Maybe)}},
         Raw = mapped(fun(Modality) -> stepped(Event, Modality) end, Tree),
