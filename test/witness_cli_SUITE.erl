@@ -31,6 +31,7 @@ standard error and its exit code.
 ]).
 -export([
     for_is_a_planned_end/1,
+    what_has_to_come_is_missed_at_a_planned_end/1,
     where_one_must_decide_an_undecided_verdict_is_no_result/1,
     a_run_that_waits_says_what_is_still_there/1,
     timeout_is_an_error/1,
@@ -112,7 +113,8 @@ groups() ->
        what_was_logged_is_checked_again]},
      {json, [], [json_has_standard_output_for_itself, json_lines_have_what_is_promised,
                  a_gap_has_its_process_and_its_reason, a_reader_that_goes_away_ends_the_run]},
-     {ends, [], [for_is_a_planned_end, where_one_must_decide_an_undecided_verdict_is_no_result,
+     {ends, [], [for_is_a_planned_end, what_has_to_come_is_missed_at_a_planned_end,
+                 where_one_must_decide_an_undecided_verdict_is_no_result,
                  a_run_that_waits_says_what_is_still_there, timeout_is_an_error, a_violation_before_the_timeout_counts_more,
                  an_interrupt_ends_a_run_without_halt_in_good_order, sigterm_ends_a_run_without_halt_in_good_order,
                  an_interrupt_that_was_not_asked_for_gives_no_result, a_second_interrupt_ends_at_once,
@@ -358,6 +360,12 @@ a_reader_that_goes_away_ends_the_run(Config) ->
 for_is_a_planned_end(Config) ->
     #{exit := 0, stdout := Text} = run(Config, ["--spec", small, "--for", "3"], "cli_system:waits()"),
     contains(Text, [~"1 undecided: watching stopped before a decision", ~"OK: nothing was violated, 1 monitor is undecided."]).
+
+what_has_to_come_is_missed_at_a_planned_end(Config) ->
+    #{exit := 0, stdout := Text} = run(Config, ["--spec", ends, "--for", "3"], "cli_system:waits()"),
+    contains(Text, [~"1 undecided: watching stopped before what has to come", ~"          1 of ends (", ~"), to come: _ ** _\n",
+                    ~"UNDECIDED: nothing was violated, 1 monitor is undecided: what has to come had not come."]),
+    #{exit := 3} = run(Config, ["--spec", ends, "--for", "3", "--must-decide"], "cli_system:waits()").
 
 where_one_must_decide_an_undecided_verdict_is_no_result(Config) ->
     #{exit := 3, stdout := Text} = run(Config, ["--spec", small, "--for", "3", "--must-decide"], "cli_system:waits()"),

@@ -9,6 +9,8 @@ table, or by woven code. Tests and benchmarks count. What a module exports only 
 by_name() ->
     %% A module calls this on another node.
     [{witness_bench_nodes, distribute, 1}] ++
+    %% Generated monitors call it.
+    [{witness_spec_formula, at_stop, 3}] ++
     %% Processes that woven code spawns begin there.
     [{witness_inline_spawn, run_wrapped, 2}, {witness_inline_spawn, run_wrapped, 3}] ++
     %% Callbacks of `sys' and of the compiler, which have no behaviour, and optional ones of tracers.

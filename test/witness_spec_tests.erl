@@ -172,7 +172,9 @@ the_end_rule_holds_boxes_and_fails_diamonds_test() ->
 
 watching_that_stops_is_inconclusive_test() ->
     ?assertEqual({inconclusive, stopped, #{}}, verdict("with m:f(_) check [_ ? x] ff.", [stopped])),
-    ?assertEqual({inconclusive, stopped, #{}}, verdict("with m:f(_) check [_ ? x] <_ ? y> ff.", [recv(x), stopped])).
+    ?assertEqual({inconclusive, stopped, #{}}, verdict("with m:f(_) check [_ ? x] <_ ? y> ff.", [stopped])),
+    ?assertEqual({inconclusive, stopped, #{reason => pending, line => 1, column => 28, action => ~"_ ? y", bindings => []}},
+                 verdict("with m:f(_) check [_ ? x] <_ ? y> ff.", [recv(x), stopped])).
 
 variables_scope_over_the_continuation_and_mean_equality_test() ->
     Formula = "with m:f(_) monitor [_ ? {req, Id}] max X. and([_ : _ ! {res, Id, V}] [_ : _ ! V] ff, [_ ? _] X).",

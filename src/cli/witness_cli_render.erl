@@ -111,9 +111,15 @@ wanted(Wanted) ->
         ++ [[~"and of ", witness_text:count(More, ~"other formula", ~"other formulas")] || More > 0],
     [{~"", Text} || Text <- Lines].
 
-wanted({Spec, Name, Formula}, Count) ->
+wanted({Spec, Name, Wanted}, Count) ->
     [integer_to_binary(Count), ~" of ", case Name of undefined -> Spec; _ -> [Name, ~" (", Spec, $)] end,
-     [[~", to hold: ", witness_text:cut(witness_text:clean(Formula), ?MAX_FORMULA_CHARS)] || Formula =/= undefined]].
+     case Wanted of
+         none -> ~"";
+         {to_come, Action} -> [~", to come: ", short(Action)];
+         {to_hold, Formula} -> [~", to hold: ", short(Formula)]
+     end].
+
+short(Text) -> witness_text:cut(witness_text:clean(Text), ?MAX_FORMULA_CHARS).
 
 slices(#{slices := 0}) -> ~"";
 slices(#{slices := Slices}) -> [~", ", witness_text:count(Slices, ~"slice", ~"slices")].
@@ -199,13 +205,22 @@ judgement(1, #{verdicts := #{no := No}}, _, Look) ->
      witness_text:count(No, ~"monitor has seen a violation.", ~"monitors have seen violations.")];
 judgement(0, #{verdicts := #{inconclusive := 0}}, _, Look) ->
     [witness_text:style(good, ~"OK", Look), ~": nothing was violated."];
-judgement(0, #{verdicts := #{inconclusive := Count}, slices := Slices}, _, Look) when Slices > 0 ->
-    [witness_text:style(good, ~"OK", Look), ~": nothing was violated, ", integer_to_binary(Count), ~" undecided."];
-judgement(0, #{verdicts := #{inconclusive := Count}}, _, Look) ->
-    [witness_text:style(good, ~"OK", Look), ~": nothing was violated, ",
-     witness_text:count(Count, ~"monitor is undecided.", ~"monitors are undecided.")];
+judgement(0, #{verdicts := #{inconclusive := Count}, slices := Slices}, Reasons, Look) ->
+    Undecided = case Slices of
+        0 -> witness_text:count(Count, ~"monitor is undecided", ~"monitors are undecided");
+        _ -> [integer_to_binary(Count), ~" undecided"]
+    end,
+    case pending(Reasons) of
+        0 -> [witness_text:style(good, ~"OK", Look), ~": nothing was violated, ", Undecided, $.];
+        Pending ->
+            Of = case Pending of Count -> ~": "; _ -> [~"; for ", integer_to_binary(Pending), ~" of them, "] end,
+            [witness_text:style(doubtful, ~"UNDECIDED", Look), ~": nothing was violated, ", Undecided, Of, ~"what has to come had not come."]
+    end;
 judgement(3, Summary, Reasons, Look) ->
     [witness_text:style(doubtful, ~"NO RESULT", Look), ~": ", witness_text:list(doubts(Summary, Reasons)), ~"."].
+
+%% How many were undecided although the trace so far would be a violation.
+pending(Reasons) -> maps:get(witness_text_verdict:reason(#{reason => pending}), Reasons, 0).
 
 %% Why a run without violations has no result.
 doubts(#{monitored := Monitored, gaps := Gaps, system := System, warnings := Warnings, verdicts := Verdicts} = Summary, Reasons) ->

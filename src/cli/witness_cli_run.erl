@@ -351,11 +351,17 @@ print_verdict(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out
     witness_cli_io:print(Out, witness_text_verdict:verdict(Shown, Look));
 print_verdict(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
 
-count_reason(inconclusive, V = #{spec := Spec, name := Name, steps := Steps}, #state{reasons = Reasons, wanted = Wanted}) ->
+count_reason(inconclusive, V = #{spec := Spec, name := Name}, #state{reasons = Reasons, wanted = Wanted}) ->
     count_key(witness_text_verdict:reason(V), ~"other reasons", Reasons),
-    Formulas = [Formula || #{formula := Formula} <- lists:reverse(Steps), Formula =/= undefined],
-    count_key({Spec, Name, case Formulas of [Last | _] -> Last; [] -> undefined end}, others, Wanted);
+    count_key({Spec, Name, wanted(V)}, others, Wanted);
 count_reason(_, _, _) -> ok.
+
+wanted(#{reason := pending, info := #{action := Action}}) -> {to_come, Action};
+wanted(#{steps := Steps}) ->
+    case [Formula || #{formula := Formula} <- lists:reverse(Steps), Formula =/= undefined] of
+        [Last | _] -> {to_hold, Last};
+        [] -> none
+    end.
 
 count_key(Key, Other, Table) ->
     Counted = case ets:member(Table, Key) orelse ets:info(Table, size) < ?MAX_REASONS of

@@ -57,7 +57,8 @@ The same for a process that was running already when it was attached to, in this
 
 -doc """
 No further event comes. `complete`: every process of the partition has ended and all their
-events were seen; `stopped`: observation ended before. If it is not exported, the verdict is `inconclusive`.
+events were seen; `stopped`: observation ended before. If it is not exported, the verdict is `inconclusive`. Where `stopped` is
+`inconclusive` with `#{reason => pending}`, the trace so far would be a violation.
 """.
 -callback handle_end(complete | stopped, State :: term()) -> {verdict(), info()}.
 

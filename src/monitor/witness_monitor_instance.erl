@@ -37,7 +37,7 @@ the number of events.
                   formula := binary() | undefined, bindings := [{binary(), term()}]}.
 
 -doc "Why a verdict is inconclusive; `undefined` if the monitor itself gave that verdict.".
--type reason() :: undefined | stopped | max_slices | slice_idle | {gap, term()} | {crashed, term()}.
+-type reason() :: undefined | stopped | pending | max_slices | slice_idle | {gap, term()} | {crashed, term()}.
 
 -doc "A verdict with its explanation. `skipped` events were seen before the steps that are shown.".
 -type outcome() :: #{verdict := witness_monitor:verdict(), reason := reason(),
@@ -177,31 +177,37 @@ judge(How, {Module, _, _, _}, State) ->
             end
     end.
 
--doc "The judgement for `conclude/4` at the end, and whether it is undecided without information of its own.".
+-doc """
+The judgement for `conclude/4` at the end, and the reason if it is undecided, unless the monitor has a reason of its own.
+""".
 -spec judge_undecided(complete | stopped, config(), instance()) ->
-    {boolean(), none | {witness_monitor:verdict() | crashed, term()}}.
+    {false | {true, reason()}, none | {witness_monitor:verdict() | crashed, term()}}.
 judge_undecided(How, Config, {State, _, _, _}) ->
     Judged = judge(How, Config, State),
     {case Judged of
-         none -> true;
-         {inconclusive, Info} -> Info =:= undefined orelse Info =:= #{};
+         none -> {true, stop_reason(How, #{})};
+         {inconclusive, Info} when Info =:= undefined; Info =:= #{}; map_get(reason, Info) =:= pending ->
+             {true, stop_reason(How, Info)};
          _ -> false
      end, Judged}.
 
 -spec conclude(none | {witness_monitor:verdict() | crashed, term()}, complete | stopped, config(), instance()) ->
     outcome() | satisfied().
 conclude({crashed, _} = Crash, _, Config, Instance) -> inconclusive(Crash, Config, Instance);
-conclude({inconclusive, Info}, How, Config, Instance) -> outcome(inconclusive, Info, stop_reason(How), Config, Instance, undefined);
+conclude({inconclusive, Info}, How, Config, Instance) ->
+    outcome(inconclusive, Info, stop_reason(How, Info), Config, Instance, undefined);
 conclude({yes, Info}, _, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
     case IsCounted() of
         true -> {satisfied, is_vacuous(Info)};
         false -> outcome(yes, Info, undefined, Config, Instance, undefined)
     end;
 conclude({Verdict, Info}, _, Config, Instance) -> outcome(Verdict, Info, undefined, Config, Instance, undefined);
-conclude(none, How, Config, Instance) -> inconclusive(stop_reason(How), Config, Instance).
+conclude(none, How, Config, Instance) -> inconclusive(stop_reason(How, #{}), Config, Instance).
 
-stop_reason(stopped) -> stopped;
-stop_reason(complete) -> undefined.
+%% `pending': the trace so far would be a violation, so what is missing may matter.
+stop_reason(stopped, #{reason := pending}) -> pending;
+stop_reason(stopped, _) -> stopped;
+stop_reason(complete, _) -> undefined.
 
 -doc "Observation ends here without a verdict.".
 -spec inconclusive(reason(), config(), instance()) -> outcome().

@@ -34,7 +34,7 @@ last event of each, if idle time is limited, and how many undecided ones of each
                   [{witness_monitor_slices:birth(), witness_monitor_slices:key(), witness_monitor_instance:saved()}],
                   witness_monitor_slice_expiry:saved(), explained()}.
 
--type explained() :: #{stopped | undefined | max_slices | slice_idle | gap | crashed => pos_integer()}.
+-type explained() :: #{stopped | pending | undefined | max_slices | slice_idle | gap | crashed => pos_integer()}.
 
 -record(sliced, {config :: witness_monitor_instance:config(),
                  slice :: fun((witness_event:event(), Filter :: term()) -> term()),
@@ -188,13 +188,12 @@ start_slice(Key, E, Slices, Outcomes, S = #sliced{config = Config, instance = Ma
 -doc "No further event comes: the outcomes of the slices that are alive, the oldest one first.".
 -spec finish(complete | stopped, sliced()) -> [outcome() | satisfied() | undecided()].
 finish(How, S = #sliced{config = Config}) ->
-    Reason = case How of stopped -> stopped; complete -> undefined end,
     end_each(fun(Id, Instance, S1) ->
         {Undecided, Judged} = witness_monitor_instance:judge_undecided(How, Config, Instance),
         Outcome = fun() -> put_name(Id, witness_monitor_instance:conclude(Judged, How, Config, Instance), S1) end,
         case Undecided of
-                true -> undecided(Id, Reason, Outcome, S1);
-                false -> {Outcome(), S1}
+            {true, Reason} -> undecided(Id, Reason, Outcome, S1);
+            false -> {Outcome(), S1}
         end
     end, S).
 

@@ -152,7 +152,7 @@ add_slice({undecided, Reason, N}, Meta, F) -> count_undecided(Reason, N, Meta, F
 add_slice(Outcome, Meta, F) -> add_verdict(Outcome, Meta, emit({history_verdict, slice, Meta, Outcome}, F)).
 
 %% A monitor that writes the log is reported only if it has missed something.
-end_hidden(#{reason := Reason}, _, F) when Reason =:= undefined; Reason =:= stopped -> F;
+end_hidden(#{reason := Reason}, _, F) when Reason =:= undefined; Reason =:= stopped; Reason =:= pending -> F;
 end_hidden(#{reason := Reason}, #{process := First}, F) ->
     Why = case Reason of
         {gap, Gap} -> witness_text_verdict:gap(Gap);

@@ -52,9 +52,9 @@ bindings(Variables) ->
 
 handle_end() ->
     State = var('State'),
-    End = remote(witness_spec_formula, at_end, [local(ending, 1), local(text, 1), State]),
-    function(handle_end, 2, [clause([atom(complete), State], [], [End]),
-                             clause([atom(stopped), any()], [], [tuple([atom(inconclusive), map([])])])]).
+    function(handle_end, 2, [clause([atom(How), State], [], [remote(witness_spec_formula, Function,
+                                                                    [local(ending, 1), local(text, 1), State])])
+                             || {How, Function} <- [{complete, at_end}, {stopped, at_stop}]]).
 
 ending(Nodes) ->
     Table = #{Number => Node || #{number := Number} = Node <- Nodes},

@@ -21,7 +21,7 @@ they have the same members.
 The functions take the step function of the generated module as an argument.
 """.
 
--export([conj/3, disj/3, step/4, first/5, any/3, at_end/3, describe/2]).
+-export([conj/3, disj/3, step/4, first/5, any/3, at_end/3, at_stop/3, describe/2]).
 -export_type([leaf/0, state/0, result/0, limit/0]).
 
 -doc "A state of a generated monitor.".
@@ -275,6 +275,17 @@ at_end(End, Text, Leaf) ->
     {Verdict, Info} = End(Leaf),
     {_, Bindings} = Text(Leaf),
     {Verdict, Info#{bindings => Bindings}}.
+
+-doc """
+The result where the observation stops before the end. If the property demands something that has not come (the trace so far would
+violate it), the reason is `pending`, and the place is that of what has to come.
+""".
+-spec at_stop(fun((leaf()) -> {yes | no, info()}), text(), state()) -> {inconclusive, info()}.
+at_stop(End, Text, State) ->
+    case at_end(End, Text, State) of
+        {no, Info} -> {inconclusive, (maps:without([vacuous, matched], Info))#{reason => pending}};
+        {yes, _} -> {inconclusive, #{}}
+    end.
 
 -doc """
 The remaining formula as text with the values of its variables, from the texts of the leaves. Not all members of a large

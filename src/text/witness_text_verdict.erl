@@ -96,6 +96,7 @@ place(File, Line, Column) ->
 -spec decided_by(witness:verdict()) -> binary().
 decided_by(#{verdict := no, info := #{matched := true}}) -> ~"this must not happen";
 decided_by(#{verdict := no, info := #{matched := false}}) -> ~"this should have happened";
+decided_by(#{reason := pending}) -> ~"this has to come";
 decided_by(_) -> ~"decided here".
 
 excerpt(Line, Column, Text, Action, Look) ->
@@ -126,6 +127,7 @@ carets(Marked) -> lists:duplicate(max(1, string:length(Marked)), $^).
 -doc "Why a monitor could not decide, in words that are the same for all monitors with the same reason.".
 -spec reason(#{reason := term(), info := term(), _ => _}) -> binary().
 reason(#{reason := stopped}) -> ~"watching stopped before a decision";
+reason(#{reason := pending}) -> ~"watching stopped before what has to come";
 reason(#{reason := {gap, Why}}) -> iolist_to_binary([~"events are missing: ", gap(Why)]);
 reason(#{reason := {crashed, {Class, Why, _Stack}}}) -> of_term(?CRASH_PREFIX, {Class, Why});
 reason(#{reason := {crashed, reentered}}) ->

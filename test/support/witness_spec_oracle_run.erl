@@ -350,10 +350,11 @@ at_end(Monitor) ->
 ends({_, {slices, _}, _, false}) -> [{none, yes, true}];
 ends({Module, _, Live, _}) ->
     lists:sort([begin
-        {inconclusive, _} = Module:handle_end(stopped, State),
+        {inconclusive, Stopped} = Module:handle_end(stopped, State),
         #{formula := Text, bindings := Bindings} = Module:describe(State),
         true = is_binary(Text) andalso Text =/= <<>> andalso is_list(Bindings),
         {Verdict, Info} = Module:handle_end(complete, State),
+        true = (Verdict =:= no) =:= (maps:get(reason, Stopped, undefined) =:= pending),
         {Key, Verdict, vacuous(Verdict, Info)}
     end || Key := State <- Live]).
 
