@@ -12,6 +12,8 @@ saturated master-worker load (`witness_load:flat/4`), in one run and interleaved
 - `native sequence`, `evm sequence`: the same with one that checks that its trace is sound
   (`m:witness_load_monitor`);
 - `native history`: `native sequence` with the history that a report has;
+- `native untimed`, `evm untimed`: `native sequence` and `evm sequence` without the times of events;
+- `native both`: `native sequence` with the checks without a specification;
 - `native checks`, `evm checks`: the checks without a specification, and nothing else;
 - `native tenth`: the same with one that reads one message in ten, so that the VM leaves
   out the others (`m:witness_overhead_tenth`);
@@ -35,6 +37,7 @@ separated by commas. What cannot be run here is left out.
 
 %% Milliseconds between two reads of the memory.
 -define(LOOK, 10).
+-define(CHECKS, [crashes, deadlock]).
 
 -type load() :: [non_neg_integer()].
 
@@ -131,6 +134,11 @@ run("native sequence", Load) -> watched(native, {witness_load_monitor, check}, L
 run("native workers", Load) -> watched(native, {witness_load_monitor, check}, #{}, [node], Load);
 run("native workers tenth", Load) -> watched(native, {witness_overhead_tenth, none}, #{}, [node], Load);
 run("native history", Load) -> watched(native, {witness_load_monitor, check}, #{history => true}, [flat, node], Load);
+run("native untimed", Load) -> watched(native, {witness_load_monitor, check}, #{timestamps => false}, [flat, node], Load);
+run("evm untimed", Load) -> watched(evm, {witness_load_monitor, check}, #{timestamps => false}, [flat, node], Load);
+run("native both", Load) ->
+    Monitors = [{{witness_load, F, '_'}, {witness_load_monitor, check}} || F <- [flat, node]],
+    watched(native, #{monitors => Monitors, checks => ?CHECKS}, 3 + hd(Load), Load);
 run("native tenth", Load) -> watched(native, {witness_overhead_tenth, none}, Load);
 run("evm empty", Load) -> watched(evm, {witness_load_monitor, empty}, Load);
 run("evm sequence", Load) -> watched(evm, {witness_load_monitor, check}, Load);
@@ -149,7 +157,7 @@ dropped(Tracer, Load) ->
     {T, T, 0}.
 
 %% Each process has a monitor of the check `crashes`, and the system one of `deadlock`.
-checked(Source, Load) -> watched(Source, #{checks => [crashes, deadlock]}, 2, Load).
+checked(Source, Load) -> watched(Source, #{checks => ?CHECKS}, 2, Load).
 
 watched(Source, Monitor, Load) -> watched(Source, Monitor, #{}, [flat, node], Load).
 

@@ -59,7 +59,7 @@ deciding one, each with the remaining formula and its bindings; `skipped` counts
                      info := witness_monitor:info(), vacuous := boolean(),
                      steps := [#{index := pos_integer(), event := witness_event:event(),
                                  formula := binary() | undefined, bindings := [{binary(), term()}]}],
-                     skipped := non_neg_integer(), note => binary()}.
+                     skipped := non_neg_integer(), note => binary(), names => #{witness_event:proc() => binary()}}.
 
 -doc "A place in a specification, both numbers from 1, with the text of the line.".
 -type source() :: #{file := binary(), line := pos_integer(), column := pos_integer() | undefined, text := binary()}.
@@ -73,6 +73,7 @@ A run in numbers. `processes` and `events`: observed; `tracers`: maximum alive a
 reason, how many slices were left undecided, and how many of these were reported as verdicts. Reported are at most the first 100
 of a monitor and reason, and the first 1000 of a property.
 `gaps`: of a log its gaps, otherwise the verdicts that met a gap. `missing`: the first of them, with process and signature if known.
+`properties` has the numbers of monitors and verdicts of each property that had a monitor.
 `coverage` says of each action of the monitored properties whether any monitor has taken it, and which verdict the action
 decides by itself. `alive`: which processes were still there, if observation ended before the system did. If a log was wrong,
 `outcome` is `refused`; the key `refused`
@@ -88,8 +89,12 @@ system had ended and all its events were gathered.
                      missing => [witness_offline:missing() | witness_run_tally:missing()],
                      monitored := non_neg_integer(), slices := non_neg_integer(),
                      undecided => [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
-                                     reason := undefined | stopped | pending | max_slices | slice_idle | {gap, term()} | {crashed, term()},
+                                     reason := undefined | stopped | pending | max_slices | slice_idle | {gap, term()}
+                                             | {crashed, term()},
                                      count := pos_integer(), told := non_neg_integer()}],
+                     properties => [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
+                                      monitored := pos_integer(), vacuous := non_neg_integer(),
+                                      verdicts := #{witness_monitor:verdict() => non_neg_integer()}}],
                      coverage := [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
                                     actions := [#{line := pos_integer(), column := pos_integer(), text := binary(),
                                                   decides := yes | no | undefined, taken := boolean()}]}],
@@ -116,7 +121,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `weave` | with `inline`: the modules to be woven, and `{application, Name}` for all of one | the modules in the folders of the modules that the signatures name and of the system's own module, without OTP, Elixir and Witness |
 | `instrument` | `outline`: a tracer for each partition; `central`: one tracer for all, with all monitors in its process, which properties over several processes (`per` without `with`) need; `inline`: monitors are woven into the code of the processes, see below | `outline` |
 | `source` | where events come from: `native`, the tracer in C, or `evm`, the messages of the VM's tracing | `native` where it can be loaded, otherwise `evm` with a warning |
-| `timestamps` | whether all events carry their time; without it, over `evm` only the events of partitions with several processes do | `false` |
+| `timestamps` | whether all events carry their time, which charts show; without it, over `evm` only the events of partitions with several processes do | `true`, but `false` if inline |
 | `memory` | bytes. Over `native`: limit of the events that wait; excess events are dropped, and the monitors that miss them end inconclusive. Over `evm`: limit of all tracers and monitors together, with their mailboxes. Above it the largest monitors end inconclusive; if the tracers take the memory, all monitors end inconclusive, and the system goes on unobserved (see *Limits*). Of a log: limit of the monitors of a property on each scheduler | a quarter of what the node may use |
 | `partition_memory` | bytes that the events of one partition may take while they wait, likewise (`native`) | half of `memory` |
 | `message_size` | bytes, or `infinity`; a larger message is a gap in the trace of its process | 64 MB; over `evm` `infinity`, since measuring a message takes about half a microsecond |

@@ -194,12 +194,13 @@ add_checks(Options = #{system := System, checks := Checks, monitors := Monitors}
 
 %% The times of events decide how long a slice has been idle, and which process has ended first by an error. The events of a log
 %% have the times that they have.
-set_timestamps(Options = #{system := {log, _}}) -> Options;
-set_timestamps(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options#{timestamps := true};
-set_timestamps(Options = #{checks := Checks}) ->
+set_timestamps(Options = #{system := {log, _}}) -> maps:merge(#{timestamps => false}, Options);
+set_timestamps(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options#{timestamps => true};
+set_timestamps(Options = #{checks := Checks, instrument := Instrument}) ->
     case lists:member(crashes, Checks) of
-        true -> Options#{timestamps := true};
-        false -> Options
+        true -> Options#{timestamps => true};
+        %% Inline the time of an event would cost more than its monitor.
+        false -> maps:merge(#{timestamps => Instrument =/= inline}, Options)
     end.
 
 %% All partitions together have a quarter of the node's memory; a single partition may use half of that.

@@ -32,6 +32,7 @@ standard error and its exit code.
 -export([
     for_is_a_planned_end/1,
     what_has_to_come_is_missed_at_a_planned_end/1,
+    violations_of_one_kind_have_one_chart/1, a_chart_has_times_and_names/1,
     where_one_must_decide_an_undecided_verdict_is_no_result/1,
     a_run_that_waits_says_what_is_still_there/1,
     timeout_is_an_error/1,
@@ -105,7 +106,8 @@ groups() ->
       [nothing_violated_ends_with_0, a_violation_ends_with_1_and_is_shown, woven_modules_are_judged_the_same,
        slices_are_judged_one_by_one,
        too_many_slices_leave_the_oldest_undecided, too_many_obligations_leave_it_undecided,
-       a_vacuous_property_gets_a_warning, actions_that_were_never_taken_are_named,
+       violations_of_one_kind_have_one_chart, a_chart_has_times_and_names, a_vacuous_property_gets_a_warning,
+       actions_that_were_never_taken_are_named,
        records_come_from_included_folders, a_monitor_written_in_erlang_is_used,
        a_monitor_gets_its_argument, the_scope_tree_watches_the_tree_only, arguments_may_be_unicode,
        configuration_reaches_the_system, reports_of_the_logger_stay_out_of_standard_output,
@@ -221,8 +223,8 @@ too_many_obligations_leave_it_undecided(Config) ->
 
 a_vacuous_property_gets_a_warning(Config) ->
     #{exit := 0, stdout := Text} = run(Config, ["--spec", vacuous], "cli_system:answers([1])"),
-    contains(Text, [~"warning: ", ~"vacuous.hml:1 (never_asked) has a vacuous verdict only",
-                    ~"1 satisfied (1 vacuously)"]),
+    contains(Text, [~"warning: ", ~"vacuous.hml:1 (never_asked) has a vacuous verdict only", ~"2 satisfied (1 vacuously)\n",
+                    ~"vacuous.hml:4): 1 satisfied\n"]),
     #{exit := 0, json := Lines} = json(Config, ["--spec", vacuous], "cli_system:answers([1])"),
     ?assertMatch([#{~"code" := ~"vacuous"}], [Line || #{~"type" := ~"warning"} = Line <- Lines]).
 
@@ -466,11 +468,35 @@ what_was_logged_is_checked_again(Config) ->
     contains(Full, [~"the log is not complete: /dev/full: no space left on device"]),
     #{exit := 3} = run(Config, ["--spec", small, "--log", "/dev/full"], "cli_system:answers([1, 2])").
 
-%% From the name of the property to the end of its explanation, but for the place in the log.
+%% From the name of the property to the end of its explanation, but for the place in the log, and the names, which no log has.
 violation(Text) ->
     [_, Behind] = binary:split(Text, ~"VIOLATION of "),
     [Violation, _] = binary:split(Behind, ~"    with N = 10\n"),
-    re:replace(Violation, ~"\n  at .*", ~"", [unicode, {return, binary}]).
+    lists:foldl(fun({Pattern, New}, Text1) -> re:replace(Text1, Pattern, New, [unicode, {return, binary}]) end, Violation,
+                [{~"\n  at .*", ~""}, {~"(\n +<[0-9.]+> +<[0-9.]+>)\n +[a-z].*", ~"\\1"}]).
+
+%% The first of a kind has a chart, nine others a headline.
+violations_of_one_kind_have_one_chart(Config) ->
+    #{exit := 1, stdout := Text} = run(Config, ["--spec", small], "cli_system:answer(12, [10])"),
+    Parts = binary:split(Text, ~"VIOLATION of one_digit", [global]),
+    ?assertEqual(1 + 10, length(Parts)),
+    ?assertMatch([_], [Part || Part <- Parts, string:find(Part, ~" => ") =/= nomatch]),
+    contains(Text, [~"monitors  12: 12 violated\n", ~"VIOLATED: 12 monitors have seen violations."]),
+    #{json := Lines} = json(Config, ["--spec", small], "cli_system:answer(12, [10])"),
+    ?assertEqual(12, length([V || V = #{~"type" := ~"verdict"} <- Lines])),
+    ?assertMatch([#{~"properties" := [#{~"name" := ~"one_digit", ~"monitored" := 12, ~"verdicts" := #{~"no" := 12, ~"yes" := 0}}]}],
+                 [S || S = #{~"type" := ~"summary"} <- Lines]).
+
+%% Each row says when it was, and each process what it is called.
+a_chart_has_times_and_names(Config) ->
+    #{exit := 1, stdout := Text} = run(Config, ["--spec", small], "cli_system:answers([10])"),
+    ?assertMatch({match, _}, re:run(Text, ~"\n +<[0-9.]+> +<[0-9.]+>\n +cli_system +cli_system\n")),
+    ?assertMatch({match, _}, re:run(Text, ~"\n => [0-9]+ +\\+[0-9.]+ ms +\\*")),
+    #{json := Lines} = json(Config, ["--spec", small], "cli_system:answers([10])"),
+    ?assertMatch([#{~"names" := Names}] when map_size(Names) >= 1, [V || V = #{~"type" := ~"verdict"} <- Lines]),
+    [#{~"explanation" := [#{~"after_ns" := 0} | _] = Steps}] = [V || V = #{~"type" := ~"verdict"} <- Lines],
+    Times = [Time || #{~"after_ns" := Time} <- Steps],
+    ?assertEqual(lists:sort(Times), Times).
 
 %%% Applications
 

@@ -10,11 +10,11 @@ a_verdict_has_the_fields_that_are_promised_test() ->
                    ~"spec" := ~"sum.hml:3", ~"name" := ~"sum", ~"signature" := ~"calc:loop(1)", ~"slice" := null,
                    ~"event" := #{~"index" := 2, ~"kind" := ~"recv", ~"text" := _}, ~"vacuous" := false}, Verdict),
     ?assertMatch(#{~"log" := null}, Verdict),
-    ?assertEqual([~"event", ~"explanation", ~"log", ~"name", ~"node", ~"note", ~"process", ~"run", ~"signature", ~"slice", ~"source",
-                  ~"spec", ~"time", ~"type", ~"v", ~"vacuous", ~"verdict"], lists:sort(maps:keys(Verdict))),
+    ?assertEqual([~"event", ~"explanation", ~"log", ~"name", ~"names", ~"node", ~"note", ~"process", ~"run", ~"signature", ~"slice",
+                  ~"source", ~"spec", ~"time", ~"type", ~"v", ~"vacuous", ~"verdict"], lists:sort(maps:keys(Verdict))),
     ?assertMatch({match, _}, re:run(maps:get(~"time", Verdict), "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$")),
     ?assertMatch([#{~"kind" := ~"skipped"},
-                  #{~"index" := 2, ~"formula" := ~"f", ~"bindings" := #{~"A" := ~"{1,2}"}},
+                  #{~"index" := 2, ~"after_ns" := 0, ~"formula" := ~"f", ~"bindings" := #{~"A" := ~"{1,2}"}},
                   #{~"kind" := ~"decision", ~"line" := 7, ~"column" := 2, ~"text" := ~"_ ? _", ~"bindings" := #{~"B" := ~"x"}}],
                  maps:get(~"explanation", Verdict)).
 
@@ -53,6 +53,8 @@ a_summary_has_the_fields_that_are_promised_test() ->
     Summary = #{processes => 1, tracers => 2, events => 3, verdicts => #{no => 1}, vacuous => 0, gaps => 0, monitored => 4,
                 slices => 6,
                 undecided => [#{spec => ~"a.hml:1", name => undefined, version => 1, reason => max_slices, count => 9, told => 7}],
+                properties => [#{spec => ~"a.hml:1", name => undefined, version => 1, monitored => 4, vacuous => 0,
+                                 verdicts => #{no => 1, yes => 0, inconclusive => 3}}],
                 coverage => [#{spec => ~"a.hml:1", name => undefined, actions => Actions}],
                 warnings => [#{code => timeout, text => ~"late"}], elapsed_ms => 5, outcome => violated, system => normal},
     Line = decoded(witness_cli_json:summary(Summary, ?HEADER)),
@@ -62,10 +64,12 @@ a_summary_has_the_fields_that_are_promised_test() ->
                    ~"warnings" := [#{~"code" := ~"timeout", ~"text" := ~"late"}], ~"elapsed_ms" := 5, ~"slices" := 6,
                    ~"undecided" := [#{~"spec" := ~"a.hml:1", ~"name" := null, ~"count" := 9, ~"told" := 7,
                                       ~"reason" := ~"another slice took its place: there were more than max_slices allows"}],
+                   ~"properties" := [#{~"spec" := ~"a.hml:1", ~"name" := null, ~"monitored" := 4, ~"vacuous" := 0,
+                                       ~"verdicts" := #{~"no" := 1, ~"yes" := 0, ~"inconclusive" := 3}}],
                    ~"coverage" := [#{~"spec" := ~"a.hml:1", ~"name" := null, ~"actions" := [
                        #{~"line" := 1, ~"column" := 2, ~"text" := ~"_ ? a", ~"decides" := ~"no", ~"taken" := true},
                        #{~"decides" := null, ~"taken" := false}]}]}, Line),
-    ?assertEqual(18, map_size(Line)).
+    ?assertEqual(19, map_size(Line)).
 
 a_warning_has_code_and_text_test() ->
     ?assertMatch(#{~"type" := ~"warning", ~"code" := ~"nothing_monitored", ~"text" := ~"x"},

@@ -61,7 +61,7 @@ step(Index, Event, Formula, Bindings) ->
 
 violation() ->
     Always = ~"max X. and([_ ? {_, {add, A, B}}] and([_:_ ! {ok, R} when R =/= A + B] ff, [_:_ ! {ok, R} when R =:= A + B] X))",
-    Event = {send, p(1), p(2), {ok, -1}, 30},
+    Event = {send, p(1), p(2), {ok, -1}, undefined},
     #{verdict => no, spec => ~"examples/sum.hml:3", name => ~"answer_is_the_sum", process => p(1),
       signature => {calc_server, loop, [buggy]}, slice => undefined, event => #{index => 3, event => Event},
       reason => undefined, vacuous => false, skipped => 0,
@@ -69,61 +69,64 @@ violation() ->
                   text => ~"\tand([_:_ ! {ok, R} when R =/= A + B] ff,\n"},
       info => #{line => 7, column => 7, action => ~"_:_ ! {ok, R} when R =/= A + B", matched => true,
                 bindings => [{~"A", 1}, {~"B", 2}, {~"R", -1}], vacuous => false},
-      steps => [step(1, {init, p(1), p(2), {calc_server, loop, [buggy]}, 10}, Always, []),
-                step(2, {recv, p(1), p(2), {p(2), {add, 1, 2}}, 20},
+      steps => [step(1, {init, p(1), p(2), {calc_server, loop, [buggy]}, undefined}, Always, []),
+                step(2, {recv, p(1), p(2), {p(2), {add, 1, 2}}, undefined},
                      ~"and([_:_ ! {ok, R} when R =/= A + B] ff, [_:_ ! {ok, R} when R =:= A + B] X)",
                      [{~"A", 1}, {~"B", 2}]),
                 step(3, Event, undefined, [])]}.
 
 otp_server() ->
     Alias = reference(7),
-    Event = {send, p(1), Alias, {[alias | Alias], {booked, ~"1A", ~"bruno"}}, 60},
+    Event = {send, p(1), Alias, {[alias | Alias], {booked, ~"1A", ~"bruno"}}, 200_000_000_000},
     #{verdict => no, spec => ~"bug.hml:3", name => ~"one_ticket_a_seat", process => p(1),
       signature => {seat_server, init, [[]]}, slice => undefined, event => #{index => 118, event => Event},
-      reason => undefined, vacuous => false, skipped => 112, info => #{line => 9, column => 1},
+      reason => undefined, vacuous => false, skipped => 112,
+      names => #{p(1) => ~"tickets", p(3) => ~"Shop.Client", p(4) => ~"b\e[5mruno"},
+      info => #{line => 9, column => 1},
       source => #{file => ~"bug.hml", line => 9, column => 1, text => ~"max Sold."},
-      steps => [step(113, {recv, p(1), p(3), {'$gen_call', {p(3), reference(5)}, {book, ~"1A", ~"anna"}}, 10}, undefined, []),
-                step(114, {recv, p(1), undefined, tick, 11}, undefined, []),
-                step(115, {send, p(1), p(3), {reference(5), {booked, ~"1A", ~"anna"}}, 20}, undefined,
+      steps => [step(113, {recv, p(1), p(3), {'$gen_call', {p(3), reference(5)}, {book, ~"1A", ~"anna"}}, 1_000_000}, undefined, []),
+                step(114, {recv, p(1), undefined, tick, 1_314_000}, undefined, []),
+                step(115, {send, p(1), p(3), {reference(5), {booked, ~"1A", ~"anna"}}, 13_000_000}, undefined,
                      [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
-                step(116, {send, p(1), ledger_server, {'$gen_cast', {charge, ~"anna", 120}}, 30}, undefined,
+                step(116, {send, p(1), ledger_server, {'$gen_cast', {charge, ~"anna", 120}}, 1_500_000_000}, undefined,
                      [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
-                step(117, {recv, p(1), p(4), {'$gen_call', {p(4), [alias | Alias]}, {book, ~"1A", ~"bruno"}}, 40}, undefined,
+                step(117, {recv, p(1), p(4), {'$gen_call', {p(4), [alias | Alias]}, {book, ~"1A", ~"bruno"}}, 100_000_000_000}, undefined,
                      [{~"Seat", ~"1A"}, {~"First", ~"anna"}]),
                 step(118, Event, undefined, [])]}.
 
 many_processes() ->
-    Calls = [step(Index, {recv, p(1), p(2 + Index), {hello, Index}, Index}, undefined, []) || Index <- lists:seq(1, 8)],
-    Fork = step(9, {fork, p(1), p(20), {worker, init, [1]}, 9}, undefined, []),
-    Self = step(10, {send, p(1), p(1), continue, 10}, undefined, []),
+    Calls = [step(Index, {recv, p(1), p(2 + Index), {hello, Index}, undefined}, undefined, []) || Index <- lists:seq(1, 8)],
+    Fork = step(9, {fork, p(1), p(20), {worker, init, [1]}, undefined}, undefined, []),
+    Self = step(10, {send, p(1), p(1), continue, undefined}, undefined, []),
     Long = {result, [{item, N, "a text"} || N <- lists:seq(1, 20)]},
-    Event = {send, p(1), {logger, 'other@host'}, Long, 11},
+    Event = {send, p(1), {logger, 'other@host'}, Long, undefined},
     (violation())#{name := undefined, event := #{index => 11, event => Event}, info := #{}, source := undefined,
+                   names => #{p(3) => ~"first_client", p(9) => ~"seventh_client"},
                    steps := Calls ++ [Fork, Self, step(11, Event, undefined, [])]}.
 
 at_the_end() ->
-    Exit = {exit, p(1), {badarith, [{calc_server, loop, 1, [{line, 30}]}]}, 40},
+    Exit = {exit, p(1), {badarith, [{calc_server, loop, 1, [{line, 30}]}]}, undefined},
     (violation())#{event := undefined, info := #{line => 9, column => 4, action => ~"_:_ ! bye", matched => false},
                    source := #{file => ~"examples/sum.hml", line => 9, column => 4, text => ~"  <_:_ ! bye> tt"},
                    steps := lists:droplast(maps:get(steps, violation())) ++ [step(3, Exit, ~"<_:_ ! bye> tt", [])]}.
 
 written_monitor() ->
-    Exit = {exit, p(1), killed, 40},
+    Exit = {exit, p(1), killed, undefined},
     (violation())#{spec := ~"no_crash", source := undefined, name := undefined, info := {ended_with, killed},
                    event := #{index => 2, event => Exit},
-                   steps := [step(1, {init, p(1), undefined, {calc_server, loop, [buggy]}, 10}, undefined, []),
+                   steps := [step(1, {init, p(1), undefined, {calc_server, loop, [buggy]}, undefined}, undefined, []),
                              step(2, Exit, undefined, [])]}.
 
 hostile() ->
     Escape = ~"\e[2J\e]0;owned\a\x{9b}31m",
-    Event = {send, p(1), 'a\e[31mb', {Escape, "\e[0m\r\n", 'x\x{202E}y'}, 30},
+    Event = {send, p(1), 'a\e[31mb', {Escape, "\e[0m\r\n", 'x\x{202E}y'}, undefined},
     (violation())#{spec := ~"\e[31m/spec.hml:3", name := <<"na\e[5mme", 16#202E/utf8>>,
                    signature := {'m\e[1m', 'f\n', [Escape]}, event := #{index => 2, event => Event},
                    info := #{line => 7, column => 4, action => Escape, bindings => [{Escape, Escape}]},
                    source := #{file => ~"\e[31m/spec.hml", line => 7, column => 4,
                                text => <<"\e[\t", Escape/binary, "\a">>},
                    slice := [{Escape, [Escape]}],
-                   steps := [step(1, {recv, p(1), {external, Escape}, Escape, 20}, Escape, [{Escape, Escape}]),
+                   steps := [step(1, {recv, p(1), {external, Escape}, Escape, undefined}, Escape, [{Escape, Escape}]),
                              step(2, Event, undefined, [])]}.
 
 undecided() ->
@@ -131,7 +134,7 @@ undecided() ->
                    source := undefined, steps := []}.
 
 slice() ->
-    Event = {send, p(1), reference(7), {[alias | reference(7)], -1}, 30},
+    Event = {send, p(1), reference(7), {[alias | reference(7)], -1}, undefined},
     Slice = [{~"From", {p(2), [alias | reference(7)]}}, {~"Id", 17}],
     #{info := Info, steps := Steps} = violation(),
     (violation())#{slice := Slice, event := #{index => 3, event => Event},
@@ -154,6 +157,9 @@ summaries() ->
           wanted => [{{~"b.hml:7", ~"b", {to_come, ~"_ : _ ! done"}}, 2}, {{~"a.hml:1", undefined, none}, 1}]},
       {0, #{~"watching stopped before a decision" => 1, ~"watching stopped before what has to come" => 2}}},
      {Ok#{verdicts := #{no => 2, yes => 1, inconclusive => 0}, vacuous := 0, outcome := violated}, {1, #{}}},
+     {Ok#{verdicts := #{no => 3, yes => 1, inconclusive => 1}, vacuous := 1, outcome := violated,
+          properties => [property(~"quiet", 0, 1, 0), property(undefined, 1, 0, 0), property(~"worst", 2, 0, 1)]}, {1, #{}}},
+     {Ok#{properties => [property(integer_to_binary(N), 0, 1, 0) || N <- lists:seq(1, 23)]}, {0, #{}}},
      {Ok#{monitored := 0, verdicts := #{no => 0, yes => 0, inconclusive => 0}, vacuous := 0, processes := 1, events := 1},
       {3, #{}}},
      {Ok#{verdicts := #{no => 0, yes => 3, inconclusive => 1}, outcome := untrusted},
@@ -170,6 +176,10 @@ summaries() ->
      {Ok#{application => calc, system := starting}, {0, #{}}},
      {Ok#{application => calc, system := {crashed, {not_started, calc, no_licence}}}, {3, #{}}},
      {Ok#{application => calc, system := {crashed, boom}}, {3, #{}}}].
+
+property(Name, No, Yes, Inconclusive) ->
+    #{spec => ~"a.hml:1", name => Name, version => 1 + Inconclusive, monitored => No + Yes + Inconclusive,
+      verdicts => #{no => No, yes => Yes, inconclusive => Inconclusive}, vacuous => Yes}.
 
 %% Not taken, each of them in so many lines.
 actions(Decides, Lines) ->

@@ -63,7 +63,9 @@ limits_do_not_strike_by_themselves_test() ->
     ?assertMatch({error, {witness_options, {not_for_logs, duration}}}, check(#{system => {log, standard_input}, duration => 1})).
 
 slices_that_end_when_idle_need_times_test() ->
-    ?assertMatch({ok, #{slice_idle := infinity, timestamps := false}}, check(#{})),
+    ?assertMatch({ok, #{slice_idle := infinity, timestamps := true}}, check(#{})),
+    ?assertMatch({ok, #{timestamps := false}}, check(#{timestamps => false})),
+    ?assertMatch({ok, #{timestamps := false}}, check(#{instrument => inline})),
     ?assertMatch({ok, #{slice_idle := 5, timestamps := true}}, check(#{slice_idle => 5})),
     ?assertMatch({ok, #{slice_idle := 5, timestamps := true}}, check(#{slice_idle => 5, timestamps => false})),
     ?assertMatch({ok, #{slice_idle := 5}}, check(#{system => {log, standard_input}, slice_idle => 5})).

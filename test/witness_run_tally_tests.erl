@@ -71,6 +71,18 @@ another_property_covers_nothing_of_this_one_test() ->
     #{coverage := [#{actions := Actions}]} = witness_run_tally:summary(T),
     ?assertEqual([false, false, false], [Taken || #{taken := Taken} <- Actions]).
 
+each_property_has_its_own_numbers_test() ->
+    T = lists:foldl(fun(Change, A) -> Change(A) end, verdicts([{?SUM, no}, {?SUM, inconclusive}, {?MUL, no}], started()), [
+        fun(A) -> witness_run_tally:add_satisfied_monitors(?SUM, 4, 1, 0, A) end,
+        fun(A) -> witness_run_tally:add_satisfied(?SUM, {0, 10}, 2, A) end,
+        fun(A) -> witness_run_tally:add_undecided(?MUL, stopped, 100, A) end]),
+    {Spec, Name, Version} = ?SUM,
+    #{properties := [Sum, Mul]} = witness_run_tally:summary(T),
+    ?assertEqual(#{spec => Spec, name => Name, version => Version, monitored => 5, vacuous => 3,
+                   verdicts => #{no => 1, yes => 14, inconclusive => 1}}, Sum),
+    ?assertMatch(#{monitored := 1, vacuous := 0, verdicts := #{no := 1, yes := 0, inconclusive := 100}}, Mul),
+    ?assertMatch(#{properties := []}, witness_run_tally:summary(new())).
+
 a_property_is_vacuous_if_all_its_verdicts_are_test() ->
     Vacuous = (of_property(?SUM, yes))#{vacuous := true},
     One = witness_run_tally:add_verdict(Vacuous, started()),

@@ -54,8 +54,8 @@ a_report_has_the_steps_that_a_terminal_shows_test() ->
                    ~"marked" := [~"[", ~"_ ? _", ~"] ff."], ~"count" := 1}, Place),
     #{~"violations" := [#{~"index" := 2, ~"slice" := [], ~"explanation" := Explanation}]} = Place,
     ?assertMatch(#{~"skipped" := 1, ~"ended" := false, ~"bindings" := [[~"B", ~"x"]],
-                   ~"lanes" := [#{~"module" := null, ~"name" := ~"client"}, #{~"module" := ~"calc"}],
-                   ~"steps" := [#{~"index" := 2, ~"own" := 1, ~"from" := 0, ~"to" := 1, ~"ends" := false,
+                   ~"lanes" := [#{~"title" := null, ~"name" := ~"client"}, #{~"title" := ~"calc"}],
+                   ~"steps" := [#{~"index" := 2, ~"time" := ~"", ~"own" := 1, ~"from" := 0, ~"to" := 1, ~"ends" := false,
                                   ~"text" := ~"1", ~"formula" := ~"f", ~"bindings" := [[~"A", ~"{1,2}"]]}]}, Explanation).
 
 only_violations_are_kept_test() ->

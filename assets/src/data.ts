@@ -4,12 +4,15 @@ export type Binding = [name: string, value: string];
 
 export interface Lane {
   name: string;
-  module: string | null;
+  /** Its registered name, its label, or the module that it was spawned with. */
+  title: string | null;
 }
 
 /** An event: in whose lane it stands, and, of a message, between which lanes it goes. */
 export interface Step {
   index: number;
+  /** How long after the first event that is shown; empty if that is not known. */
+  time: string;
   own: number;
   from: number | null;
   to: number | null;

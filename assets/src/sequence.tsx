@@ -100,7 +100,7 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
               {drawn.map((lane) => (
                 <span class="lane" style={{ width: `${pitch}px` }} key={lane}>
                   <b>{lanes[lane]?.name}</b>
-                  {lanes[lane]?.module}
+                  {lanes[lane]?.title}
                 </span>
               ))}
             </span>
@@ -139,7 +139,10 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
                   {step.index === decided && "decided here, "}
                   {who(step, lanes)}:
                 </span>
-                <span class="text">{step.text}</span>
+                <span class="text">
+                  {step.time && <span class="faint">+{step.time} </span>}
+                  {step.text}
+                </span>
               </li>
             ))}
           </ul>

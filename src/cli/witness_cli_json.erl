@@ -8,9 +8,13 @@ in RFC 3339).
 - `verdict`: `verdict` (`no`, `yes`, `inconclusive`), `spec` (`file:line`), `name`, `process`, `signature`, `slice`
   (`null`, or `Name = Value, ...`), `event` (`null`, or `index`, `kind`, `text`), `log` (`null`, or `file:line` of the
   event in the log that was checked), `source` (`null`, or the deciding place:
-  `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`, `note` (`null`, or what a check says more);
+  `file`, `line`, `column`, `text` of the line), `explanation`, `vacuous`, `note` (`null`, or what a check says more), `names`
+  (registered names, labels or modules of processes in the explanation, by process). `explanation` is a list of steps, each with
+  `index`, `after_ns` (nanoseconds after the first of these steps, `null` if not known), `kind`, `text`, `formula` and `bindings`;
+  before them may stand how many are not shown (`skipped`), and after them `decision` or `reason`;
 - `warning`: `code`, `text`;
-- `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`), `undecided`,
+- `summary`, the last one: `processes`, `tracers`, `events`, `slices`, `verdicts` (`no`, `yes`, `inconclusive`), `properties` (of each
+  one that had a monitor: `spec`, `name`, `monitored`, `verdicts`, `vacuous`), `undecided`,
   `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `alive`, `elapsed_ms`. `alive` says which processes were still
   there when the run ended before its system (`null` otherwise): `count`, `requests` (servers that wait for a request), `circles`
   (processes of which each waits for the answer of the next) and `processes`, each with `process`, `signature`, `name`, `state`, `called`, `place`, `mailbox`, `messages`, `idle_ms` and `text`. `undecided` has an object for each property and each
@@ -66,11 +70,15 @@ verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, si
                            {process, known(fun witness_event:format_proc/1, Process)},
                            {signature, known(fun witness_event:format_signature/1, Signature)}, {slice, slice(Slice)},
                            {event, event(Event)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)},
-                           {explanation, explanation(V)}, {vacuous, Vacuous}, {note, text(maps:get(note, V, undefined))}]).
+                           {explanation, explanation(V)}, {vacuous, Vacuous}, {note, text(maps:get(note, V, undefined))},
+                           {names, names(V)}]).
 
 %% A property over all processes may have no deciding process.
 known(_, undefined) -> null;
 known(Format, Value) -> Format(Value).
+
+%% In the order of the processes.
+names(V) -> {[{witness_event:format_proc(P), text(Name)} || {P, Name} <- lists:sort(maps:to_list(maps:get(names, V, #{})))]}.
 
 slice(undefined) -> null;
 slice(Values) -> text(lists:join(~", ", [[Name, ~" = ", term(Value)] || {Name, Value} <- Values])).
@@ -85,11 +93,15 @@ event(#{index := Index, event := Event}) ->
 
 explanation(#{steps := Steps, skipped := Skipped} = V) ->
     [{[{kind, skipped}, {text, iolist_to_binary(witness_text:count(Skipped, ~"earlier event", ~"earlier events"))}]}
-     || Skipped > 0] ++ [step(Step) || Step <- Steps] ++ last(V).
+     || Skipped > 0] ++ [step(Step, hd(Steps)) || Step <- Steps] ++ last(V).
 
-step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}) ->
-    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?MAX_TERM_CHARS)},
+step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}, #{event := First}) ->
+    {[{index, Index}, {after_ns, elapsed(witness_event:ts(First), witness_event:ts(Event))}, {kind, witness_event:kind(Event)},
+      {text, witness_event:format(Event, ?MAX_TERM_CHARS)},
       {formula, text(Formula)}, {bindings, bindings(Bindings)}]}.
+
+elapsed(First, Time) when is_integer(First), is_integer(Time) -> Time - First;
+elapsed(_, _) -> null.
 
 last(#{verdict := inconclusive} = V) -> [{[{kind, reason}, {text, witness_text_verdict:reason(V)}]}];
 last(#{info := #{line := _} = Info}) ->
@@ -111,13 +123,19 @@ summary(#{processes := Processes, tracers := Tracers, events := Events, slices :
           vacuous := Vacuous, gaps := Gaps, coverage := Coverage, warnings := Warnings, elapsed_ms := Elapsed} = Summary,
         Header) ->
     line(summary, Header, [{processes, Processes}, {tracers, Tracers}, {events, Events}, {slices, Slices},
-                           {verdicts, {[{Verdict, maps:get(Verdict, Verdicts, 0)} || Verdict <- [no, yes, inconclusive]]}},
+                           {verdicts, verdicts(Verdicts)},
+                           {properties, [property(Of) || Of <- maps:get(properties, Summary, [])]},
                            {undecided, [undecided(Of) || Of <- maps:get(undecided, Summary, [])]},
                            {vacuous, Vacuous}, {gaps, Gaps}, {missing, [missing(Gap) || Gap <- maps:get(missing, Summary, [])]},
                            {coverage, [covered(Property) || Property <- Coverage]},
                            {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- Warnings]},
                            {alive, case Summary of #{alive := Remaining} -> remaining(Remaining); #{} -> null end},
                            {elapsed_ms, Elapsed}]).
+
+verdicts(Verdicts) -> {[{Verdict, maps:get(Verdict, Verdicts, 0)} || Verdict <- [no, yes, inconclusive]]}.
+
+property(#{spec := Spec, name := Name, monitored := Monitored, verdicts := Verdicts, vacuous := Vacuous}) ->
+    {[{spec, text(Spec)}, {name, text(Name)}, {monitored, Monitored}, {verdicts, verdicts(Verdicts)}, {vacuous, Vacuous}]}.
 
 remaining(#{count := Count, requests := Requests, circles := Circles, processes := Processes}) ->
     {[{count, Count}, {requests, Requests}, {circles, [[text(witness_event:format_proc(P)) || P <- Circle] || Circle <- Circles]},

@@ -18,6 +18,7 @@ All that comes from the system or from files is cut, and free of control charact
 -define(MAX_TERM_CHARS, 400).
 -define(MAX_UNSEEN, 5).
 -define(MAX_WANTED, 5).
+-define(MAX_PROPERTIES, 20).
 -define(MAX_FORMULA_CHARS, 200).
 
 -doc "A warning. One about a specification is a diagnostic of the compiler, in its own format.".
@@ -47,6 +48,7 @@ facts(#{processes := Processes, tracers := Tracers, events := Events, elapsed_ms
                    witness_text:count(Events, ~"event", ~"events"), ~", in ", witness_text:seconds(Elapsed), ~" (at most ",
                    witness_text:count(Tracers, ~"tracer", ~"tracers"), ~" at once)"]},
      {~"monitors", [integer_to_binary(Monitored), slices(Summary), results(Summary)]}]
+    ++ [{~"", Text} || Text <- properties(maps:get(properties, Summary, []))]
     ++ [{~"", [integer_to_binary(Count), ~" undecided: ", Reason]} || {Reason, Count} <- lists:sort(maps:to_list(Reasons))]
     ++ wanted(maps:get(wanted, Summary, []))
     ++ [{~"gaps", integer_to_binary(Gaps)} || Gaps > 0]
@@ -103,6 +105,19 @@ results(#{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}, vac
             ++ [[integer_to_binary(Inconclusive), ~" undecided"] || Inconclusive > 0],
     [[~": ", lists:join(~", ", Parts)] || Parts =/= []].
 
+%% A row for each property, if there are several: those that were violated come first.
+properties(Properties) when length(Properties) < 2 -> [];
+properties(Properties) ->
+    Ranked = [{{-No, -Inconclusive}, Of} || #{verdicts := #{no := No, inconclusive := Inconclusive}} = Of <- Properties],
+    Sorted = [Of || {_, Of} <- lists:keysort(1, Ranked)],
+    More = length(Sorted) - ?MAX_PROPERTIES,
+    [[property(Of), results(Of)] || Of <- lists:sublist(Sorted, ?MAX_PROPERTIES)]
+        ++ [[~"and ", witness_text:count(More, ~"other property", ~"other properties"), ~"; --json lists all"] || More > 0].
+
+property(#{name := Name, spec := Spec, version := Version}) ->
+    [case Name of undefined -> Spec; _ -> [Name, ~" (", Spec, $)] end,
+     [[~", version ", integer_to_binary(Version)] || Version > 1]].
+
 %% The properties of undecided monitors, with what each still waits for.
 wanted(Wanted) ->
     Known = lists:sort(fun({A, N}, {B, M}) -> {-N, A} =< {-M, B} end, [Of || {Key, _} = Of <- Wanted, Key =/= others]),
@@ -112,7 +127,7 @@ wanted(Wanted) ->
     [{~"", Text} || Text <- Lines].
 
 wanted({Spec, Name, Wanted}, Count) ->
-    [integer_to_binary(Count), ~" of ", case Name of undefined -> Spec; _ -> [Name, ~" (", Spec, $)] end,
+    [integer_to_binary(Count), ~" of ", property(#{name => Name, spec => Spec, version => 1}),
      case Wanted of
          none -> ~"";
          {to_come, Action} -> [~", to come: ", short(Action)];
@@ -220,7 +235,7 @@ judgement(3, Summary, Reasons, Look) ->
     [witness_text:style(doubtful, ~"NO RESULT", Look), ~": ", witness_text:list(doubts(Summary, Reasons)), ~"."].
 
 %% How many were undecided although the trace so far would be a violation.
-pending(Reasons) -> maps:get(witness_text_verdict:reason(#{reason => pending}), Reasons, 0).
+pending(Reasons) -> maps:get(witness_text_verdict:reason(#{reason => pending, info => undefined}), Reasons, 0).
 
 %% Why a run without violations has no result.
 doubts(#{monitored := Monitored, gaps := Gaps, system := System, warnings := Warnings, verdicts := Verdicts} = Summary, Reasons) ->

@@ -57,7 +57,9 @@ monitor is none.
                 started = erlang:monotonic_time(millisecond) :: integer(),
                 waits = false :: boolean()}).   % whether it was said what the run waits for
 
--define(MAX_CHARTS, 10).         % violations of a property that are shown in full
+-define(MAX_CHARTS, 10).         % violations of a property that are shown with a chart, each of another kind
+-define(MAX_SHOWN, 10).          % violations of one kind, of which the first has the chart
+-define(MAX_KINDS, 1000).        % kinds of violations that are told apart
 -define(MAX_REASONS, 20).        % different reasons, and formulas, that are counted separately
 -define(SPARE_PLACES, 64).       % additional processes that the end of a run may need
 -define(FIRST_HINT_MS, 5_000).
@@ -344,12 +346,27 @@ print_verdict(#{verdict := Verdict} = V, #state{options = #{json := true}, out =
     count_reason(Verdict, V, State),
     witness_cli_io:print(Out, witness_cli_json:verdict(V, Header));
 print_verdict(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out, look = Look, shown = Table}) ->
-    Shown = case ets:update_counter(Table, {Spec, Name}, 1, {{Spec, Name}, 0}) of
-        Count when Count =< ?MAX_CHARTS -> V;
-        _ -> V#{steps := [], info := undefined, source := undefined}
-    end,
-    witness_cli_io:print(Out, witness_text_verdict:verdict(Shown, Look));
+    Kind = case ets:info(Table, size) < ?MAX_KINDS of true -> witness_text_verdict:kind(V); false -> {Spec, Name, others} end,
+    Property = {Spec, Name},
+    case ets:update_counter(Table, Kind, 1, {Kind, 0}) of
+        1 ->
+            Charts = ets:update_counter(Table, Property, 1, {Property, 0}),
+            Shown = case Charts =< ?MAX_CHARTS of true -> V; false -> brief(V) end,
+            witness_cli_io:print(Out, witness_text_verdict:verdict(Shown, Look));
+        Count when Count =< ?MAX_SHOWN ->
+            witness_cli_io:print(Out, witness_text_verdict:verdict(brief(V), Look));
+        Count ->
+            is_power_of_ten(Count)
+                andalso witness_cli_io:print(Out, [witness_text_verdict:property(V), ~": ", integer_to_binary(Count),
+                                                   ~" such violations so far\n\n"])
+    end;
 print_verdict(#{verdict := Verdict} = V, State) -> count_reason(Verdict, V, State).
+
+brief(V) -> V#{steps := [], info := undefined, source := undefined}.
+
+is_power_of_ten(1) -> true;
+is_power_of_ten(N) when N rem 10 =:= 0 -> is_power_of_ten(N div 10);
+is_power_of_ten(_) -> false.
 
 count_reason(inconclusive, V = #{spec := Spec, name := Name}, #state{reasons = Reasons, wanted = Wanted}) ->
     count_key(witness_text_verdict:reason(V), ~"other reasons", Reasons),

@@ -75,7 +75,7 @@ run() ->
        flags => [#{commands => [run], flag => "--source",
                    text => [~"where events come from: native, a tracer in C (default, where it can be loaded), or evm, the ",
                             ~"messages of the VM's tracing"]}]},
-     #{name => timestamps, type => boolean, default => false, systems => ?LIVE},
+     #{name => timestamps, type => boolean, computed => "`true`, but `false` if inline", systems => ?LIVE},
      #{name => memory, type => pos_integer, unit => bytes, computed => "a quarter of what the node may use",
        flags => [#{commands => [attach], flag => "--memory", argument => "MB", value => megabytes, default => 256 bsl 20,
                    text => [~"memory that Witness may take at the node (", default, ~")"]},

@@ -46,8 +46,12 @@ monitors. When the run itself dies, the links end everything else, and with the 
               gathered :: witness_run_maps:gathered(),
               before :: #{pid() => []},
               look = #{} :: witness_run_remaining:look(),
-              remaining = none :: none | witness_run_remaining:remaining()}).
+              remaining = none :: none | witness_run_remaining:remaining(),
+              %% so many violations still get the names of processes; the first process may have ended by then
+              unnamed :: non_neg_integer(),
+              known = #{} :: #{pid() => module()}}).
 
+-define(MAX_NAMED, 100).
 %% Milliseconds in which the reader of a log that is given up must report what was found.
 -define(GIVEN_UP_MS, 5_000).
 %% How long a look at the processes of the system may take.
@@ -137,7 +141,7 @@ handle_continue(start_parts, Options) ->
               started_at_ms := Now} = Parts,
             Core = witness_run_core:new(Options, witness_instrument:process(Instrument), Now, Warnings, {Specs, Properties}),
             R = #run{options = Options, core = Core, instrument = Instrument, counts = Counts, notifier = Notifier, log = Log,
-                     history = History, maps = Maps, gathered = Gathered, before = before(Options)},
+                     history = History, maps = Maps, gathered = Gathered, before = before(Options), unnamed = unnamed(Options)},
             _ = [erlang:send_after(?CHECK_MS, self(), {input, check}) || #{checks := [_ | _]} <- [Options]],
             case Parts of
                 #{adopts := true} -> {noreply, R};
@@ -145,6 +149,10 @@ handle_continue(start_parts, Options) ->
             end;
         {error, Reason} -> {noreply, {refused, Reason}}
     end.
+
+%% The processes of a log are not of this time.
+unnamed(#{system := {log, _}}) -> 0;
+unnamed(_) -> ?MAX_NAMED.
 
 before(#{scope := node}) -> maps:from_keys(processes(), []);
 before(#{scope := tree}) -> #{}.
@@ -207,7 +215,9 @@ handle_info({'EXIT', History, _}, R = #run{history = History}) -> {noreply, R#ru
 handle_info({flushed, Notifier}, R = #run{notifier = Notifier}) -> no_reply(step(flushed, R));
 handle_info({told, Notifier}, R = #run{notifier = Notifier}) -> no_reply(step(summary_delivered, R));
 handle_info({input, Input}, R) -> no_reply(step(Input, R));
-handle_info(Message, R) when is_tuple(Message) -> no_reply(step(Message, R));
+handle_info(Message, R = #run{unnamed = Unnamed, known = Known, options = Options}) when is_tuple(Message) ->
+    {Named, Left} = witness_run_names:add(Message, Unnamed, Known, Options),
+    no_reply(step(Named, R#run{unnamed = Left}));
 %% No part of the run sends any other message.
 handle_info(_, R) -> {noreply, R}.
 
@@ -271,7 +281,9 @@ perform_effect(adopt_node, #run{options = Options, instrument = Instrument, hist
     ok = witness_run_history:adopt(History, fun(P) -> not Own(P) end),
     witness_instrument:adopt_node(Instrument, Own);
 perform_effect({start_applications, What}, R) -> {input, {starter, witness_run_application:start_link(What, self())}, R};
-perform_effect(launch, R) -> {input, {launched, launch(R)}, R};
+perform_effect(launch, R = #run{options = Options}) ->
+    Root = launch(R),
+    {input, {launched, Root}, R#run{known = #{Root => Module || #{system := {Module, _, _}} <- [Options]}}};
 perform_effect(stop_instrument, R = #run{instrument = Instrument}) -> {input, {instrument_stopped, stop_instrument(Instrument)}, R};
 perform_effect(give_up_instrument, R = #run{instrument = Instrument}) ->
     ok = witness_instrument:give_up(Instrument),

@@ -14,13 +14,13 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
 %% undecided: slices
 %% vacuous: the vacuous ones among the verdicts; covered: bit `id' is set for an action that was taken.
 -record(count, {monitors = 0 :: non_neg_integer(),
-                verdicts = 0 :: non_neg_integer(),
+                verdicts = #{no => 0, yes => 0, inconclusive => 0} :: verdicts(),
                 vacuous = 0 :: non_neg_integer(),
                 covered = 0 :: non_neg_integer()}).
 
 -record(tally, {properties :: [witness_run_maps:property()],
                 counts = #{} :: #{witness_run_maps:key() => #count{}},
-                verdicts = #{no => 0, yes => 0, inconclusive => 0} :: #{witness_monitor:verdict() => non_neg_integer()},
+                verdicts = #{no => 0, yes => 0, inconclusive => 0} :: verdicts(),
                 slices = 0 :: non_neg_integer(),
                 undecided = #{} :: #{{witness_run_maps:key(), witness_monitor_instance:reason()} =>
                                        {Reported :: non_neg_integer(), Unreported :: non_neg_integer()}},
@@ -29,6 +29,8 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
                 crashes = 0 :: non_neg_integer()}).
 
 -opaque tally() :: #tally{}.
+
+-type verdicts() :: #{witness_monitor:verdict() => non_neg_integer()}.
 
 -doc "A process with missing events.".
 -type missing() :: #{process := witness_event:proc() | undefined, signature := witness_event:signature() | undefined,
@@ -67,11 +69,8 @@ add_coverage(Key, Mask, T) -> update_count(Key, fun(C) -> C#count{covered = C#co
 -doc "A verdict, of a monitor or of one of its slices.".
 -spec add_verdict(witness:verdict(), tally()) -> tally().
 add_verdict(V = #{verdict := Verdict, vacuous := Vacuous}, T = #tally{verdicts = Verdicts}) ->
-    Count = fun(C) ->
-        C#count{verdicts = C#count.verdicts + 1, vacuous = C#count.vacuous + to_integer(Vacuous)}
-    end,
-    Counted = maps:update_with(Verdict, fun(N) -> N + 1 end, Verdicts),
-    T1 = update_count(witness_run_maps:key(V), Count, T#tally{verdicts = Counted}),
+    T1 = update_count(witness_run_maps:key(V), fun(C) -> count_verdicts(Verdict, 1, to_integer(Vacuous), C) end,
+                      T#tally{verdicts = add_to(Verdict, 1, Verdicts)}),
     T1#tally{slices = T1#tally.slices + to_integer(maps:get(slice, V) =/= undefined),
              gaps = count_gap(V, 1, T1#tally.gaps), missing = add_missing(V, T1#tally.missing),
              crashes = T1#tally.crashes + to_integer(is_crash(V)),
@@ -93,8 +92,8 @@ is_reported(_, _) -> true.
 add_undecided(Key, Reason, N, T = #tally{verdicts = Verdicts, slices = Slices, gaps = Gaps, crashes = Crashes,
                                          undecided = Undecided}) ->
     Of = #{reason => Reason},
-    T1 = update_count(Key, fun(C) -> C#count{verdicts = C#count.verdicts + N} end, T),
-    T1#tally{verdicts = maps:update_with(inconclusive, fun(Before) -> Before + N end, Verdicts), slices = Slices + N,
+    T1 = update_count(Key, fun(C) -> count_verdicts(inconclusive, N, 0, C) end, T),
+    T1#tally{verdicts = add_to(inconclusive, N, Verdicts), slices = Slices + N,
              gaps = count_gap(Of, N, Gaps), crashes = Crashes + N * to_integer(is_crash(Of)),
              undecided = count_undecided({0, N}, {Key, Reason}, Undecided)}.
 
@@ -119,9 +118,13 @@ add_satisfied_monitors(Key, N, Vacuous, Mask, T) ->
                     Vacuous :: non_neg_integer(), tally()) -> tally().
 add_satisfied(Key, {Monitors, OfSlices}, Vacuous, T = #tally{verdicts = Verdicts, slices = Slices}) ->
     N = Monitors + OfSlices,
-    Count = fun(C) -> C#count{verdicts = C#count.verdicts + N, vacuous = C#count.vacuous + Vacuous} end,
-    update_count(Key, Count, T#tally{verdicts = maps:update_with(yes, fun(Yes) -> Yes + N end, Verdicts),
-                                     slices = Slices + OfSlices}).
+    update_count(Key, fun(C) -> count_verdicts(yes, N, Vacuous, C) end,
+                 T#tally{verdicts = add_to(yes, N, Verdicts), slices = Slices + OfSlices}).
+
+count_verdicts(Verdict, N, Vacuous, C = #count{verdicts = Verdicts, vacuous = Before}) ->
+    C#count{verdicts = add_to(Verdict, N, Verdicts), vacuous = Before + Vacuous}.
+
+add_to(Verdict, N, Verdicts) -> maps:update_with(Verdict, fun(Before) -> Before + N end, Verdicts).
 
 count_gap(#{reason := {gap, Reason}}, N, Gaps) -> maps:update_with(Reason, fun(Before) -> Before + N end, N, Gaps);
 count_gap(_, _, Gaps) -> Gaps.
@@ -166,13 +169,19 @@ monitor_count(#tally{counts = Counts}) -> lists:sum([N || #count{monitors = N} <
 -spec summary(tally()) -> map().
 summary(T = #tally{counts = Counts, verdicts = Verdicts, slices = Slices}) ->
     #{verdicts => Verdicts, slices => Slices, undecided => undecided_counts(T), gaps => gaps(T), monitored => monitor_count(T),
-      vacuous => lists:sum([N || #count{vacuous = N} <- maps:values(Counts)]), coverage => coverage(T)}.
+      vacuous => lists:sum([N || #count{vacuous = N} <- maps:values(Counts)]), coverage => coverage(T),
+      properties => properties(T)}.
+
+%% A property that had no monitor has a warning of its own.
+properties(T = #tally{properties = Properties}) ->
+    [#{spec => Spec, name => Name, version => Version, monitored => Monitors, verdicts => Verdicts, vacuous => Vacuous}
+     || #{key := Key = {Spec, Name, Version}} <- Properties,
+        #count{monitors = Monitors, verdicts = Verdicts, vacuous = Vacuous} <- [count(Key, T)], Monitors > 0].
 
 undecided_counts(#tally{undecided = Undecided}) ->
     [#{spec => Spec, name => Name, version => Version, reason => Reason, count => Reported + Unreported, told => Reported}
      || {{Spec, Name, Version}, Reason} := {Reported, Unreported} <- maps:iterator(Undecided, ordered)].
 
-%% A property that had no monitor has a warning of its own.
 coverage(T = #tally{properties = Properties}) ->
     [#{spec => Spec, name => Name, version => Version,
        actions => [(maps:remove(id, A))#{taken => Mask band (1 bsl Id) =/= 0} || A = #{id := Id} <- Actions]}
@@ -189,7 +198,8 @@ warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
        text => text([format_property(Key), " monitored nothing: no process had a signature that matches ", Signature])}
      || #{key := Key, signature := Signature} <- Properties, (count(Key, T))#count.monitors =:= 0]
     ++ [#{code => vacuous, text => text([format_property(Key), format_vacuous(N), "no action but the birth has ever matched"])}
-        || #{key := Key} <- Properties, #count{verdicts = N, vacuous = N} <- [count(Key, T)], N > 0].
+        || #{key := Key} <- Properties,
+           #count{verdicts = #{no := 0, inconclusive := 0, yes := N}, vacuous = N} <- [count(Key, T)], N > 0].
 
 %% A limit that was reached, or a process that has set its flag `sensitive'.
 warning_code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;

@@ -7,7 +7,7 @@ no printed text moves the cursor, starts an escape sequence or changes the direc
 colours that `style/3` puts around text are the only escape sequences that are ever printed.
 """.
 
--export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, list/1, columns/1, bindings/1]).
+-export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, duration/1, list/1, columns/1, bindings/1]).
 
 -export_type([style/0, look/0]).
 
@@ -91,6 +91,15 @@ split_at_blank([], _, _) -> none.
 -spec seconds(Milliseconds :: non_neg_integer()) -> unicode:chardata().
 seconds(Milliseconds) when Milliseconds < 1000 -> [integer_to_binary(Milliseconds), ~" ms"];
 seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]), ~" s"].
+
+-doc "A time that is given in nanoseconds, with so many digits as one reads.".
+-spec duration(Nanoseconds :: non_neg_integer()) -> binary().
+duration(Ns) when Ns < 10_000_000 -> unit(Ns / 1_000_000, 2, ~" ms");
+duration(Ns) when Ns < 1_000_000_000 -> unit(Ns / 1_000_000, 0, ~" ms");
+duration(Ns) when Ns < 100_000_000_000 -> unit(Ns / 1_000_000_000, 1, ~" s");
+duration(Ns) -> unit(Ns / 1_000_000_000, 0, ~" s").
+
+unit(Number, Decimals, Unit) -> <<(float_to_binary(Number, [{decimals, Decimals}]))/binary, Unit/binary>>.
 
 -doc "A number with its noun: `1 gap`, `2 gaps`.".
 -spec count(non_neg_integer(), unicode:chardata(), unicode:chardata()) -> unicode:chardata().

@@ -2,20 +2,21 @@
 -moduledoc """
 The steps of an explanation as a sequence chart in plain characters.
 
-Each process that exchanges messages has a lane. Its heading is the process identifier and, if it is known, the module that
-the process was spawned with. Each event is a row: `*` is in the lane of the process that the event belongs to.
+Each process that exchanges messages has a lane. Its heading is the process identifier and, if it is known, its name or the module
+that it was spawned with. Each event is a row: `*` is in the lane of the process that the event belongs to.
 An arrow goes from the sender of a message to its receiver, and the text right of the lanes describes the event.
+If the events have times, each row says how long after the first one it was.
 If the knowledge of the monitor has changed after a step, it is below the step, and so is a formula. A formula that was shown before
 is given by the number of its step. The deciding row is marked `=>`.
 
 ```
-          <0.91.0>    <0.90.0>
-         calc_server
-              |           |
-    1         *           |    starts calc_server:loop(buggy), spawned by <0.90.0>
-    2         *<----------|    {<0.90.0>,{add,1,2}}
-              |           |      A = 1, B = 2
- => 3         *---------->|    {ok,-1}
+                     <0.91.0>    <0.90.0>
+                    calc_server    shell
+                         |           |
+    1                    *           |    starts calc_server:loop(buggy), spawned by <0.90.0>
+    2   +0.01 ms         *<----------|    {<0.90.0>,{add,1,2}}
+                         |           |      A = 1, B = 2
+ => 3   +0.12 ms         *---------->|    {ok,-1}
 ```
 
 A message that comes from a timer or from an unknown process has an arrow without a beginning. Requests and answers of
@@ -28,7 +29,7 @@ All other processes share one more lane.
 
 -export([chart/4, sequence/2]).
 
--export_type([step/0, lane/0, arrow/0]).
+-export_type([step/0, titles/0, lane/0, arrow/0]).
 
 -doc "A step of a verdict; `formula` and `bindings` are what the monitor knew after it.".
 -type step() :: #{index := pos_integer(), event := witness_event:event(),
@@ -37,56 +38,71 @@ All other processes share one more lane.
 -doc "What a lane can belong to: a process, or any other receiver of a message.".
 -type party() :: witness_event:proc() | witness_event:destination() | others.
 
--doc "A process or other party, and the module that it was spawned with, if that is known.".
--type lane() :: #{name := binary(), module := binary() | undefined}.
+-doc "The names of processes, as text, or the modules that they were spawned with.".
+-type titles() :: #{party() => binary() | module()}.
+
+-doc "A process or other party, and its name or the module that it was spawned with, if that is known.".
+-type lane() :: #{name := binary(), title := binary() | undefined}.
 
 -doc """
 A step between lanes, which are counted from 0: the lane that it is in, and, for a message, the lanes that it goes between.
-`ends`: the process has ended.
+`ends`: the process has ended. `time`: how long after the first step, if that is known.
 """.
--type arrow() :: #{step := step(), own := non_neg_integer(), from := non_neg_integer() | undefined,
+-type arrow() :: #{step := step(), time := binary(), own := non_neg_integer(), from := non_neg_integer() | undefined,
                    to := non_neg_integer() | undefined, ends := boolean(), text := binary()}.
 
 %% A row before it is drawn. `from` and `to` are undefined if that party has no lane.
--type row() :: #{step := step(), own := party(), from := party() | undefined, to := party() | undefined,
+-type row() :: #{step := step(), time := binary(), own := party(), from := party() | undefined, to := party() | undefined,
                  mark := $* | $X, text := binary()}.
+%% What all rows have in common.
+-type drawing() :: #{lanes := [party()], pitch := pos_integer(), gutter := pos_integer(), titles := titles(),
+                     decided := pos_integer() | undefined, look := witness_text:look()}.
 
 -define(MIN_LANES, 2).
 -define(MAX_LANES, 5).
 -define(NAME_CHARS, 15).          % characters of a lane's heading
 -define(TITLE_CHARS, 40).         % of a module's name, if there is space
+-define(WIDE_TITLE_CHARS, 20).    % of the one below the heading of a lane
 -define(GUTTER_COLUMNS, 8).       % columns left of the lanes: mark and number of the row
+-define(TIME_COLUMNS, 10).        % and its time
 -define(TEXT_CHARS, 400).         % characters of a row's text, which is wrapped
 -define(MIN_TEXT_COLUMNS, 24).    % columns for that text, whatever the width of the terminal
+-define(GOOD_TEXT_COLUMNS, 40).   % columns for it, so that lanes may be wide
 
 -doc """
-The lines of the chart. `Modules` are the modules that processes were spawned with, in addition to those in the steps. `Decided`
-is the index of the deciding step, if one decided.
+The lines of the chart. `Known` are titles that are known beside those in the steps. `Decided` is the index of the deciding step, if
+one decided.
 """.
--spec chart([step()], Modules :: #{party() => module()}, Decided :: pos_integer() | undefined, witness_text:look()) ->
-    [unicode:chardata()].
+-spec chart([step()], Known :: titles(), Decided :: pos_integer() | undefined, witness_text:look()) -> [unicode:chardata()].
 chart([], _, _, _) -> [];
-chart(Steps, Modules, Decided, Look) ->
+chart(Steps, Known, Decided, Look) ->
     Rows = rows(Steps),
-    {Lanes, Pitch} = lanes(Rows, Look),
-    Spawned = lists:foldl(fun add_module/2, Modules, Steps),
-    heading(Lanes, Spawned, Pitch) ++ [line(Lanes, Pitch) | draw(Rows, Lanes, Pitch, Decided, Look)].
+    Gutter = case lists:all(fun(#{time := Time}) -> Time =:= ~"" end, Rows) of
+        true -> ?GUTTER_COLUMNS;
+        false -> ?GUTTER_COLUMNS + ?TIME_COLUMNS
+    end,
+    Titles = titles(Known, Steps),
+    {Lanes, Pitch} = lanes(Rows, Gutter, Titles, Look),
+    Drawing = #{lanes => Lanes, pitch => Pitch, gutter => Gutter, titles => Titles, decided => Decided, look => Look},
+    heading(Drawing) ++ [line(Drawing) | draw(Rows, Drawing)].
 
 -doc """
 The same steps for other drawings. Every party has a lane, in the order of their first appearance.
 """.
--spec sequence([step()], Modules :: #{party() => module()}) -> {[lane()], [arrow()]}.
-sequence(Steps, Modules) ->
+-spec sequence([step()], Known :: titles()) -> {[lane()], [arrow()]}.
+sequence(Steps, Known) ->
     Rows = rows(Steps),
     Parties = lists:uniq([Party || Row <- Rows, Party <- parties(Row)]),
-    Spawned = lists:foldl(fun add_module/2, Modules, Steps),
+    Titles = titles(Known, Steps),
     Places = (maps:from_list([{Party, Place} || {Place, Party} <- lists:enumerate(0, Parties)]))#{undefined => undefined},
     {[#{name => text(lane_name(Party)),
-        module => case Spawned of #{Party := Module} -> text(format_name(Module, ?TITLE_CHARS)); #{} -> undefined end}
+        title => case Titles of #{Party := Title} -> text(format_title(Title, ?TITLE_CHARS)); #{} -> undefined end}
       || Party <- Parties],
-     [#{step => Step, own => maps:get(Own, Places), from => maps:get(From, Places), to => maps:get(To, Places),
+     [#{step => Step, time => Time, own => maps:get(Own, Places), from => maps:get(From, Places), to => maps:get(To, Places),
         ends => Mark =:= $X, text => Text}
-      || #{step := Step, own := Own, from := From, to := To, mark := Mark, text := Text} <- Rows]}.
+      || #{step := Step, time := Time, own := Own, from := From, to := To, mark := Mark, text := Text} <- Rows]}.
+
+titles(Known, Steps) -> maps:merge(lists:foldl(fun add_module/2, #{}, Steps), Known).
 
 add_module(#{event := {init, Child, _, {Module, _, _}, _}}, Modules) -> Modules#{Child => Module};
 add_module(#{event := {attached, Proc, {Module, _, _}, _}}, Modules) -> Modules#{Proc => Module};
@@ -95,9 +111,14 @@ add_module(_, Modules) -> Modules.
 
 %% Rows
 
-rows(Steps) ->
+-spec rows([step(), ...]) -> [row()].
+rows([#{event := First} | _] = Steps) ->
     {Rows, _} = lists:mapfoldl(fun row/2, #{}, Steps),
-    Rows.
+    [Row#{time => time(witness_event:ts(First), witness_event:ts(Event))} || #{step := #{event := Event}} = Row <- Rows].
+
+%% Nothing for the first event itself, and for others that are as old.
+time(First, Time) when is_integer(First), is_integer(Time), Time > First -> witness_text:duration(Time - First);
+time(_, _) -> ~"".
 
 %% `Callers' has the callers of calls by the tags of their calls, so that replies to aliases find them.
 row(#{event := Event} = Step, Callers) ->
@@ -152,13 +173,15 @@ format_otp(Open, Term) -> [Open, witness_event:format_term(Term, ?TEXT_CHARS), ~
 
 %% The parties of the last rows have a lane, in the order of their first appearance. The pitch is the number of columns of each
 %% lane.
--spec lanes([row()], witness_text:look()) -> {[party()], Pitch :: pos_integer()}.
-lanes(Rows, #{width := Width}) ->
+-spec lanes([row()], Gutter :: pos_integer(), titles(), witness_text:look()) -> {[party()], Pitch :: pos_integer()}.
+lanes(Rows, Gutter, Titles, #{width := Width}) ->
     Parties = [Party || Row <- Rows, Party <- parties(Row)],
     All = lists:uniq(Parties),
     Pitch = pitch(All),
-    MaxLanes = max(?MIN_LANES, min(?MAX_LANES, (Width - ?GUTTER_COLUMNS - ?MIN_TEXT_COLUMNS) div Pitch)),
+    Wide = wide_pitch(All, Titles, Pitch),
+    MaxLanes = max(?MIN_LANES, min(?MAX_LANES, (Width - Gutter - ?MIN_TEXT_COLUMNS) div Pitch)),
     case length(All) =< MaxLanes of
+        true when length(All) * Wide =< Width - Gutter - ?GOOD_TEXT_COLUMNS -> {All, Wide};
         true -> {All, Pitch};
         false ->
             Latest = lists:sublist(lists:uniq(lists:reverse(Parties)), max(?MIN_LANES, MaxLanes - 1)),
@@ -168,6 +191,10 @@ lanes(Rows, #{width := Width}) ->
 parties(#{own := Own, from := From, to := To}) ->
     [Party || Party <- lists:uniq([From, Own, To]), Party =/= undefined].
 
+%% With space for the titles.
+wide_pitch(Lanes, Titles, Pitch) ->
+    lists:max([Pitch | [1 + string:length(format_title(Title, ?WIDE_TITLE_CHARS)) || Lane <- Lanes, #{Lane := Title} <- [Titles]]]).
+
 pitch(Lanes) -> max(12, 3 + lists:max([string:length(lane_name(Lane)) || Lane <- Lanes])).
 
 lane_name(others) -> ~"(others)";
@@ -176,23 +203,30 @@ lane_name(Party) -> format_name(Party, ?NAME_CHARS).
 format_name({external, Name}, Limit) -> witness_text:cut(witness_text:clean(Name), Limit);
 format_name(Party, Limit) -> witness_event:format_term(Party, Limit).
 
+%% Modules of Elixir are written as there.
+format_title(Name, Limit) when is_binary(Name) -> witness_text:cut(witness_text:clean(Name), Limit);
+format_title(Module, Limit) ->
+    case atom_to_binary(Module) of
+        <<"Elixir.", Name/binary>> -> format_title(Name, Limit);
+        _ -> format_name(Module, Limit)
+    end.
+
 %% Drawing: a line is the gutter and one character for each column of the lanes.
 
-heading(Lanes, Modules, Pitch) ->
+-spec heading(drawing()) -> [unicode:chardata()].
+heading(#{lanes := Lanes, pitch := Pitch, gutter := Gutter, titles := Titles}) ->
     Names = [lane_name(Lane) || Lane <- Lanes],
-    Titles = [case Modules of #{Lane := Module} -> format_name(Module, Pitch - 1); #{} -> ~"" end || Lane <- Lanes],
-    [[lists:duplicate(?GUTTER_COLUMNS, $\s) | string:trim([centred(Cell, Pitch) || Cell <- Row], trailing)]
-     || Row <- [Names | [Titles || lists:any(fun(Title) -> Title =/= ~"" end, Titles)]]].
+    Below = [case Titles of #{Lane := Title} -> format_title(Title, Pitch - 1); #{} -> ~"" end || Lane <- Lanes],
+    [[lists:duplicate(Gutter, $\s) | string:trim([centred(Cell, Pitch) || Cell <- Row], trailing)]
+     || Row <- [Names | [Below || lists:any(fun(Title) -> Title =/= ~"" end, Below)]]].
 
 centred(Text, Columns) ->
     Left = (Columns - string:length(Text) + 1) div 2,
     witness_text:pad([lists:duplicate(Left, $\s), Text], Columns).
 
-line(Lanes, Pitch) -> string:trim([lists:duplicate(?GUTTER_COLUMNS, $\s), lanes_line(Lanes, Pitch)], trailing).
+line(#{gutter := Gutter} = Drawing) -> string:trim([lists:duplicate(Gutter, $\s), cells(#{}, Drawing)], trailing).
 
-lanes_line(Lanes, Pitch) -> cells(Lanes, Pitch, #{}).
-
-cells(Lanes, Pitch, Marks) ->
+cells(Marks, #{lanes := Lanes, pitch := Pitch}) ->
     Places = #{lane_column(Lane, Lanes, Pitch) => $| || Lane <- Lanes},
     Cells = maps:merge(Places, Marks),
     [maps:get(Column, Cells, $\s) || Column <- lists:seq(0, lanes_end(Lanes, Pitch))].
@@ -206,18 +240,18 @@ lane_column(Party, [Party | _], Pitch, Before) -> Before + Pitch div 2;
 lane_column(_, [others], Pitch, Before) -> Before + Pitch div 2;
 lane_column(Party, [_ | Lanes], Pitch, Before) -> lane_column(Party, Lanes, Pitch, Before + Pitch).
 
-draw(Rows, Lanes, Pitch, Decided, Look) ->
-    {Lines, _} = lists:mapfoldl(fun(Row, Known) -> draw_row(Row, Known, Lanes, Pitch, Decided, Look) end,
-                                {[], #{}, undefined}, Rows),
+draw(Rows, Drawing) ->
+    {Lines, _} = lists:mapfoldl(fun(Row, Known) -> draw_row(Row, Known, Drawing) end, {[], #{}, undefined}, Rows),
     lists:append(Lines).
 
-draw_row(#{step := Step} = Row, Known, Lanes, Pitch, Decided, #{width := Width} = Look) ->
+draw_row(#{step := Step, time := Time} = Row, Known, Drawing) ->
+    #{lanes := Lanes, pitch := Pitch, gutter := Gutter, decided := Decided, look := #{width := Width} = Look} = Drawing,
     #{index := Index} = Step,
-    Columns = max(?MIN_TEXT_COLUMNS, Width - ?GUTTER_COLUMNS - lanes_end(Lanes, Pitch) - 5),
-    [First | More] = witness_text:wrap(format_row(Row, Lanes), Columns),
+    Columns = max(?MIN_TEXT_COLUMNS, Width - Gutter - lanes_end(Lanes, Pitch) - 5),
+    [First | More] = witness_text:wrap(format_row(Row, Drawing), Columns),
     Decides = Index =:= Decided,
-    Begin = [gutter(Index, Decides), cells(Lanes, Pitch, marks(Row, Lanes, Pitch)), ~"    "],
-    Continue = [lists:duplicate(?GUTTER_COLUMNS, $\s), lanes_line(Lanes, Pitch), ~"    "],
+    Begin = [gutter(Index, Decides, Time, Gutter), cells(marks(Row, Lanes, Pitch), Drawing), ~"    "],
+    Continue = [lists:duplicate(Gutter, $\s), cells(#{}, Drawing), ~"    "],
     Event = [[Begin, First] | [[Continue, Line] || Line <- More]],
     {Learnt, Known1} = format_learnt(Step, Known, 3 * (Columns - 2)),
     Lines = [[Continue, witness_text:style(faint, [~"  ", Line], Look)]
@@ -227,16 +261,18 @@ draw_row(#{step := Step} = Row, Known, Lanes, Pitch, Decided, #{width := Width} 
 highlight(true, Line, Look) -> witness_text:style(bad, Line, Look);
 highlight(false, Line, _) -> Line.
 
-gutter(Index, Decides) ->
+gutter(Index, Decides, Time, Columns) ->
     Mark = case Decides of true -> ~" => "; false -> ~"    " end,
-    witness_text:pad([Mark, integer_to_binary(Index)], ?GUTTER_COLUMNS).
+    Numbered = witness_text:pad([Mark, integer_to_binary(Index)], ?GUTTER_COLUMNS),
+    witness_text:pad([Numbered, [[$+, Time] || Time =/= ~""]], Columns).
 
 %% The text names a party that has no lane.
-format_row(#{own := Own, from := From, to := To, text := Text}, Lanes) ->
-    [[witness_event:format_term(Own, 40), ~": "] || not lists:member(Own, Lanes)] ++
-    [[~"from ", format_name(From, 40), ~": "] || From =/= undefined, From =/= Own, not lists:member(From, Lanes)] ++
-    [[~"to ", format_name(To, 40), ~": "] || To =/= undefined, To =/= Own, not lists:member(To, Lanes)] ++
-    [Text].
+format_row(#{own := Own, from := From, to := To, text := Text}, #{lanes := Lanes, titles := Titles}) ->
+    Named = fun(Role, Party) ->
+        [[Role, format_name(Party, 40), [[~" (", format_title(Title, ?TITLE_CHARS), $)] || #{Party := Title} <- [Titles]], ~": "]
+         || Party =/= undefined, not lists:member(Party, Lanes)]
+    end,
+    [Named(~"", Own), [Named(~"from ", From) || From =/= Own], [Named(~"to ", To) || To =/= Own], Text].
 
 marks(#{own := Own, from := undefined, to := undefined, mark := Mark}, Lanes, Pitch) ->
     #{lane_column(Own, Lanes, Pitch) => Mark};

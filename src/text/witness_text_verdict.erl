@@ -9,7 +9,7 @@ that decided, in its line of the specification, in the way that compilers show a
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([verdict/2, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
+-export([verdict/2, kind/1, property/1, titles/1, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
 
 -define(TERM_CHARS, 400).
 -define(CRASH_PREFIX, ~"the monitor crashed: ").
@@ -23,14 +23,28 @@ verdict(Found, Look) ->
           ++ [~"" || Steps =/= []]
           ++ [[~"    ... ", witness_text:count(Skipped, ~"earlier event is not shown", ~"earlier events are not shown")]
               || Skipped > 0, Steps =/= []]
-          ++ witness_text_chart:chart(last_formula(Steps), modules(V), deciding_index(V), Look)
+          ++ witness_text_chart:chart(last_formula(Steps), titles(V), deciding_index(V), Look)
           ++ [witness_text:style(bad, ~" => end: no event followed", Look)
               || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
           ++ decision(V, Look)
           ++ [~""]).
 
-modules(#{process := Process, signature := {Module, _, _}}) -> #{Process => Module};
-modules(#{signature := undefined}) -> #{}.
+-doc """
+What violations of a specification have in common that are explained by one of them: the property, the deciding action, and the function
+of the process. Others, of checks and of monitors in Erlang, say each for itself what is wrong.
+""".
+-spec kind(witness:verdict()) -> tuple().
+kind(#{spec := Spec, name := Name, source := Source, signature := Signature, info := Info} = V) ->
+    Function = case Signature of undefined -> undefined; {M, F, Args} -> {M, F, length(Args)} end,
+    case Source of
+        undefined -> {Spec, Name, Function, maps:with([process, slice, note], V)};
+        #{line := Line, column := Column} -> {Spec, Name, Function, {Line, Column, maps:with([action, matched], Info)}}
+    end.
+
+-doc "What is known of its processes beside the steps.".
+-spec titles(witness:verdict()) -> witness_text_chart:titles().
+titles(#{process := Process, signature := {Module, _, _}} = V) -> maps:merge(#{Process => Module}, maps:get(names, V, #{}));
+titles(V) -> maps:get(names, V, #{}).
 
 %% The headline has the values of the slice, and they are the same everywhere.
 without_slice(#{slice := undefined} = V) -> V;
@@ -71,6 +85,8 @@ word(no) -> {~"VIOLATION", bad};
 word(yes) -> {~"SATISFACTION", good};
 word(inconclusive) -> {~"NO DECISION", doubtful}.
 
+-doc "The property of a verdict: its name, and where it is defined.".
+-spec property(#{name := binary() | undefined, spec := binary(), _ => _}) -> unicode:chardata().
 property(#{name := undefined, spec := Spec}) -> witness_text:clean(Spec);
 property(#{name := Name, spec := Spec}) ->
     [witness_text:clean(Name), ~" (", witness_text:clean(Spec), ~")"].

@@ -116,14 +116,10 @@ function_name(Function) -> witness_event:format_function(Function).
 -doc "A violation with its explanation.".
 -spec explained_violation(witness:verdict()) -> #{atom() => json()}.
 explained_violation(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = Verdict) ->
-    Modules = case Verdict of
-        #{process := Process, signature := {Spawned, _, _}} -> #{Process => Spawned};
-        #{} -> #{}
-    end,
-    {Lanes, Arrows} = witness_text_chart:sequence(Steps, Modules),
+    {Lanes, Arrows} = witness_text_chart:sequence(Steps, witness_text_verdict:titles(Verdict)),
     (violation_head(Verdict, ?MAX_TERM_CHARS))#{
         explanation => #{skipped => Skipped, ended => Event =:= undefined,
-                         lanes => [Lane#{module := or_null(Module)} || #{module := Module} = Lane <- Lanes],
+                         lanes => [Lane#{title := or_null(Title)} || #{title := Title} = Lane <- Lanes],
                          steps => [step(Arrow) || Arrow <- Arrows],
                          bindings => case Info of #{bindings := Bound} -> bindings(Bound); _ -> [] end,
                          says => monitor_text(Info)}}.
@@ -131,9 +127,9 @@ explained_violation(#{steps := Steps, skipped := Skipped, info := Info, event :=
 monitor_text(Info) when Info =:= undefined; is_map(Info) -> null;
 monitor_text(Info) -> witness_event:format_term(Info, ?MAX_TERM_CHARS).
 
-step(#{step := Step, own := Own, from := From, to := To, ends := Ends, text := Text}) ->
+step(#{step := Step, time := Time, own := Own, from := From, to := To, ends := Ends, text := Text}) ->
     #{index := Index, event := Event, formula := Formula, bindings := Bindings} = Step,
-    #{index => Index, own => Own, from => or_null(From), to => or_null(To), ends => Ends, text => Text,
+    #{index => Index, time => Time, own => Own, from => or_null(From), to => or_null(To), ends => Ends, text => Text,
       event => witness_event:format(Event, ?MAX_TERM_CHARS), formula => formula(Formula), bindings => bindings(Bindings)}.
 
 formula(undefined) -> null;

@@ -1,8 +1,8 @@
 -module(cli_system).
 -moduledoc "Small systems for the tests of the command line: a server that answers, and what can go wrong around it.".
 
--export([answers/1, violates/0, waits/0, spawns/1, returns/0, crashes/0, outlives/0, holds/0, stops/0, halts/1, prints/0, says/1,
-         settings/0, logs/0, borrows/0, 'grüßt'/0]).
+-export([answers/1, answer/2, violates/0, waits/0, spawns/1, returns/0, crashes/0, outlives/0, holds/0, stops/0, halts/1, prints/0,
+         says/1, settings/0, logs/0, borrows/0, 'grüßt'/0]).
 -export([server/0, step/1, multiply/1, borrower/0]).
 
 -doc "A server answers with these numbers.".
@@ -11,6 +11,9 @@ answers(Numbers) ->
     [begin Server ! {self(), Number}, receive {answer, Number} -> ok end end || Number <- Numbers],
     Server ! stop,
     receive {'DOWN', Monitor, process, Server, normal} -> ok end.
+
+-doc "So many servers, one after the other, answer with these numbers.".
+answer(Servers, Numbers) -> [answers(Numbers) || _ <- lists:seq(1, Servers)].
 
 -doc "One wrong server after the other, for ever.".
 violates() ->

@@ -1,0 +1,72 @@
+-module(witness_run_names_tests).
+-moduledoc "What the processes of a violation are called.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([waiting/0]).
+
+processes_are_called_by_their_name_their_label_or_their_module_test() ->
+    with_processes(fun(Named, Labelled, Text, Spawned, Fun, Gone) ->
+        ?assertEqual(#{Named => ~"'names test'", Labelled => ~"{worker,7}", Text => ~"Shop.Client",
+                       Spawned => ~"witness_run_names_tests"},
+                     names([{recv, Named, Labelled, hello, undefined}, {fork, Text, Spawned, {m, f, []}, undefined},
+                            {init, Fun, Gone, {m, f, []}, undefined}, {recv, Named, undefined, tick, undefined},
+                            {send, Named, unknown, hello, undefined}, {exit, Gone, normal, undefined}], false))
+    end).
+
+processes_that_have_ended_may_be_known_test() ->
+    with_processes(fun(Named, _, _, Spawned, _, Gone) ->
+        ?assertEqual(#{Named => ~"'names test'", Gone => ~"Shop.Till"},
+                     names([{recv, Named, Gone, hello, undefined}],
+                           #{Gone => 'Elixir.Shop.Till', Named => lists, Spawned => lists}, false))
+    end).
+
+labels_may_be_data_test() ->
+    with_processes(fun(Named, Labelled, _, _, _, _) ->
+        ?assertEqual(#{Named => ~"'names test'", Labelled => ~"witness_run_names_tests"},
+                     names([{recv, Named, Labelled, hello, undefined}], true))
+    end).
+
+only_violations_are_asked_about_and_only_so_many_test() ->
+    Violation = outcome(no, [{exit, self(), normal, undefined}]),
+    #{steps := Steps} = Violation,
+    [?assertEqual({Message, 5}, witness_run_names:add(Message, 5, #{}, #{redact => false}))
+     || Message <- [{verdict, self(), outcome(yes, [])}, {verdict, self(), Violation#{verdict := yes}},
+                    {verdict, self(), Violation#{steps := []}}, {slice, self(), {undecided, stopped, 3}},
+                    {monitor, self(), #{}}, {input, check}, {flushed, self(), none}]],
+    Reports = [{slice, self(), Violation}, {satisfied, #{}, 1, 0, 0}, {verdict, self(), Violation}, {verdict, self(), Violation}],
+    {{reports, [{slice, _, First}, Satisfied, {verdict, _, Second}, {verdict, _, Third}]}, 0} =
+        witness_run_names:add({reports, Reports}, 2, #{}, #{redact => false}),
+    ?assertEqual(lists:nth(2, Reports), Satisfied),
+    ?assertMatch(#{steps := Steps, names := _}, First),
+    ?assertMatch(#{names := _}, Second),
+    ?assertEqual(Violation, Third).
+
+names(Events, Redact) -> names(Events, #{}, Redact).
+
+names(Events, Known, Redact) ->
+    {{verdict, _, #{names := Names}}, 0} =
+        witness_run_names:add({verdict, self(), outcome(no, Events)}, 1, Known, #{redact => Redact}),
+    Names.
+
+outcome(Verdict, Events) -> #{verdict => Verdict, steps => [#{event => Event} || Event <- Events]}.
+
+with_processes(Test) ->
+    Named = spawn(?MODULE, waiting, []),
+    true = register('names test', Named),
+    Labelled = labelled({worker, 7}),
+    Text = labelled(~"Shop.Client"),
+    Spawned = spawn(?MODULE, waiting, []),
+    Fun = spawn(fun() -> waiting() end),
+    {Gone, Ref} = spawn_monitor(fun() -> ok end),
+    receive {'DOWN', Ref, process, Gone, _} -> ok end,
+    try Test(Named, Labelled, Text, Spawned, Fun, Gone)
+    after [exit(P, kill) || P <- [Named, Labelled, Text, Spawned, Fun]]
+    end.
+
+labelled(Label) ->
+    Self = self(),
+    P = proc_lib:spawn(fun() -> proc_lib:set_label(Label), Self ! {labelled, self()}, waiting() end),
+    receive {labelled, P} -> P end.
+
+waiting() -> receive stop -> ok end.
