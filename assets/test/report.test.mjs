@@ -36,7 +36,7 @@ test("a violation is explained, and its events are stepped through", async () =>
       const events = page.locator("[role=option]");
       assert.equal(await events.count(), 7);
       const selected = page.locator("[role=listbox] [aria-selected=true]");
-      assert.match(await selected.textContent(), /7decided here, <.*> to <.*>:\{ok,-1\}$/);
+      assert.match(await selected.textContent(), /7decided here, <.*> to <.*>:\+[0-9.]+ ms \{ok,-1\}$/);
       assert.match(await page.textContent(".known"), /Sum-1/);
       // Every arrow is drawn, within its picture.
       assert.equal(await page.locator(".chart path.head").count(), 6);

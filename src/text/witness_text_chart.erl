@@ -111,7 +111,8 @@ add_module(_, Modules) -> Modules.
 
 %% Rows
 
--spec rows([step(), ...]) -> [row()].
+-spec rows([step()]) -> [row()].
+rows([]) -> [];
 rows([#{event := First} | _] = Steps) ->
     {Rows, _} = lists:mapfoldl(fun row/2, #{}, Steps),
     [Row#{time => time(witness_event:ts(First), witness_event:ts(Event))} || #{step := #{event := Event}} = Row <- Rows].
