@@ -108,7 +108,7 @@ test("a violation of a check says more than its events", async () => {
     assert.equal(await page.textContent("h3"), "check leaks 1");
     assert.match(
       await page.textContent(".note"),
-      /still there after the end of the system:\n<.*> restaurant:guest\/0.*; spawned by </,
+      /still there after the end of the system:\n +<.*> restaurant:guest\/0.*; spawned by </,
     );
     await accessible(page);
     await picture(page, "checks");
