@@ -43,3 +43,9 @@ numbers_come_with_the_right_noun_test() ->
 colours_are_there_only_where_they_are_wanted_test() ->
     ?assertEqual(~"x", iolist_to_binary(witness_text:style(bad, ~"x", #{colour => false, width => 80}))),
     ?assertEqual(~"\e[1;31mx\e[0m", iolist_to_binary(witness_text:style(bad, ~"x", #{colour => true, width => 80}))).
+
+%% At most seven characters up to a thousand seconds.
+a_duration_has_the_digits_that_one_reads_test() ->
+    ?assertEqual([~"0.00 ms", ~"0.01 ms", ~"9.99 ms", ~"10 ms", ~"11 ms", ~"999 ms", ~"1.0 s", ~"99.9 s", ~"100 s", ~"3600 s"],
+                 [witness_text:duration(Ns) || Ns <- [0, 5_000, 9_994_999, 9_995_000, 11_400_000, 999_499_999, 999_500_000,
+                                                      99_949_999_999, 99_950_000_000, 3_600_000_000_000]]).

@@ -94,9 +94,10 @@ seconds(Milliseconds) -> [float_to_binary(Milliseconds / 1000, [{decimals, 1}]),
 
 -doc "A time that is given in nanoseconds, with so many digits as one reads.".
 -spec duration(Nanoseconds :: non_neg_integer()) -> binary().
-duration(Ns) when Ns < 10_000_000 -> unit(Ns / 1_000_000, 2, ~" ms");
-duration(Ns) when Ns < 1_000_000_000 -> unit(Ns / 1_000_000, 0, ~" ms");
-duration(Ns) when Ns < 100_000_000_000 -> unit(Ns / 1_000_000_000, 1, ~" s");
+%% The limits are where one more digit would be rounded to.
+duration(Ns) when Ns < 9_995_000 -> unit(Ns / 1_000_000, 2, ~" ms");
+duration(Ns) when Ns < 999_500_000 -> unit(Ns / 1_000_000, 0, ~" ms");
+duration(Ns) when Ns < 99_950_000_000 -> unit(Ns / 1_000_000_000, 1, ~" s");
 duration(Ns) -> unit(Ns / 1_000_000_000, 0, ~" s").
 
 unit(Number, Decimals, Unit) -> <<(float_to_binary(Number, [{decimals, Decimals}]))/binary, Unit/binary>>.

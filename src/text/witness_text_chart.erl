@@ -64,7 +64,7 @@ A step between lanes, which are counted from 0: the lane that it is in, and, for
 -define(TITLE_CHARS, 40).         % of a module's name, if there is space
 -define(WIDE_TITLE_CHARS, 20).    % of the one below the heading of a lane
 -define(GUTTER_COLUMNS, 8).       % columns left of the lanes: mark and number of the row
--define(TIME_COLUMNS, 10).        % and its time
+-define(TIME_COLUMNS, 9).         % and its time
 -define(TEXT_CHARS, 400).         % characters of a row's text, which is wrapped
 -define(MIN_TEXT_COLUMNS, 24).    % columns for that text, whatever the width of the terminal
 -define(GOOD_TEXT_COLUMNS, 40).   % columns for it, so that lanes may be wide
