@@ -41,11 +41,12 @@ The verdict of a monitor, or of one of its slices. `spec` is `file:line`, or the
 they are those of the process of the deciding event, and `undefined` if no event decided. `slice` has the
 values of a property with `per`, with their names; `event` is the deciding event, `index`
 its number among the events that this monitor or slice has read, from 1 (without `over` the first is the
-`init`). `reason` says why a verdict is inconclusive. `source` is the deciding place in the specification,
-if that is a single action. `version` is present from 2 on, if specifications were replaced
+`init`). `reason` says why a verdict is inconclusive: `pending` if observation stopped while something that has to come had not come,
+`stopped` if only an event could have violated. `source` is the deciding place in the specification, if that is a single action. `version` is present from 2 on, if specifications were replaced
 (`replace/2`). `log` is present if a log was checked: `file:line` of the deciding event, for a recording
 `folder:process:entry`. `steps` are the last events up to the
 deciding one, each with the remaining formula and its bindings; `skipped` counts earlier ones. `note` says more of a violation of a check.
+`names`, of a violation, are those of the processes in `steps`, as far as the VM still knew them: registered names, labels, or modules.
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),
                      spec := binary(), name := binary() | undefined,

@@ -600,14 +600,14 @@ explanations_are_those_of_outline_mode(Config) ->
     ?assertMatch(#{verdict := no, name := ~"never_three", steps := [_, _, _, _, _, _], source := #{line := 2}}, Inline),
     ?assertEqual(Outline, Inline).
 
-%% Without what differs: the process, and the sender of a message, which the process does not know.
+%% Without what differs: the process and its name, the times, and the sender of a message, which the process does not know.
 anonymous(#{process := P, steps := Steps} = V) ->
-    Event = fun({recv, _, _, M, T}) -> {recv, p, undefined, M, T};
-               ({init, _, _, S, T}) -> {init, p, undefined, S, T};
-               (E) -> list_to_tuple([case X of P -> p; _ -> X end || X <- tuple_to_list(E)])
+    Event = fun({recv, _, _, M, _}) -> {recv, p, undefined, M, untimed};
+               ({init, _, _, S, _}) -> {init, p, undefined, S, untimed};
+               (E) -> setelement(tuple_size(E), list_to_tuple([case X of P -> p; _ -> X end || X <- tuple_to_list(E)]), untimed)
             end,
     #{event := Decisive = #{event := E}} = V,
-    V#{process := p, steps := [S#{event := Event(Of)} || S = #{event := Of} <- Steps], event := Decisive#{event := Event(E)}}.
+    (maps:remove(names, V))#{process := p, steps := [S#{event := Event(Of)} || S = #{event := Of} <- Steps], event := Decisive#{event := Event(E)}}.
 
 shapes_instead_of_contents(Config) ->
     Spec = spec(Config, "redacted.hml", "with witness_inline_system:echo(_) check [_ <- _, _] [_ ? {ask, _, _}] ff."),

@@ -111,12 +111,11 @@ properties(Properties) ->
     Ranked = [{{-No, -Inconclusive}, Of} || #{verdicts := #{no := No, inconclusive := Inconclusive}} = Of <- Properties],
     Sorted = [Of || {_, Of} <- lists:keysort(1, Ranked)],
     More = length(Sorted) - ?MAX_PROPERTIES,
-    [[property(Of), results(Of)] || Of <- lists:sublist(Sorted, ?MAX_PROPERTIES)]
+    [[witness_text_verdict:property(Of), version(Of), results(Of)] || Of <- lists:sublist(Sorted, ?MAX_PROPERTIES)]
         ++ [[~"and ", witness_text:count(More, ~"other property", ~"other properties"), ~"; --json lists all"] || More > 0].
 
-property(#{name := Name, spec := Spec, version := Version}) ->
-    [case Name of undefined -> Spec; _ -> [Name, ~" (", Spec, $)] end,
-     [[~", version ", integer_to_binary(Version)] || Version > 1]].
+version(#{version := 1}) -> ~"";
+version(#{version := Version}) -> [~", version ", integer_to_binary(Version)].
 
 %% The properties of undecided monitors, with what each still waits for.
 wanted(Wanted) ->
@@ -127,7 +126,7 @@ wanted(Wanted) ->
     [{~"", Text} || Text <- Lines].
 
 wanted({Spec, Name, Wanted}, Count) ->
-    [integer_to_binary(Count), ~" of ", property(#{name => Name, spec => Spec, version => 1}),
+    [integer_to_binary(Count), ~" of ", witness_text_verdict:property(#{name => Name, spec => Spec}),
      case Wanted of
          none -> ~"";
          {to_come, Action} -> [~", to come: ", short(Action)];
