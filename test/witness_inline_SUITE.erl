@@ -604,10 +604,11 @@ explanations_are_those_of_outline_mode(Config) ->
 anonymous(#{process := P, steps := Steps} = V) ->
     Event = fun({recv, _, _, M, _}) -> {recv, p, undefined, M, untimed};
                ({init, _, _, S, _}) -> {init, p, undefined, S, untimed};
-               (E) -> setelement(tuple_size(E), list_to_tuple([case X of P -> p; _ -> X end || X <- tuple_to_list(E)]), untimed)
+               (E) -> list_to_tuple([case X of P -> p; _ -> X end || X <- lists:droplast(tuple_to_list(E))])
             end,
     #{event := Decisive = #{event := E}} = V,
-    (maps:remove(names, V))#{process := p, steps := [S#{event := Event(Of)} || S = #{event := Of} <- Steps], event := Decisive#{event := Event(E)}}.
+    (maps:remove(names, V))#{process := p, steps := [S#{event := Event(Of)} || S = #{event := Of} <- Steps],
+                             event := Decisive#{event := Event(E)}}.
 
 shapes_instead_of_contents(Config) ->
     Spec = spec(Config, "redacted.hml", "with witness_inline_system:echo(_) check [_ <- _, _] [_ ? {ask, _, _}] ff."),
