@@ -60,7 +60,7 @@ deciding one, each with the remaining formula and its bindings; `skipped` counts
                      info := witness_monitor:info(), vacuous := boolean(),
                      steps := [#{index := pos_integer(), event := witness_event:event(),
                                  formula := binary() | undefined, bindings := [{binary(), term()}]}],
-                     skipped := non_neg_integer(), note => binary(), names => #{witness_event:proc() => binary()}}.
+                     skipped := non_neg_integer(), note => binary(), names => witness_run_names:names()}.
 
 -doc "A place in a specification, both numbers from 1, with the text of the line.".
 -type source() :: #{file := binary(), line := pos_integer(), column := pos_integer() | undefined, text := binary()}.

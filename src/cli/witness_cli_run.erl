@@ -346,9 +346,8 @@ print_verdict(#{verdict := Verdict} = V, #state{options = #{json := true}, out =
     count_reason(Verdict, V, State),
     witness_cli_io:print(Out, witness_cli_json:verdict(V, Header));
 print_verdict(#{verdict := no, spec := Spec, name := Name} = V, #state{out = Out, look = Look, shown = Table}) ->
-    Kind = case ets:info(Table, size) < ?MAX_KINDS of true -> witness_text_verdict:kind(V); false -> {Spec, Name, others} end,
     Property = {Spec, Name},
-    case ets:update_counter(Table, Kind, 1, {Kind, 0}) of
+    case count_key(witness_text_verdict:kind(V), {Spec, Name, others}, ?MAX_KINDS, Table) of
         1 ->
             Charts = ets:update_counter(Table, Property, 1, {Property, 0}),
             Shown = case Charts =< ?MAX_CHARTS of true -> V; false -> brief(V) end,
@@ -369,8 +368,9 @@ is_power_of_ten(N) when N rem 10 =:= 0 -> is_power_of_ten(N div 10);
 is_power_of_ten(_) -> false.
 
 count_reason(inconclusive, V = #{spec := Spec, name := Name}, #state{reasons = Reasons, wanted = Wanted}) ->
-    count_key(witness_text_verdict:reason(V), ~"other reasons", Reasons),
-    count_key({Spec, Name, wanted(V)}, others, Wanted);
+    _ = count_key(witness_text_verdict:reason(V), ~"other reasons", ?MAX_REASONS, Reasons),
+    _ = count_key({Spec, Name, wanted(V)}, others, ?MAX_REASONS, Wanted),
+    ok;
 count_reason(_, _, _) -> ok.
 
 wanted(#{reason := pending, info := #{action := Action}}) -> {to_come, Action};
@@ -380,13 +380,13 @@ wanted(#{steps := Steps}) ->
         [] -> none
     end.
 
-count_key(Key, Other, Table) ->
-    Counted = case ets:member(Table, Key) orelse ets:info(Table, size) < ?MAX_REASONS of
+%% Keys beyond so many are counted as the other one.
+count_key(Key, Other, Max, Table) ->
+    Counted = case ets:member(Table, Key) orelse ets:info(Table, size) < Max of
         true -> Key;
         false -> Other
     end,
-    _ = ets:update_counter(Table, Counted, 1, {Counted, 0}),
-    ok.
+    ets:update_counter(Table, Counted, 1, {Counted, 0}).
 
 %% The end
 

@@ -59,10 +59,6 @@ spawned(P) ->
         _ -> []
     end.
 
-shown(Name) when is_atom(Name) ->
-    case atom_to_binary(Name) of
-        <<"Elixir.", Module/binary>> -> witness_text:clean(Module);
-        _ -> witness_event:format_term(Name, ?NAME_CHARACTERS)
-    end;
+shown(Name) when is_atom(Name) -> witness_text:name(Name, ?NAME_CHARACTERS);
 shown(Text) when is_binary(Text) -> witness_text:clean(Text);
 shown(Label) -> witness_event:format_term(Label, ?NAME_CHARACTERS).

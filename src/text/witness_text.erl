@@ -7,7 +7,7 @@ no printed text moves the cursor, starts an escape sequence or changes the direc
 colours that `style/3` puts around text are the only escape sequences that are ever printed.
 """.
 
--export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, duration/1, list/1, columns/1, bindings/1]).
+-export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, duration/1, list/1, columns/1, bindings/1, name/2]).
 
 -export_type([style/0, look/0]).
 
@@ -136,3 +136,11 @@ row([], _) -> [].
 bindings(Bindings) ->
     lists:join(~", ", [[clean(Name), ~" = ", witness_event:format_term(Value, 80)]
                        || {Name, Value} <- Bindings]).
+
+-doc "A name as Erlang writes it, or as Elixir does, if it is one of its modules: `Shop.Till`. Only names of Erlang have a limit.".
+-spec name(atom(), Limit :: pos_integer()) -> binary().
+name(Name, Limit) ->
+    case atom_to_binary(Name) of
+        <<"Elixir.", Module/binary>> -> clean(Module);
+        _ -> witness_event:format_term(Name, Limit)
+    end.

@@ -204,13 +204,9 @@ lane_name(Party) -> format_name(Party, ?NAME_CHARS).
 format_name({external, Name}, Limit) -> witness_text:cut(witness_text:clean(Name), Limit);
 format_name(Party, Limit) -> witness_event:format_term(Party, Limit).
 
-%% Modules of Elixir are written as there.
 format_title(Name, Limit) when is_binary(Name) -> witness_text:cut(witness_text:clean(Name), Limit);
 format_title(Module, Limit) ->
-    case atom_to_binary(Module) of
-        <<"Elixir.", Name/binary>> -> format_title(Name, Limit);
-        _ -> format_name(Module, Limit)
-    end.
+    witness_text:cut(witness_text:name(Module, Limit), Limit).
 
 %% Drawing: a line is the gutter and one character for each column of the lanes.
 

@@ -9,7 +9,7 @@ that decided, in its line of the specification, in the way that compilers show a
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([verdict/2, kind/1, property/1, titles/1, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
+-export([verdict/2, kind/1, place/1, property/1, titles/1, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
 
 -define(TERM_CHARS, 400).
 -define(CRASH_PREFIX, ~"the monitor crashed: ").
@@ -34,12 +34,21 @@ What violations of a specification have in common that are explained by one of t
 of the process. Others, of checks and of monitors in Erlang, say each for itself what is wrong.
 """.
 -spec kind(witness:verdict()) -> tuple().
-kind(#{spec := Spec, name := Name, source := Source, signature := Signature, info := Info} = V) ->
-    Function = case Signature of undefined -> undefined; {M, F, Args} -> {M, F, length(Args)} end,
-    case Source of
-        undefined -> {Spec, Name, Function, maps:with([process, slice, note], V)};
-        #{line := Line, column := Column} -> {Spec, Name, Function, {Line, Column, maps:with([action, matched], Info)}}
+kind(#{spec := Spec, name := Name} = V) ->
+    case place(V) of
+        {undefined, Function} -> {Spec, Name, Function, maps:with([process, slice, note], V)};
+        {Action, Function} -> {Spec, Name, Function, Action}
     end.
+
+-doc "The action that decided, with its place, if a single one did, and the function of the process.".
+-spec place(witness:verdict()) ->
+    {Action :: {Line :: pos_integer(), Column :: pos_integer() | undefined, map()} | undefined, mfa() | undefined}.
+place(#{source := Source, signature := Signature, info := Info}) ->
+    {case Source of
+         undefined -> undefined;
+         #{line := Line, column := Column} -> {Line, Column, maps:with([action, matched], Info)}
+     end,
+     case Signature of undefined -> undefined; {M, F, Args} -> {M, F, length(Args)} end}.
 
 -doc "What is known of its processes beside the steps.".
 -spec titles(witness:verdict()) -> witness_text_chart:titles().

@@ -76,15 +76,7 @@ source(File) ->
 
 -doc "The group of a violation.".
 -spec group(witness:verdict()) -> group().
-group(#{spec := Spec, name := Name, source := Source, signature := Signature, info := Info}) ->
-    Action = case Source of
-        undefined -> undefined;
-        #{line := Line, column := Column} -> {Line, Column, maps:with([action, matched], Info)}
-    end,
-    #{spec => Spec, name => Name, place => {Action, function(Signature)}}.
-
-function(undefined) -> undefined;
-function({Module, Function, Args}) -> {Module, Function, length(Args)}.
+group(#{spec := Spec, name := Name} = V) -> #{spec => Spec, name => Name, place => witness_text_verdict:place(V)}.
 
 -doc "A property.".
 -spec property(#{spec := binary(), name := binary() | undefined}) -> #{atom() => json()}.
