@@ -24,7 +24,8 @@ weave_test_() ->
      fun(Level) -> logger:set_primary_config(level, Level) end,
      [{"woven programs do the same and tell it", {timeout, 600, fun programs_do_the_same_and_tell_it/0}},
       {"inline monitors are given what programs do", {timeout, 600, fun inline_monitors_are_given_what_programs_do/0}},
-      {"programs whose sends are replaced do the same", {timeout, 600, fun replaced_sends_do_the_same/0}}
+      {"programs whose sends are replaced do the same", {timeout, 600, fun replaced_sends_do_the_same/0}},
+      witness_mutant:can_be_planted(faults() ++ faults_of_replacing())
       | [{Name, {timeout, 600, fun() -> fault_is_found(Fault) end}}
          || {Name, _, _, _} = Fault <- witness_share:of_all(faults())]
       ++ [{Name, {timeout, 600, fun() -> fault_is_found(Fault, replacing()) end}}

@@ -6,7 +6,7 @@ A fault is an edit of the core's source, which is compiled under another name, i
 exactly once is an error: the catalogue has to follow the core.
 """.
 
--export([all/0, far/0, plant/2]).
+-export([all/0, far/0, text/1, plant/2]).
 
 -export_type([fault/0, far/0]).
 
@@ -25,8 +25,14 @@ What is wrong, the text that is replaced, what with; how the way goes on that le
 -doc "The core with a fault, loaded as the module of this name.".
 -spec plant(module(), fault() | far()) -> module().
 plant(Name, Fault) ->
+    {What, Module, Find, Replace} = text(Fault),
+    witness_mutant:load(Name, Module, What, Find, Replace).
+
+-doc "What is replaced by what.".
+-spec text(fault() | far()) -> witness_mutant:fault().
+text(Fault) ->
     [What, Find, Replace | _] = tuple_to_list(Fault),
-    witness_mutant:load(Name, witness_outline_core, What, Find, Replace).
+    {What, witness_outline_core, Find, Replace}.
 
 -doc "The faults.".
 -spec all() -> [fault()].

@@ -13,16 +13,11 @@ the name of the copy of `witness_weave`.
 load(Mutated, Find, Replace) ->
     Names = #{Module => copy(Module) || Module <- ?MODULES},
     _ = [begin
-             Text = text(Module),
-             Faulty = case Module of
-                 Mutated ->
-                     length(string:split(Text, Find, all)) =:= 2 orelse
-                         error({the_fault_cannot_be_planted_any_more, Module, Find}),
-                     lists:flatten(string:replace(Text, Find, Replace));
-                 _ ->
-                     Text
+             Text = case Module of
+                 Mutated -> witness_mutant:mutated(Module, Find, Find, Replace);
+                 _ -> witness_mutant:text(Module)
              end,
-             {ok, Copy, Code} = compile:forms(renamed(witness_weave_source:forms(Faulty), Names), []),
+             {ok, Copy, Code} = compile:forms(renamed(witness_weave_source:forms(named(Module, Text)), Names), []),
              {module, Copy} = code:load_binary(Copy, atom_to_list(Copy), Code)
          end || Module := Copy <- Names],
     maps:get(witness_weave, Names).
@@ -32,9 +27,7 @@ forget() -> [begin code:purge(copy(Module)), code:delete(copy(Module)), code:pur
 
 copy(Module) -> list_to_atom(atom_to_list(Module) ++ "_faulty").
 
-text(Module) ->
-    {ok, Binary} = file:read_file(proplists:get_value(source, Module:module_info(compile))),
-    lists:flatten(string:replace(unicode:characters_to_list(Binary), "?MODULE", atom_to_list(Module), all)).
+named(Module, Text) -> lists:flatten(string:replace(Text, "?MODULE", atom_to_list(Module), all)).
 
 renamed(Name, Names) when is_map_key(Name, Names) -> maps:get(Name, Names);
 renamed(Term, Names) when is_tuple(Term) -> list_to_tuple(renamed(tuple_to_list(Term), Names));
