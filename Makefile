@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay check test test-all cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-replay bench-step bench-acme-air clean
+.PHONY: help all build demo demo-replay check test test-all cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -156,6 +156,9 @@ bench-savina: ## Measure how long the benchmarks of the Savina suite take, unwat
 
 bench-record: ## Measure what recording costs: the benchmarks of the Savina suite, unrecorded against recorded
 	@$(toolchain) && bench/record
+
+bench-tables: ## Measure what recording costs processes that do nothing but write and read a table
+	@bench/tables
 
 bench-replay: ## Measure what a replay takes: the same benchmarks, unrecorded against replayed, and its memory
 	@$(toolchain) && bench/replay somns 3 memory

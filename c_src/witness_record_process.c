@@ -247,6 +247,14 @@ bool wr_hash(wr_output *output, wr_process *process, uint64_t hash)
     return at != NULL;
 }
 
+bool wr_ordered(wr_output *output, wr_process *process, uint64_t begin, uint64_t end)
+{
+    uint8_t *at = wr_begin(output, process);
+    if (at)
+        wr_done(process, wr_leb(wr_leb(wr_head(at, WR_MARK, WR_ORDERED), begin), end - begin));
+    return at != NULL;
+}
+
 bool wr_content(wr_output *output, wr_process *process, const uint8_t *item, size_t size)
 {
     return add_item(output, process, item, size) && wr_step(output, process, WR_CONTENT);

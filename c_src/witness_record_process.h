@@ -28,7 +28,7 @@
 
 typedef enum { WR_FROM, WR_AGAIN, WR_CONTENT, WR_TIMEOUT, WR_SPAWN, WR_RESULT, WR_RAISE, WR_MARK } wr_kind;
 
-typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED } wr_mark;
+typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED, WR_ORDERED } wr_mark;
 
 /* The forms of a result: an item of data, a number, and then those of a fixed list of terms. */
 #define WR_FORM_DATA 0u
@@ -186,6 +186,8 @@ bool wr_result_number(wr_output *output, wr_process *process, uint64_t call, int
 bool wr_result_fixed(wr_output *output, wr_process *process, uint64_t call, unsigned form);
 bool wr_named(wr_output *output, wr_process *process, uint32_t to);
 bool wr_hash(wr_output *output, wr_process *process, uint64_t hash);
+/* The place of the next result in the order of calls on shared memory. */
+bool wr_ordered(wr_output *output, wr_process *process, uint64_t begin, uint64_t end);
 
 /* With an item of data, which is added before its entry: a reader that finds the entry finds the item. */
 bool wr_content(wr_output *output, wr_process *process, const uint8_t *item, size_t size);

@@ -215,3 +215,39 @@ ERL_NIF_TERM wr_report_hash(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         (void)wr_hash(&wr_vm_recorder->output, process, wr_hash_of(env, argv[1]));
     return am_ok;
 }
+
+/*
+ * The order of calls on memory that processes share. A number grows when a change begins, and when it has ended. A call that only
+ * reads has the number when it begins: the changes that had ended by then were before it.
+ */
+
+/* reads(Me) -> ok. Before the call; its result is the next entry. */
+ERL_NIF_TERM wr_report_reads(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wr_process *process = caller(env, argv[0]);
+    (void)argc;
+    if (process) {
+        uint64_t now = atomic_load(&wr_vm_recorder->shared);
+        (void)wr_ordered(&wr_vm_recorder->output, process, now, now);
+    }
+    return am_ok;
+}
+
+/* changes() -> Begin. Before the call. */
+ERL_NIF_TERM wr_report_changes(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    (void)argc;
+    (void)argv;
+    return enif_make_uint64(env, atomic_fetch_add(&wr_vm_recorder->shared, 1) + 1);
+}
+
+/* changed(Me, Begin) -> ok. After the call, and before its result. */
+ERL_NIF_TERM wr_report_changed(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    uint64_t end = atomic_fetch_add(&wr_vm_recorder->shared, 1) + 1;
+    wr_process *process = caller(env, argv[0]);
+    (void)argc;
+    if (process && WR_IS_SMALL(argv[1]) && WR_SMALL(argv[1]) >= 0 && (uint64_t)WR_SMALL(argv[1]) <= end)
+        (void)wr_ordered(&wr_vm_recorder->output, process, (uint64_t)WR_SMALL(argv[1]), end);
+    return am_ok;
+}

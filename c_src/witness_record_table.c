@@ -79,6 +79,7 @@ bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool
     atomic_store(&recorder->outside, 0);
     atomic_store(&recorder->born, 0);
     atomic_store(&recorder->ended, 0);
+    atomic_store(&recorder->shared, 0);
     bool good = recorder->slots != NULL;
     if (good)
         wr_output_open(&recorder->output, budget, order, full_ids);

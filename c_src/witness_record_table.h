@@ -49,6 +49,8 @@ typedef struct {
     uint32_t ids;                 /* how many were allocated */
     atomic_uint_fast32_t outside; /* children of processes that are not recorded */
     atomic_uint_fast64_t born, ended;
+    char padding[64];
+    atomic_uint_fast64_t shared; /* how many changes of shared memory have begun, and how many have ended: both together */
 } wr_recorder;
 
 /* False: there is no memory. Nothing is recorded yet. */

@@ -85,8 +85,10 @@ as_written(Processes, #{indexed := Indexed}, Dir) ->
     {ok, #{entries := Entries, processes := Read, info := Info}} = witness_recording_sample:read(Dir),
     Expected = [Birth#{ended => lists:keymember(exit, 1, [E || E <- Es, is_tuple(E)])} || {Birth, Es} <- Processes],
     Plain = witness_recording_sample:plain(Processes),
+    {ok, #{entries := Placed}} = witness_recording_sample:read(Dir, #{ordered => true}),
     ?WHENFAIL(io:format("~tp~n~tp~n~tp~n~tp~n", [Plain, Entries, Read, Info]),
               Entries =:= Plain andalso Read =:= Expected andalso
+                  Placed =:= #{Id => Own || {#{id := Id}, [_ | _] = Own} <- Processes} andalso
                   maps:get(complete, Info) andalso maps:get(indexed, Info) =:= Indexed).
 
 are_prefixes(Entries, Processes) ->
@@ -128,7 +130,12 @@ entry() ->
     frequency([{5, {from, id()}}, {2, timeout}, {2, {content, message()}}, {1, {spawn, id()}},
                {3, {result, call(), frequency([{1, short()}, {1, message()}])}}, {1, {raise, call(), error, message()}},
                {1, {named, oneof([0, id()])}}, {1, {hash, binary(8)}}, {1, {contents, message()}},
-               {1, {sent, message(), message()}}, {1, waited}, {1, {exit, message()}}]).
+               {1, {sent, message(), message()}}, {1, waited}, {1, {exit, message()}}, {2, ordered()}]).
+
+ordered() ->
+    ?LET({Begin, Length, Entry}, {oneof([range(0, 300), range(0, 1 bsl 60)]), oneof([0, 1, range(0, 1 bsl 60)]),
+                                  oneof([{result, call(), oneof([short(), message()])}, {raise, call(), error, message()}])},
+         {ordered, Begin, Begin + Length, Entry}).
 
 id() -> oneof([range(1, 5), range(25, 40), range(1, 1 bsl 40)]).
 call() -> oneof(maps:keys(witness_recording_sample:calls())).

@@ -16,15 +16,18 @@ flipped(Kind) ->
         Name = witness_log_recording_file:name(Dir, Kind),
         {ok, Bytes} = file:read_file(Name),
         {ok, _} = witness_recording_sample:read(Dir),
+        Read = fun(At, Flip) ->
+            <<Front:At/binary, Byte, Back/binary>> = Bytes,
+            ok = file:write_file(Name, [Front, Byte bxor Flip, Back]),
+            {error, {witness_log_recording, #{file := File, offset := Offset}} = Error} = read(Dir, {Kind, At, Flip}),
+            ?assertEqual(Name, File),
+            ?assert(Offset =< At),
+            ?assertNotEqual(nomatch, string:find(witness:format_error(Error), Name))
+        end,
+        %% The first error loads modules, which have atoms.
+        _ = Read(0, 1),
         Before = erlang:system_info(atom_count),
-        [begin
-             <<Front:At/binary, Byte, Back/binary>> = Bytes,
-             ok = file:write_file(Name, [Front, Byte bxor Flip, Back]),
-             {error, {witness_log_recording, #{file := File, offset := Offset}} = Error} = read(Dir, {Kind, At, Flip}),
-             ?assertEqual(Name, File),
-             ?assert(Offset =< At),
-             ?assertNotEqual(nomatch, string:find(witness:format_error(Error), Name))
-         end || At <- lists:seq(0, byte_size(Bytes) - 1), Flip <- [1, 16#80, 16#FF]],
+        _ = [Read(At, Flip) || At <- lists:seq(0, byte_size(Bytes) - 1), Flip <- [1, 16#80, 16#FF]],
         ?assertEqual(Before, erlang:system_info(atom_count))
     end).
 
@@ -100,13 +103,35 @@ files_of_two_recordings_are_not_mixed_test() ->
 
 another_version_is_named_test() ->
     with_sample(#{}, fun(Dir) ->
-        {Name, <<Magic:8/binary, 1, Rest:9/binary, _:4/binary, Blocks/binary>>} = contents(Dir, header),
+        {Name, <<Magic:8/binary, 2, Rest:9/binary, _:4/binary, Blocks/binary>>} = contents(Dir, header),
         Head = <<Magic/binary, 7, Rest/binary>>,
         ok = file:write_file(Name, [Head, <<(erlang:crc32(Head)):32/little>>, Blocks]),
         {error, Error} = witness_log_recording:open(Dir),
         ?assertMatch({_, #{what := {version, 7}}}, Error),
         ?assertNotEqual(nomatch, string:find(witness:format_error(Error), "version 7"))
     end).
+
+%% It has no places of calls in their order.
+the_first_version_is_read_test() ->
+    with_sample(#{}, fun(Dir) ->
+        {ok, #{entries := Entries}} = witness_recording_sample:read(Dir),
+        [begin
+             {Name, <<Magic:8/binary, 2, Rest:9/binary, _:4/binary, Blocks/binary>>} = contents(Dir, Kind),
+             Head = <<Magic/binary, 1, Rest/binary>>,
+             ok = file:write_file(Name, [Head, <<(erlang:crc32(Head)):32/little>>, Blocks])
+         end || Kind <- kinds()],
+        ?assertMatch({ok, #{entries := Entries}}, witness_recording_sample:read(Dir))
+    end).
+
+%% The process was killed, or the recording ended, before the call had a result.
+a_place_without_a_call_is_left_out_test() ->
+    Place = witness_log_recording_entry:encode({ordered, 4, 5}),
+    Timeout = witness_log_recording_entry:encode({timeout, 1}),
+    [with_parts([{order, <<1, 0, (byte_size(Bytes)), Bytes/binary>>}], #{}, fun(Dir) ->
+         ?assertMatch({ok, #{entries := #{1 := Read}}}, witness_recording_sample:read(Dir, #{ordered => true}))
+     end) || {Bytes, Read} <- [{<<Timeout/binary, Place/binary>>, [timeout]},
+                               {<<Place/binary, Timeout/binary>>, [timeout]},
+                               {<<Place/binary, Place/binary, Timeout/binary, Place/binary>>, [timeout]}]].
 
 something_else_is_no_recording_test() ->
     with_sample(#{}, fun(Dir) ->
@@ -355,7 +380,8 @@ birth(Id) -> #{id => Id, parent => Id - 1, place => 0, pid => self(), signature 
 with_sample(Options, Fun) ->
     with_processes([
         {birth(1), [{spawn, 2}, {from, 2}, {from, 2}, timeout, {content, {tcp, ~"some bytes"}},
-                    {result, {erlang, monotonic_time, 0}, -576460751}, {result, {ets, lookup, 2}, [{a, 1}]}, {spawn, 3},
+                    {result, {erlang, monotonic_time, 0}, -576460751}, {ordered, 3, 3, {result, {ets, lookup, 2}, [{a, 1}]}},
+                    {spawn, 3},
                     {raise, {ets, lookup, 2}, error, badarg}, {from, 3}, {named, 2}, {hash, ~"12345678"}, {exit, normal}]},
         {birth(2), [{from, 1}, {contents, {hello, self()}}, {sent, self(), hello}, timeout, timeout, {from, 3}, {exit, shutdown}]},
         {birth(3), [{from, 1}, {content, #{key => [1, 2.5]}}, {result, {os, getenv, 1}, false}]}], Options, Fun).

@@ -15,6 +15,8 @@ record_test_() ->
 
 tests() ->
     [{each_kind_of_entry, fun each_kind_of_entry/0},
+     {changes_one_after_the_other, fun changes_one_after_the_other/0},
+     {changes_at_the_same_time, fun changes_at_the_same_time/0},
      {runs_of_several_processes, fun runs_of_several_processes/0},
      {any_term, fun any_term/0},
      {a_huge_binary, fun a_huge_binary/0},
@@ -62,6 +64,44 @@ each_kind_of_entry() ->
                      {exit, normal}], Entries).
 
 terms() -> [true, false, undefined, ok, [], error, infinity, none, other, 0, -1, {a, b}].
+
+%% Whichever process changes and reads: what is before something else ends with a smaller number than that begins.
+changes_one_after_the_other() ->
+    {_, #{entries := Entries}} = recorded(fun(_) ->
+        Others = [child(fun Turn(Me) ->
+            receive
+                {From, Changes} ->
+                    change(Me, Changes),
+                    From ! done,
+                    Turn(Me);
+                stop -> ok
+            end
+        end) || _ <- lists:seq(1, 3)],
+        _ = [begin
+                 Other ! {self(), Changes},
+                 receive done -> ok end
+             end || _ <- lists:seq(1, 50), Other <- Others, Changes <- [true, false, true]],
+        _ = [Other ! stop || Other <- Others],
+        [join(Other) || Other <- Others]
+    end),
+    Places = lists:sort([{Begin, End} || _ := All <- Entries, {ordered, Begin, End} <- All]),
+    ?assertEqual(450, length(Places)),
+    ?assertEqual(lists:append([[{N + 1, N + 2}, {N + 2, N + 2}, {N + 3, N + 4}] || N <- lists:seq(0, 149 * 4, 4)]), Places).
+
+change(Me, true) -> ?R:changed(Me, ?R:changes());
+change(Me, false) -> ?R:reads(Me).
+
+%% No number is given twice, and none is left out. What a process does is in its order.
+changes_at_the_same_time() ->
+    {_, #{entries := Entries}} = recorded(fun(_) ->
+        Others = [child(fun(Me) -> [change(Me, N rem 3 > 0) || N <- lists:seq(1, 3000)] end) || _ <- lists:seq(1, 4)],
+        [join(Other) || Other <- Others]
+    end),
+    Places = [[{Begin, End} || {ordered, Begin, End} <- All] || _ := All <- Entries],
+    ?assertEqual([0, 3000, 3000, 3000, 3000], lists:sort([length(Own) || Own <- Places])),
+    [?assertEqual(lists:sort(Own), Own) || Own <- Places],
+    Changes = lists:append([[Begin, End] || Own <- Places, {N, {Begin, End}} <- lists:enumerate(Own), N rem 3 > 0]),
+    ?assertEqual(lists:seq(1, 2 * 4 * 2000), lists:sort(Changes)).
 
 runs_of_several_processes() ->
     Seeds = lists:seq(1, 20),
@@ -666,6 +706,10 @@ entries(<<Kind:3, Low:5, Rest0/binary>>, Data, Full, Last, Done) ->
             <<Hash:64/little, Rest1/binary>> = Rest,
             entries(Rest1, Data, Full, Last, [{hash, Hash} | Done]);
         7 when Value =:= 5 -> entries(Rest, Data, Full, Last, [waited | Done]);
+        7 when Value =:= 6 ->
+            {Begin, Rest1} = leb(Rest),
+            {Length, Rest2} = leb(Rest1),
+            entries(Rest2, Data, Full, Last, [{ordered, Begin, Begin + Length} | Done]);
         7 ->
             {[Term], Data1} = items(1, Data, []),
             entries(Rest, Data1, Full, Last, [{element(Value + 1, {exit, named, hash, sent, contents}), Term} | Done])

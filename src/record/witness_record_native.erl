@@ -33,11 +33,13 @@ the end. What was recorded before can still be taken.
 
 -export([available/0, start/1, stop/0, seal/0, tracer/0, traced/4, verify/1]).
 -export([identify/0, identify/1, child/0, unborn/0, ended/2]).
--export([took/2, from/2, content/2, timeout/1, waits/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2]).
+-export([took/2, from/2, content/2, timeout/1, waits/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2, reads/1,
+         changes/0, changed/2]).
 -export([take/1, flush/0, info/0]).
 -export([enabled/3, enabled_procs/3, trace/5, trace_procs/5, trace_receive/5, trace_send/5]).
 -export_type([id/0, stream/0, state/0, options/0]).
--nifs([took/2, from/2, content/2, timeout/1, waits/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2,
+-nifs([took/2, from/2, content/2, timeout/1, waits/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2, reads/1,
+       changes/0, changed/2,
        identify/0, identify/1, child/0, unborn/0, ended/2, enabled/3, enabled_procs/3, trace/5, trace_procs/5,
        trace_receive/5, trace_send/5, traced/4, open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
 -on_load(load/0).
@@ -217,6 +219,24 @@ contents(_, _) -> erlang:nif_error(not_loaded).
 -doc "A hash of the message that was taken last: `erlang:phash2(M) bor (erlang:phash2([M]) bsl 32)`.".
 -spec hash(Me :: id(), Message :: term()) -> ok.
 hash(_, _) -> erlang:nif_error(not_loaded).
+
+-doc """
+The caller is about to call a function that reads memory that processes share. The result, or what it raises, is the next entry. Its
+place is that of the changes that have begun, and those that have ended: each counts one.
+""".
+-spec reads(Me :: id()) -> ok.
+reads(_) -> erlang:nif_error(not_loaded).
+
+-doc "The caller is about to call a function that may change such memory. The result is for `changed/2`.".
+-spec changes() -> Begin :: non_neg_integer().
+changes() -> erlang:nif_error(not_loaded).
+
+-doc """
+That call has ended; its result, or what it raised, is the next entry. If one call ends before another begins, its end is not greater
+than the beginning of the other one.
+""".
+-spec changed(Me :: id(), Begin :: non_neg_integer()) -> ok.
+changed(_, _) -> erlang:nif_error(not_loaded).
 
 %% --- the writer ------------------------------------------------------------------------
 

@@ -481,13 +481,35 @@ result(Number, Module, Function, Args) ->
     case me() of
         0 -> erlang:apply(Module, Function, Args);
         Me ->
-            try erlang:apply(Module, Function, Args) of
-                Value ->
-                    ok = witness_record_native:result(Me, Number, Value),
-                    Value
-            catch
-                Class:Reason:Stack -> record_raise(Class, Reason, Stack, Number, Me)
+            case witness_record_shared:kind(Module, Function) of
+                none -> result(Number, Module, Function, Args, Me);
+                read ->
+                    ok = witness_record_native:reads(Me),
+                    result(Number, Module, Function, Args, Me);
+                change -> change(Number, Module, Function, Args, Me)
             end
+    end.
+
+result(Number, Module, Function, Args, Me) ->
+    try erlang:apply(Module, Function, Args) of
+        Value ->
+            ok = witness_record_native:result(Me, Number, Value),
+            Value
+    catch
+        Class:Reason:Stack -> record_raise(Class, Reason, Stack, Number, Me)
+    end.
+
+change(Number, Module, Function, Args, Me) ->
+    Begin = witness_record_native:changes(),
+    try erlang:apply(Module, Function, Args) of
+        Value ->
+            ok = witness_record_native:changed(Me, Begin),
+            ok = witness_record_native:result(Me, Number, Value),
+            Value
+    catch
+        Class:Reason:Stack ->
+            ok = witness_record_native:changed(Me, Begin),
+            record_raise(Class, Reason, Stack, Number, Me)
     end.
 
 -doc false.

@@ -33,12 +33,14 @@ They are reported as *unsure*. Of a process that sends forever only the first on
 
 -doc """
 What is reported in addition if all details are wanted: the stack of each report; calls, and timeouts. Before a message that is
-not sent to a pid: the process that gets it. Before a spawn: the function that spawns, and its options.
+not sent to a pid: the process that gets it. Before a spawn: the function that spawns, and its options. `ordered`: the place of a
+call in the order of calls on shared memory (`t:witness_log_recording:ordered/0`).
 """.
 -type detail() :: {at, Stack :: [tuple()], what() | detail()}
                 | {call, mfa(), Args :: [term()], Value :: term()}
                     | {raise, mfa(), Args :: [term()], Class :: atom(), Reason :: term()}
                 | {effect, mfa(), Args :: [term()]} | timeout
+                | {ordered, Begin :: non_neg_integer(), End :: non_neg_integer(), detail()}
                 | {leads, pos_integer()} | {with, Function :: atom(), Options :: term()}.
 
 %% Reports of a block; blocks that were not read yet; reports that may wait for the emitter.
@@ -180,9 +182,12 @@ report_kill(P) ->
 -spec report_detail(detail(), witness_replay_process:process()) -> ok.
 report_detail(What, P) ->
     case is_whole() of
-        true -> report(by_entry(What, P), wait);
+        true -> report(by_entry(with_order(What, witness_replay_process:order(P)), P), wait);
         false -> ok
     end.
+
+with_order(What, none) -> What;
+with_order(What, {Begin, End}) -> {ordered, Begin, End, What}.
 
 -doc "The same, for an action that is no entry.".
 -spec report_action(detail(), witness_replay_process:process()) -> ok.

@@ -13,7 +13,7 @@ each exit reason, from the first `has_same_exit/2` on.
 -export_type([entries/0]).
 
 -doc "The next entries of a process, and whether there may be more.".
--type entries() :: {[witness_log_recording:run()], More :: boolean()}.
+-type entries() :: {[witness_log_recording:run() | witness_log_recording:ordered()], More :: boolean()}.
 
 %% Entries of a batch.
 -define(BATCH_ENTRIES, 64).

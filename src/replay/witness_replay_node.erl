@@ -97,7 +97,7 @@ run_job(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         ok ?= witness_weave_cache:check_use(maps:get(woven, Job)),
         ok = witness_replay_loads:start([filename:dirname(code:which(?MODULE)), maps:get(handler, Job) | maps:get(woven, Job)],
                                         Calls),
-        {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000}),
+        {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000, ordered => maps:get(whole, Job, false)}),
         {ok, Born} ?= witness_replay_process_table:read(Recording),
         _ = witness_replay_log:start(Recording),
         receive {witness_replay_log, ready} -> ok end,

@@ -16,18 +16,18 @@ came.
 -export([new/5, id/1, pid/1, flow/1, is_plain/1, heap/1, set_heap/2, peer/1, set_peer/2, owners/1, add_owners/2]).
 -export([compact/1, fields/0]).
 -export([set_limit/2, has_reached_limit/1, next/1, peek/1, add_entries/3, pop/1, passed/1, position/1, recent/1, passed_exit/1,
-         forced_end/1, may_be_killed/1]).
+         forced_end/1, may_be_killed/1, order/1]).
 -export([has_none/2, enqueue/4, dequeue/3, would_take/4, alias/3, unalias/2]).
 
 -export_type([process/0, due/0, peer/0, match/0]).
 
-%% entries: the fetched ones; more: whether there may be others. at: how many the process has passed; limit: how many it may pass.
+%% entries: the fetched ones, calls on shared memory with their places in the order of all; more: whether there may be others. at: how many the process has passed; limit: how many it may pass.
 %% channels: for each sender the messages that were not taken, the earliest first, and behind them the latest first. recent: the
 %% latest first, each as it was then. plain: no process but the receiver needs its messages. owners: the rows of its aliases to
 %% delete. heap: the limit that the program has set.
 -record(process, {id :: pos_integer(),
                   pid :: pid(),
-                  entries = [] :: [witness_log_recording:run()],
+                  entries = [] :: [fetched()],
                   more = true :: boolean(),
                   at = 0 :: non_neg_integer(),
                   limit = infinity :: non_neg_integer() | infinity,
@@ -41,6 +41,8 @@ came.
                   recent = [] :: [witness_log_recording:run()]}).
 
 -opaque process() :: #process{}.
+
+-type fetched() :: witness_log_recording:run() | witness_log_recording:ordered().
 
 -doc "A receiver: its recorded pid, its identifier, and its proxy.".
 -type peer() :: {pid(), pos_integer(), witness_replay_proxies:proxy()}.
@@ -126,19 +128,28 @@ next(P) -> peek(P).
 
 -doc "The next entry. `done`: there is none. `fetch`: those that were fetched are used up.".
 -spec peek(process()) -> witness_log_recording:run() | done | fetch.
-peek(#process{entries = [Entry | _]}) -> Entry;
+peek(#process{entries = [Entry | _]}) -> bare(Entry);
 peek(#process{more = false}) -> done;
 peek(#process{}) -> fetch.
 
+bare({ordered, _, _, Entry}) -> Entry;
+bare(Entry) -> Entry.
+
+-doc "The place of the next entry in the order of calls on shared memory, if it has one.".
+-spec order(process()) -> {Begin :: non_neg_integer(), End :: non_neg_integer()} | none.
+order(#process{entries = [{ordered, Begin, End, _} | _]}) -> {Begin, End};
+order(#process{}) -> none.
+
 -doc "The entries that were fetched, and whether there may be more.".
--spec add_entries([witness_log_recording:run()], More :: boolean(), process()) -> {[due()], process()}.
+-spec add_entries([fetched()], More :: boolean(), process()) -> {[due()], process()}.
 add_entries(Entries, More, #process{entries = []} = P) ->
     Fetched = P#process{entries = Entries, more = More},
     {due_at_end(Fetched), Fetched}.
 
 -doc "The process after the entry that `peek/1` has returned.".
 -spec pop(process()) -> {[due()], process()}.
-pop(#process{entries = [Entry | Entries], at = At, recent = Recent} = P) ->
+pop(#process{entries = [Next | Entries], at = At, recent = Recent} = P) ->
+    Entry = bare(Next),
     Passed = P#process{entries = rest(Entry, Entries), at = At + 1, recent = case At rem ?MIN_RECENT of
         0 -> [Entry | lists:sublist(Recent, ?MIN_RECENT)];
         _ -> [Entry | Recent]

@@ -26,14 +26,15 @@ What a process does in a step. `send`: `Receiver` is the process that gets it, 0
 
 -doc """
 The part of a step that a state is made of: a few words, whatever the size of messages, arguments and results. `told`: the process
-that ended, or the monitor, that a message is about.
+that ended, or the monitor, that a message is about. `access`: a call on shared memory, with its place in their order.
 """.
 -type brief() :: born | {spawn, Child :: pos_integer(), Tied :: [link | monitor]}
                | {send, Receiver :: non_neg_integer(), Hash :: non_neg_integer()}
                | {recv, From :: pos_integer() | outside, Hash :: non_neg_integer(),
                   Told :: {'EXIT', pid()} | {'DOWN', reference()} | none}
                | {exit, ended | killed, normal | other} | {call, mfa(), Args :: [term()], Value :: term()}
-                   | {effect, mfa(), Args :: [term()]} | other.
+                   | {effect, mfa(), Args :: [term()]}
+               | {access, [witness_step_shared:access()], Begin :: non_neg_integer(), End :: non_neg_integer()} | other.
 
 %% alive: for each process its last entry, its last step, and the step of its last input: its birth, or a message that it has
 %% taken. boxes: for a receiver and a sender the messages in transit: those with the earliest first, then those with the latest

@@ -14,8 +14,8 @@ If they exceed a bound, they are not in the block, but before it in the file. Th
 has the blocks that were read, and the last state.
 """.
 
--export([make/1, close/1, size/1, step/2, state/2, processes/1, process/2, find/4, first/3, at_entries/2, find_steps/2,
-         exit_step/2, signal/2]).
+-export([make/1, close/1, size/1, step/2, state/2, fold_briefs/3, processes/1, process/2, find/4, first/3, at_entries/2,
+         find_steps/2, exit_step/2, signal/2]).
 
 -export_type([trace/0, step/0, process/0]).
 
@@ -40,7 +40,8 @@ is its cause, 0 if it is not known; `stack`: where the program was.
 -define(PROGRESS_STEPS, 100).
 
 %% While the trace is made: block: the latest first. blocks, states: their places, the latest first. since: the last state. hints:
-%% details of the next step of a process. proven: for processes with sends that are not certain, the step up to which they are.
+%% details of the next step of a process. order: what is kept back. proven: for processes with
+%% sends that are not certain, the step up to which they are.
 -record(make, {file :: file:fd(),
                at = 0 :: non_neg_integer(),
                size = 0 :: non_neg_integer(),
@@ -50,6 +51,8 @@ is its cause, 0 if it is not known; `stack`: where the program was.
                since = 0 :: non_neg_integer(),
                state :: witness_step_state:state(),
                hints = #{} :: #{pos_integer() => [witness_replay_emitter:detail()]},
+               order :: witness_step_reorder:order(),
+               tables = witness_step_shared:new() :: witness_step_shared:tables(),
                pids :: witness_step_state:pids(),
                ids :: #{pid() => pos_integer()},
                processes = #{} ::
@@ -91,8 +94,8 @@ make(Options) ->
     maybe
         {ok, File} ?= open_unnamed(Options),
         First = fun(Processes) -> init(Processes, File, OnProgress) end,
-        case witness_replay:fold_reports(fun add_report/2, First, Options#{whole => true}) of
-            {ok, Report, M} -> {ok, finish(save_state(write_block(M))), Report};
+        case witness_replay:fold_reports(fun order_report/2, First, Options#{whole => true}) of
+            {ok, Report, M} -> {ok, finish(save_state(write_block(add_held(M)))), Report};
             Error ->
                 ok = file:close(File),
                 {error, element(2, Error)}
@@ -113,8 +116,15 @@ open_unnamed(Options) ->
 
 init(Processes, File, OnProgress) ->
     Pids = #{Id => Pid || #{id := Id, pid := Pid} <- Processes},
-    #make{file = File, state = witness_step_state:new(Pids), pids = Pids, ids = #{Pid => Id || Id := Pid <- Pids},
+    Ids = #{Pid => Id || Id := Pid <- Pids},
+    #make{file = File, state = witness_step_state:new(Pids), pids = Pids, ids = Ids, order = witness_step_reorder:new(Ids),
           on_progress = OnProgress}.
+
+order_report(Report, #make{order = Order} = M) ->
+    {Reports, Order1} = witness_step_reorder:add(Report, Order),
+    lists:foldl(fun add_report/2, M#make{order = Order1}, Reports).
+
+add_held(#make{order = Order} = M) -> lists:foldl(fun add_report/2, M, witness_step_reorder:finish(Order)).
 
 add_report({Id, Entry, {at, Stack, What}}, M) -> add_report(Id, Entry, Stack, What, M);
 add_report({Id, Entry, What}, M) -> add_report(Id, Entry, [], What, M).
@@ -151,8 +161,13 @@ spawn_ties(_, _) -> [].
 add_process(Id, Parent, {Module, Function, Args}, #make{at = At}, Processes) ->
     Processes#{Id => {Parent, {Module, Function, length(Args)}, At + 1, 0}}.
 
-step(Id, Entry, Stack, What, #make{at = At, block = Block, state = State0, processes = Processes} = M0) ->
-    Brief = witness_step_state:brief(What),
+step(Id, Entry, Stack, {ordered, Begin, End, What}, #make{tables = Tables} = M) ->
+    {Accesses, Tables1} = witness_step_shared:accesses(What, Tables),
+    step(Id, Entry, Stack, What, {access, Accesses, Begin, End}, M#make{tables = Tables1});
+step(Id, Entry, Stack, What, #make{tables = Tables} = M) ->
+    step(Id, Entry, Stack, What, witness_step_state:brief(What), M#make{tables = witness_step_shared:note(What, Tables)}).
+
+step(Id, Entry, Stack, What, Brief, #make{at = At, block = Block, state = State0, processes = Processes} = M0) ->
     {Cause, State} = witness_step_state:step(At + 1, {Id, Entry, Brief}, State0),
     Known = case What of
         {spawn, Child, Called, _} -> add_process(Child, Id, Called, M0, Processes);
@@ -281,6 +296,16 @@ advance(N, To, State, Trace) ->
     {Id, Entry, _, Brief, _} = read_step(N, Trace),
     {_, Next} = witness_step_state:step(N, {Id, Entry, Brief}, State),
     advance(N + 1, To, Next, Trace).
+
+-doc "Folds over all steps: their numbers, their processes, and the part that a state is made of.".
+-spec fold_briefs(fun((pos_integer(), pos_integer(), witness_step_state:brief(), Acc) -> Acc), Acc, trace()) -> Acc.
+fold_briefs(Fun, Acc, Trace) -> fold_briefs(1, Fun, Acc, Trace).
+
+fold_briefs(N, _, Acc, #trace{size = Size}) when N > Size -> Acc;
+fold_briefs(N, Fun, Acc, Trace) ->
+    ok = report_progress(N, Trace),
+    {Id, _, _, Brief, _} = read_step(N, Trace),
+    fold_briefs(N + 1, Fun, Fun(N, Id, Brief, Acc), Trace).
 
 -doc "The first step from this one on, forward or back, that passes the test.".
 -spec find(fun((step()) -> boolean()), integer(), forward | back, trace()) -> pos_integer() | none.

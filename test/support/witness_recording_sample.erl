@@ -7,12 +7,12 @@ Entries are those of `m:witness_log_recording`. As a recorder of the writer this
 before (`give/1`).
 """.
 
--export([parts/2, parts/3, births/1, write/3, header/1, calls/0, read/1, entries/2, plain/1, folder/1, delete/1]).
+-export([parts/2, parts/3, births/1, write/3, header/1, calls/0, read/1, read/2, entries/2, plain/1, bare/1, folder/1, delete/1]).
 -export([give/1, ended/1, state/0, take/1, flush/0, stop/0]).
 
 -export_type([process/0]).
 
--type process() :: {witness_log_recording_process:birth(), [witness_log_recording:entry()]}.
+-type process() :: {witness_log_recording_process:birth(), [witness_log_recording:entry() | witness_log_recording:ordered()]}.
 
 -doc "Calls of which entries tell results, with their numbers.".
 calls() -> #{{erlang, monotonic_time, 0} => 0, {ets, lookup, 2} => 7, {os, getenv, 1} => 200}.
@@ -47,6 +47,8 @@ bytes([timeout | Entries], Last, Full, Order, Data) ->
 bytes([{content, _} | _] = Entries, Last, Full, Order, Data) ->
     {Same, Rest} = lists:splitwith(fun(E) -> is_tuple(E) andalso element(1, E) =:= content end, Entries),
     bytes(Rest, Last, Full, [Order | encode({content, length(Same)}, Full)], [Data | [item(Term) || {_, Term} <- Same]]);
+bytes([{ordered, Begin, End, Entry} | Entries], Last, Full, Order, Data) ->
+    bytes([Entry | Entries], Last, Full, [Order | encode({ordered, Begin, End}, Full)], Data);
 bytes([Entry | Entries], Last, Full, Order, Data) ->
     {Encoded, Items} = case Entry of
         {result, MFA, Term} ->
@@ -135,9 +137,12 @@ blocks([], _, [], 0) -> [];
 blocks(Parts, Size, Gathered, _) -> [Gathered | blocks(Parts, Size, [], 0)].
 
 -doc "All that a recording has, or its first error.".
-read(Dir) ->
+read(Dir) -> read(Dir, #{}).
+
+-doc "The same, with options for opening it.".
+read(Dir, Options) ->
     maybe
-        {ok, R} ?= witness_log_recording:open(Dir),
+        {ok, R} ?= witness_log_recording:open(Dir, Options),
         {ok, Processes} ?= witness_log_recording:processes(R),
         {ok, Modules} ?= witness_log_recording:modules(R),
         {ok, Atoms} ?= witness_log_recording:atoms(R),
@@ -161,7 +166,11 @@ entries(Id, R) ->
     end.
 
 -doc "What processes did, by their ids; those that did nothing are left out.".
-plain(Processes) -> #{Id => Entries || {#{id := Id}, [_ | _] = Entries} <- Processes}.
+plain(Processes) -> #{Id => [bare(Entry) || Entry <- Entries] || {#{id := Id}, [_ | _] = Entries} <- Processes}.
+
+-doc "An entry without its place in the order of calls.".
+bare({ordered, _, _, Entry}) -> Entry;
+bare(Entry) -> Entry.
 
 -doc "A folder that is not there.".
 folder(Name) ->

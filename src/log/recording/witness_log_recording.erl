@@ -25,10 +25,10 @@ An open recording is a plain term. Any process may use it, and there is nothing 
 -export([processes/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2,
          format_error/1]).
 
--export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, reason/0, error/0]).
+-export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, ordered/0, reason/0, error/0]).
 
 -doc "`max_atoms`: how many names the recording may add to those that the VM knows (100,000).".
--type options() :: #{max_atoms => pos_integer()}.
+-type options() :: #{max_atoms => pos_integer(), ordered => boolean()}.
 
 -doc "A recording.".
 -opaque recording() :: #{dir := file:filename_all(), header := map(), info := info(), full := boolean(),
@@ -68,6 +68,13 @@ waiting in a `receive` when it was ended; its end.
 -doc "An entry, or a count of consecutive messages of one sender, or of consecutive timeouts.".
 -type run() :: entry() | {from, pos_integer(), N :: pos_integer()} | {timeout, N :: pos_integer()}.
 
+-doc """
+A call on shared memory with its place in the order of all such calls. A change that begins, and one that ends, increase a number by
+one each; what only reads has the number when it begins. So if a change ends before another call begins, its end is not greater than
+the beginning of the other one.
+""".
+-type ordered() :: {ordered, Begin :: non_neg_integer(), End :: non_neg_integer(), entry()}.
+
 -doc "What is wrong, and where.".
 -type reason() :: witness_log_recording_file:reason().
 
@@ -100,7 +107,7 @@ open(Dir, Options) ->
         {ok, Id, Header} ?= map(Dir, header, Atoms),
         {ok, Calls} ?= calls(Header, Dir),
         {ok, End} ?= read_end(Dir, Id, Atoms),
-        open_files(Dir, Id, Header, Calls, End, Atoms)
+        open_files(Dir, Id, Header, Calls, End, maps:get(ordered, Options, false), Atoms)
     else
         cut -> error_at(Dir, header, 0, cut);
         {error, _} = Error -> Error
@@ -184,7 +191,7 @@ add_names(Dir, Names, End) ->
 
 wrong_recording(Dir, Kind) -> error_at(Dir, Kind, 0, {contents, ~"it belongs to another recording"}).
 
-open_files(Dir, Id, Header, Calls, End, Atoms) ->
+open_files(Dir, Id, Header, Calls, End, Ordered, Atoms) ->
     Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
     maybe
         {ok, Sizes} ?= file_sizes(Dir, Id, [order, data, processes], #{}),
@@ -197,7 +204,8 @@ open_files(Dir, Id, Header, Calls, End, Atoms) ->
         Stopped = case End of #{ended := finished, stopped := How} when Complete -> How; #{} -> none end,
         Info = #{complete => Complete, ended => maps:get(ended, End, unknown), stopped => Stopped, cut => AllCut,
                  indexed => element(1, Found) =/= none, sizes => Sizes},
-        {ok, #{dir => Dir, header => Header, info => Info, full => Full, calls => Calls, atoms => Atoms, index => Index}}
+        {ok, #{dir => Dir, header => Header, info => Info, full => Full, calls => Calls, atoms => Atoms, index => Index,
+               ordered => Ordered}}
     end.
 
 file_sizes(_, _, [], Sizes) -> {ok, Sizes};
@@ -532,7 +540,7 @@ with_files(Fun, #{dir := Dir}) ->
 cursor(Id, Blocks, {OrderFile, DataFile}, #{info := #{complete := Complete}, index := Index} = R) ->
     case witness_log_recording_index:lookup(Id, Index, Blocks) of
         {ok, #{order := Order, data := Data}} ->
-            {ok, witness_log_recording_cursor:new((maps:with([full, calls, atoms], R))#{
+            {ok, witness_log_recording_cursor:new((maps:with([full, calls, atoms, ordered], R))#{
                 id => Id, blocks => Blocks, complete => Complete, order => {OrderFile, Order}, data => {DataFile, Data}})};
         none -> {ok, none};
         malformed -> damaged_index(R)
@@ -552,7 +560,7 @@ name(File) when is_binary(File) -> File;
 name(File) -> unicode:characters_to_binary(File).
 
 describe(magic) -> ~"this is no file of a recording";
-describe({version, Version}) -> [~"version ", integer_to_binary(Version), ~" of the format, of which only version 1 is known"];
+describe({version, Version}) -> [~"version ", integer_to_binary(Version), ~" of the format, of which versions 1 and 2 are known"];
 describe(kind) -> ~"this is another file of a recording";
 describe(head) -> ~"the head of the file is damaged";
 describe(cut) -> ~"the file ends too early";

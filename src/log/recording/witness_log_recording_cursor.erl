@@ -15,9 +15,9 @@ processes.
 
 -doc """
 The source of entries, and what is needed to read them. `complete`: nothing may be missing; `blocks`: the cache that the
-cursor shares with others, or `none`.
+cursor shares with others, or `none`; `ordered`: calls on shared memory are `{ordered, Begin, End, Entry}`.
 """.
--type source() :: #{id := pos_integer(), full := boolean(), complete := boolean(),
+-type source() :: #{id := pos_integer(), full := boolean(), complete := boolean(), ordered := boolean(),
                     blocks := none | witness_log_recording_blocks:cache(),
                     calls := #{non_neg_integer() => mfa()}, atoms := witness_log_atoms:atoms(),
                     order := {witness_log_recording_file:file(), witness_log_recording_index:positions()},
@@ -38,11 +38,14 @@ cursor shares with others, or `none`.
                  at = 0 :: non_neg_integer(),
                  block = none :: none | binary()}).
 
-%% contents: remaining items of a run of messages from outside.
+%% contents: remaining items of a run of messages from outside. ordered: whether the places of calls in their order are wanted;
+%% place: that of the next entry.
 -record(cursor, {order :: #stream{},
                  data :: #stream{},
                  reader :: witness_log_recording_entry:reader(),
                  contents = 0 :: non_neg_integer(),
+                 ordered :: boolean(),
+                 place = none :: none | {Begin :: non_neg_integer(), End :: non_neg_integer()},
                  complete :: boolean(),
                  calls :: #{non_neg_integer() => mfa()},
                  atoms :: witness_log_atoms:atoms()}).
@@ -53,24 +56,36 @@ cursor shares with others, or `none`.
 -doc "Before the first entry.".
 -spec new(source()) -> cursor().
 new(#{id := Id, full := Full, complete := Complete, blocks := Blocks, calls := Calls, atoms := Atoms} = Source) ->
-    #{order := Order, data := Data} = Source,
+    #{order := Order, data := Data, ordered := Ordered} = Source,
     #cursor{order = stream(Id, Blocks, Order), data = stream(Id, Blocks, Data),
-            reader = witness_log_recording_entry:reader(Full), complete = Complete, calls = Calls, atoms = Atoms}.
+            reader = witness_log_recording_entry:reader(Full), complete = Complete, calls = Calls, atoms = Atoms,
+            ordered = Ordered}.
 
 stream(Id, Blocks, {File, {_, Bytes, Positions}}) ->
     #stream{file = File, id = Id, blocks = Blocks, positions = Positions, left = Bytes}.
 
 -doc "The next entry. `done`: there is none, or it is incomplete in a recording that was cut.".
 -spec next(cursor()) ->
-    {ok, witness_log_recording:run(), cursor()} | done | {error, witness_log_recording_file:error()}.
-next(#cursor{contents = N} = Cursor) when N > 0 ->
+    {ok, witness_log_recording:run() | witness_log_recording:ordered(), cursor()} | done
+    | {error, witness_log_recording_file:error()}.
+next(Cursor) ->
+    case read(Cursor) of
+        {ok, Entry, #cursor{place = {Begin, End}} = Next} -> {ok, ordered(Begin, End, Entry), Next#cursor{place = none}};
+        Other -> Other
+    end.
+
+%% The recording may have ended, or the process, before the result was recorded.
+ordered(Begin, End, Entry) when element(1, Entry) =:= result; element(1, Entry) =:= raise -> {ordered, Begin, End, Entry};
+ordered(_, _, Entry) -> Entry.
+
+read(#cursor{contents = N} = Cursor) when N > 0 ->
     with_item(fun(Message) -> {content, Message} end, Cursor#cursor{contents = N - 1});
-next(#cursor{order = #stream{bytes = Bytes} = Order, reader = Reader} = Cursor) ->
+read(#cursor{order = #stream{bytes = Bytes} = Order, reader = Reader} = Cursor) ->
     case witness_log_recording_entry:next(Bytes, Reader) of
         {Entry, Rest, Reader1} -> entry(Entry, Cursor#cursor{order = Order#stream{bytes = Rest}, reader = Reader1});
         more ->
             case append_subtrace(Order) of
-                {ok, Order1} -> next(Cursor#cursor{order = Order1});
+                {ok, Order1} -> read(Cursor#cursor{order = Order1});
                 none when Bytes =:= <<>> -> done;
                 none -> end_or_damage(~"the last entry of a process is not all there", Cursor);
                 {error, _} = Error -> Error
@@ -78,7 +93,7 @@ next(#cursor{order = #stream{bytes = Bytes} = Order, reader = Reader} = Cursor) 
         {malformed, What} -> damage(Order, What)
     end.
 
-entry({content, N}, Cursor) -> next(Cursor#cursor{contents = N});
+entry({content, N}, Cursor) -> read(Cursor#cursor{contents = N});
 entry({result, Call, {value, Term}}, Cursor) ->
     with_call(Call, fun(MFA) -> {ok, {result, MFA, Term}, Cursor} end, Cursor);
 entry({result, Call, data}, Cursor) ->
@@ -87,6 +102,8 @@ entry({raise, Call}, Cursor) ->
     with_call(Call, fun(MFA) -> with_item(fun({Class, Reason}) -> {raise, MFA, Class, Reason};
                                              (_) -> malformed
                                           end, Cursor) end, Cursor);
+entry({ordered, Begin, End}, #cursor{ordered = true} = Cursor) -> read(Cursor#cursor{place = {Begin, End}});
+entry({ordered, _, _}, Cursor) -> read(Cursor);
 entry(exit, Cursor) -> with_item(fun(Reason) -> {exit, Reason} end, Cursor);
 entry(sent, Cursor) -> with_item(fun({To, Message}) -> {sent, To, Message}; (_) -> malformed end, Cursor);
 entry(contents, Cursor) -> with_item(fun(Message) -> {contents, Message} end, Cursor);

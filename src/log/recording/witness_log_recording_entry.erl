@@ -23,6 +23,7 @@ An entry of a process. "Data" means the next term of the process in the file `da
 - `{named, Id}`: it sent a message to a name, and this process (0: none that is recorded) received it;
 - `{hash, Hash}`: the hash of the message that was taken last;
 - `waited`: it was waiting in a `receive` when it was ended: its end follows;
+- `{ordered, Begin, End}`: the place of the next entry, a result or an exception, in the order of the calls on shared memory;
 - `sent`: it sent a message, data is `{To, Message}`; `contents`: data is the message that was taken last.
 """.
 -type entry() :: {from, Id :: pos_integer(), N :: pos_integer()}
@@ -35,7 +36,8 @@ An entry of a process. "Data" means the next term of the process in the file `da
                | {hash, <<_:64>>}
                | sent
                | contents
-               | waited.
+               | waited
+               | {ordered, Begin :: non_neg_integer(), End :: non_neg_integer()}.
 
 -doc "What the next entry depends on.".
 -opaque reader() :: {Full :: boolean(), Last :: none | pos_integer()}.
@@ -71,7 +73,8 @@ encode({named, Id}, true) -> <<(encode_value(?MARK, 1))/binary, Id:64/little>>;
 encode({hash, <<Hash:8/binary>>}, _) -> <<(encode_value(?MARK, 2))/binary, Hash/binary>>;
 encode(sent, _) -> encode_value(?MARK, 3);
 encode(contents, _) -> encode_value(?MARK, 4);
-encode(waited, _) -> encode_value(?MARK, 5).
+encode(waited, _) -> encode_value(?MARK, 5);
+encode({ordered, Begin, End}, _) -> <<(encode_value(?MARK, 6))/binary, (leb(Begin))/binary, (leb(End - Begin))/binary>>.
 
 encode_id(Kind, Id, false) -> encode_value(Kind, Id);
 encode_id(Kind, Id, true) -> <<Kind:3, 0:5, Id:64/little>>.
@@ -135,6 +138,15 @@ entry(?MARK, 2, _, _) -> more;
 entry(?MARK, 3, Rest, Reader) -> {sent, Rest, Reader};
 entry(?MARK, 4, Rest, Reader) -> {contents, Rest, Reader};
 entry(?MARK, 5, Rest, Reader) -> {waited, Rest, Reader};
+entry(?MARK, 6, Rest, Reader) ->
+    maybe
+        {Begin, Rest1} ?= witness_log_recording_number:read(Rest),
+        {Length, Rest2} ?= witness_log_recording_number:read(Rest1),
+        {{ordered, Begin, Begin + Length}, Rest2, Reader}
+    else
+        more -> more;
+        too_large -> malformed(~"a number of more than 64 bits")
+    end;
 entry(Kind, Value, _, _) ->
     malformed([~"no entry has the kind ", integer_to_binary(Kind), ~" with ", integer_to_binary(Value)]).
 
@@ -162,8 +174,9 @@ decode_result(_, <<Form, _/binary>>, _) -> malformed([~"no result has the form "
 
 malformed(What) -> {malformed, What}.
 
--doc "How many entries it represents: each message and each timeout of a run is one.".
--spec count(entry()) -> pos_integer().
+-doc "How many entries it represents: each message and each timeout of a run is one. A place in an order belongs to the next entry.".
+-spec count(entry()) -> non_neg_integer().
+count({ordered, _, _}) -> 0;
 count({from, _, N}) -> N;
 count({content, N}) -> N;
 count({timeout, N}) -> N;

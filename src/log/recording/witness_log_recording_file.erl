@@ -36,7 +36,9 @@ to no more than its head says, and no block has more than 256 MiB.
 -type error() :: {witness_log_recording, reason()}.
 
 -define(MAGIC, 16#89, "WITREC\n").
--define(VERSION, 1).
+%% Version 1 has no places of calls in their order.
+-define(VERSION, 2).
+-define(FIRST_VERSION, 1).
 -define(HEAD_BYTES, 22).
 -define(BLOCK_HEAD_BYTES, 17).
 -define(MAX_BLOCK_BYTES, 16#10000000).
@@ -116,7 +118,7 @@ open(Dir, Kind) ->
 
 check_head({ok, <<?MAGIC, Version, Kind, Id:8/binary, Crc:32/little>>}, Letter) ->
     case erlang:crc32(<<?MAGIC, Version, Kind, Id/binary>>) of
-        Crc when Version =/= ?VERSION -> {version, Version};
+        Crc when Version < ?FIRST_VERSION; Version > ?VERSION -> {version, Version};
         Crc when Kind =/= Letter -> kind;
         Crc -> {ok, Id};
         _ -> head
