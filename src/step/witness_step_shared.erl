@@ -7,7 +7,7 @@ What processes have read and changed in memory that they share (`m:witness_recor
 - the *source* of a call that reads: the last change before it, of the same key or of all. Only a change by another process counts.
   What a process has changed itself is no news to it;
 - a *lost change*: a process has read a key, another one has changed it, and then the first one has changed it, without having read
-  that. It has overwritten what it did not know. A call that reads and changes at once (`ets:update_counter/3`) loses nothing.
+  that, and without a change of its own in between. It has overwritten what it did not know. A call that reads and changes at once (`ets:update_counter/3`) loses nothing.
 
 A call that reads all of a memory has the last lost change there as its source, or else the last change by another process.
 
@@ -144,7 +144,9 @@ find_lost(Memory, Key, {N, Id, _} = Change, #pass{memories = Memories, reads = R
     Own = maps:get(Id, Reads, #{}),
     Read = last_read(Memory, Key, Own),
     case Memories of
-        #{Memory := #memory{keys = #{Key := {Step, Other, _}}} = M} when Read > 0, Step > Read, Other =/= Id ->
+        %% What was read before all of it was made anew was something else.
+        #{Memory := #memory{keys = #{Key := {Step, Other, _}}, whole = Whole} = M}
+          when Read > 0, Step > Read, Other =/= Id, Whole =:= none orelse Read > element(1, Whole) ->
             P#pass{found = Found#{N => #{lost => {Step, Read}}}, memories = Memories#{Memory := M#memory{lost = Change}}};
         #{} -> P
     end;
