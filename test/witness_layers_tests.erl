@@ -25,7 +25,7 @@ table() ->
       "instrument/inline" => ["instrument", "trace", "monitor", "spec", "weave", "option", "event"],
       "record" => ["trace", "weave", "log/recording", "log", "option", "event"],
       "replay" => ["record", "trace", "weave", "log/recording", "log", "option", "event"],
-      "step" => ["replay", "record", "log/recording", "log", "event"],
+      "step" => ["replay", "record", "check", "log/recording", "log", "event"],
       "explore" => ["instrument/outline", "instrument", "event"],
       "run" => ["replay", "log/recording", "trace", "check", "monitor", "spec", "weave", "log", "text", "event" | instruments()],
       "" => ["run", "record", "spec", "check", "monitor", "trace", "weave", "text", "option", "event" | instruments()],

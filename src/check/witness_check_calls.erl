@@ -8,7 +8,7 @@ or the run, comes to its end first. A process that is shut down, or that ends by
 """.
 -behaviour(witness_monitor).
 
--export([init/3, attached/3, handle_event/2, handle_end/2, alphabet/1]).
+-export([init/3, attached/3, handle_event/2, handle_end/2, alphabet/1, reference/1]).
 
 -export_type([report/0]).
 
@@ -34,11 +34,11 @@ alphabet(_) ->
 -doc false.
 -spec handle_event(witness_event:event(), state()) -> {ok, state()} | {verdict, yes | no, undefined | report()}.
 handle_event({send, P, To, {'$gen_call', {P, Tag}, _}, _}, Pending) ->
-    case call(Tag) of
+    case reference(Tag) of
         none -> {ok, Pending};
         Call -> {ok, maps:put(Call, To, Pending)}
     end;
-handle_event({recv, _, _, {Tag, _}, _}, Pending) -> {ok, maps:remove(call(Tag), Pending)};
+handle_event({recv, _, _, {Tag, _}, _}, Pending) -> {ok, maps:remove(reference(Tag), Pending)};
 handle_event({recv, _, _, {'DOWN', Call, _, _, _}, _}, Pending) -> {ok, maps:remove(Call, Pending)};
 handle_event({exit, _, {timeout, {M, F, _}}, _}, Pending) when is_atom(M), is_atom(F), map_size(Pending) > 0 ->
     {verdict, no, #{unanswered => server(Pending), why => given_up}};
@@ -61,8 +61,9 @@ server(Pending) ->
     [Server | _] = maps:values(Pending),
     Server.
 
-%% The reference of a call is in its tag, in several forms.
-call([alias | Ref]) when is_reference(Ref) -> Ref;
-call([[alias | Ref] | _]) when is_reference(Ref) -> Ref;
-call(Ref) when is_reference(Ref) -> Ref;
-call(_) -> none.
+-doc "The reference of a call, by the tag that its request and its reply have.".
+-spec reference(Tag :: term()) -> reference() | none.
+reference([alias | Ref]) when is_reference(Ref) -> Ref;
+reference([[alias | Ref] | _]) when is_reference(Ref) -> Ref;
+reference(Ref) when is_reference(Ref) -> Ref;
+reference(_) -> none.
