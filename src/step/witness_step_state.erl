@@ -34,7 +34,7 @@ that ended, or the monitor, that a message is about. `access`: a call on shared 
                   Told :: {'EXIT', pid()} | {'DOWN', reference()} | none}
                | {exit, ended | killed, normal | other} | {call, mfa(), Args :: [term()], Value :: term()}
                    | {effect, mfa(), Args :: [term()]}
-               | {access, [witness_step_shared:access()], Begin :: non_neg_integer(), End :: non_neg_integer()} | other.
+               | {access, [witness_step_shared:access()], Begin :: non_neg_integer(), End :: non_neg_integer()} | timeout | other.
 
 %% alive: for each process its last entry, its last step, and the step of its last input: its birth, or a message that it has
 %% taken. boxes: for a receiver and a sender the messages in transit: those with the earliest first, then those with the latest
@@ -86,6 +86,9 @@ brief({recv, From, Msg}) ->
     end};
 brief({exit, How, normal}) -> {exit, How, normal};
 brief({exit, How, _}) -> {exit, How, other};
+%% No state depends on timers and timeouts, but causes do. The message of a timer is there as its hash.
+brief({call, {erlang, send_after, _} = MFA, [_, _, Msg | _], Ref}) -> {call, MFA, [erlang:phash2(Msg)], Ref};
+brief(timeout) -> timeout;
 brief({call, {erlang, Function, _} = MFA, Args, Value}) ->
     case kept(Function) of
         true -> {call, MFA, Args, Value};
@@ -101,8 +104,8 @@ brief({effect, {erlang, Function, _} = MFA, Args}) ->
 brief(_) -> other.
 
 kept(Function) when Function =:= link; Function =:= unlink; Function =:= monitor; Function =:= demonitor; Function =:= register;
-                    Function =:= unregister -> true;
-kept(Function) when Function =:= spawn_monitor; Function =:= spawn_opt -> result;
+                    Function =:= unregister; Function =:= cancel_timer -> true;
+kept(Function) when Function =:= spawn_monitor; Function =:= spawn_opt; Function =:= start_timer -> result;
 kept(Function) when Function =:= exit; Function =:= exit_signal -> first;
 kept(_) -> false.
 

@@ -14,10 +14,10 @@ If they exceed a bound, they are not in the block, but before it in the file. Th
 has the blocks that were read, and the last state.
 """.
 
--export([make/1, close/1, size/1, step/2, state/2, fold_briefs/3, processes/1, process/2, find/4, first/3, at_entries/2,
-         find_steps/2, exit_step/2, signal/2]).
+-export([make/1, close/1, size/1, step/2, state/2, fold/5, fold_briefs/3, processes/1, process/2, process_id/2, find/4, first/3,
+         at_entries/2, find_steps/2, exit_step/2, signal/2, skew/1]).
 
--export_type([trace/0, step/0, process/0]).
+-export_type([trace/0, step/0, process/0, brief/0]).
 
 -doc """
 A step of the process `id`. `entry`: the entry of its log, or the one before, for a step that is no entry. `cause`: the step that
@@ -30,6 +30,9 @@ is its cause, 0 if it is not known; `stack`: where the program was.
 -type process() :: #{id := pos_integer(), pid := pid(), parent := non_neg_integer(), called := mfa(), born := pos_integer(),
                      ended := non_neg_integer()}.
 
+-doc "A step as `fold/5` reads it: without its stack, and without what messages contain.".
+-type brief() :: #{number := pos_integer(), id := pos_integer(), cause := non_neg_integer(), brief := witness_step_state:brief()}.
+
 %% Steps of a block; blocks that are cached after reading; minimum number of steps between two states.
 -define(BLOCK_STEPS, 500).
 -define(CACHED_BLOCKS, 40).
@@ -40,8 +43,9 @@ is its cause, 0 if it is not known; `stack`: where the program was.
 -define(PROGRESS_STEPS, 100).
 
 %% While the trace is made: block: the latest first. blocks, states: their places, the latest first. since: the last state. hints:
-%% details of the next step of a process. order: what is kept back. proven: for processes with
-%% sends that are not certain, the step up to which they are.
+%% details of the next step of a process. order: what is kept back. proven: for processes with sends that are not certain, the step up
+%% to which they are. early: processes that have not ended in the trace although messages about their ends are there, each with the
+%% first such step. skew: how many steps such a message precedes the end, at most.
 -record(make, {file :: file:fd(),
                at = 0 :: non_neg_integer(),
                size = 0 :: non_neg_integer(),
@@ -59,6 +63,8 @@ is its cause, 0 if it is not known; `stack`: where the program was.
                    #{pos_integer() => {Parent :: non_neg_integer(), mfa(), Born :: pos_integer(), Ended :: non_neg_integer()}},
                signals = #{} :: #{pos_integer() => pos_integer()},
                proven = #{} :: #{pos_integer() => non_neg_integer()},
+               early = #{} :: #{pid() => pos_integer()},
+               skew = 0 :: non_neg_integer(),
                on_progress :: fun((unicode:chardata()) -> term())}).
 
 -record(trace, {file :: file:fd(),
@@ -71,6 +77,7 @@ is its cause, 0 if it is not known; `stack`: where the program was.
                 processes :: #{pos_integer() => {non_neg_integer(), mfa(), pos_integer(), non_neg_integer()}},
                 signals :: #{pos_integer() => pos_integer()},
                 proven :: #{pos_integer() => non_neg_integer()},
+                skew :: non_neg_integer(),
                 on_progress :: fun((unicode:chardata()) -> term()),
                 cache :: reference()}).
 
@@ -176,7 +183,7 @@ step(Id, Entry, Stack, What, Brief, #make{at = At, block = Block, state = State0
             Processes#{Id := {Parent, MFA, Born, At + 1}};
         _ -> Processes
     end,
-    {Bytes, M1} = bytes(Stack, What, prove(What, Id, Cause, note_signal(What, M0))),
+    {Bytes, M1} = bytes(Stack, What, prove(What, Id, Cause, note_end(What, Id, note_signal(What, M0)))),
     M = M1#make{at = At + 1, block = [{Id, Entry, Cause, Brief, Bytes} | Block], state = State, processes = Known},
     _ = (At + 1) rem ?PROGRESS_STEPS =:= 0 andalso (M#make.on_progress)([~"replays: ", integer_to_binary(At + 1), ~" steps"]),
     case (At + 1) rem ?BLOCK_STEPS of
@@ -197,6 +204,25 @@ note_signal({effect, {erlang, Exit, _}, [Pid | _]}, #make{at = At, ids = Ids, si
         #{} -> M
     end;
 note_signal(_, M) -> M.
+
+note_end({recv, outside, {'EXIT', Pid, _}}, _, M) -> note_early(Pid, M);
+note_end({recv, outside, {'DOWN', _, process, Pid, _}}, _, M) -> note_early(Pid, M);
+note_end({exit, _, _}, Id, #make{at = At, pids = Pids, early = Early, skew = Skew} = M) ->
+    case maps:take(map_get(Id, Pids), Early) of
+        {N, Left} -> M#make{early = Left, skew = max(Skew, At + 1 - N)};
+        error -> M
+    end;
+note_end(_, _, M) -> M.
+
+note_early(Pid, #make{at = At, ids = Ids, early = Early, processes = Processes} = M) ->
+    case Ids of
+        #{Pid := Id} when not is_map_key(Pid, Early) ->
+            case Processes of
+                #{Id := {_, _, _, Ended}} when Ended > 0 -> M;
+                #{} -> M#make{early = Early#{Pid => At + 1}}
+            end;
+        #{} -> M
+    end.
 
 %% If a message was taken, it and all earlier ones of its sender were sent. If a process ended by itself, all its sends are proven.
 prove({send, _, _, _, unsure}, Id, _, #make{proven = Proven} = M) -> M#make{proven = maps:merge(#{Id => 0}, Proven)};
@@ -225,11 +251,11 @@ append(Bytes, #make{file = File, size = Size} = M) ->
     {{Size, byte_size(Bytes)}, M#make{size = Size + byte_size(Bytes)}}.
 
 finish(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids, ids = Ids, processes = Processes,
-             signals = Signals, proven = Proven, on_progress = OnProgress}) ->
+             signals = Signals, proven = Proven, skew = Skew, on_progress = OnProgress}) ->
     #trace{file = File, size = At, blocks = list_to_tuple(lists:reverse(Blocks)), states = States,
            none = witness_step_state:new(Pids),
-           pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, on_progress = OnProgress,
-           cache = make_ref()}.
+           pids = Pids, ids = Ids, processes = Processes, signals = Signals, proven = Proven, skew = Skew,
+           on_progress = OnProgress, cache = make_ref()}.
 
 -doc "Closes the file and erases the cache.".
 -spec close(trace()) -> ok.
@@ -317,6 +343,23 @@ find(Test, N, Direction, Trace) ->
         false -> find(Test, case Direction of forward -> N + 1; back -> N - 1 end, Direction, Trace)
     end.
 
+-doc """
+Folds over the steps from one to another, forward or back, until the function says `stop`. It does not read stacks and messages, so
+it is much faster than `find/4`.
+""".
+-spec fold(fun((brief(), Acc) -> {next | stop, Acc}), Acc, From :: non_neg_integer(), To :: non_neg_integer(), trace()) -> Acc.
+fold(Fun, Acc, From, To, Trace) when From =< To -> fold(Fun, Acc, From, To, 1, Trace);
+fold(Fun, Acc, From, To, Trace) -> fold(Fun, Acc, From, To, -1, Trace).
+
+fold(Fun, Acc0, N, To, By, Trace) when N >= 1, N =< Trace#trace.size ->
+    ok = report_progress(N, Trace),
+    {Id, _, Cause, Brief, _} = read_step(N, Trace),
+    case Fun(#{number => N, id => Id, cause => Cause, brief => Brief}, Acc0) of
+        {next, Acc} when N =/= To -> fold(Fun, Acc, N + By, To, By, Trace);
+        {_, Acc} -> Acc
+    end;
+fold(_, Acc, _, _, _, _) -> Acc.
+
 report_progress(N, #trace{size = Size, on_progress = OnProgress}) when N rem ?PROGRESS_STEPS =:= 0 ->
     _ = OnProgress([~"looks at events: it has come to ", integer_to_binary(N), ~" of ", integer_to_binary(Size)]),
     ok;
@@ -396,8 +439,16 @@ process(Id, #trace{processes = Processes, pids = Pids}) ->
     #{Id := {Parent, MFA, Born, Ended}} = Processes,
     #{id => Id, pid => map_get(Id, Pids), parent => Parent, called => MFA, born => Born, ended => Ended}.
 
+-doc "The number of the process of this pid; 0: it is not in the trace.".
+-spec process_id(term(), trace()) -> non_neg_integer().
+process_id(Pid, #trace{ids = Ids, processes = Processes}) ->
+    case Ids of
+        #{Pid := Id} when is_map_key(Id, Processes) -> Id;
+        #{} -> 0
+    end.
+
 -doc "The step with which the process of this pid ends; 0: it does not end, or is not in the recording.".
--spec exit_step(pid(), trace()) -> non_neg_integer().
+-spec exit_step(term(), trace()) -> non_neg_integer().
 exit_step(Pid, #trace{ids = Ids, processes = Processes}) ->
     case Ids of
         #{Pid := Id} when is_map_key(Id, Processes) ->
@@ -409,3 +460,10 @@ exit_step(Pid, #trace{ids = Ids, processes = Processes}) ->
 -doc "The last step that explicitly sent an exit signal to a process; 0: none.".
 -spec signal(pos_integer(), trace()) -> non_neg_integer().
 signal(Id, #trace{signals = Signals}) -> maps:get(Id, Signals, 0).
+
+-doc """
+How many steps before the end of a process another one has taken the message about it, at most. The replay does not order the two, so
+here numbers do not agree with cause and effect.
+""".
+-spec skew(trace()) -> non_neg_integer().
+skew(#trace{skew = Skew}) -> Skew.
