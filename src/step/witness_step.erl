@@ -251,29 +251,14 @@ decrement(Count) -> Count - 1.
 %% --- why -------------------------------------------------------------------------
 
 -doc "The chain of causes of the step of the position.".
--spec why(session()) -> [step()].
+-spec why(session()) -> [witness_step_why:entry()].
 why(S) -> why(infinity, S).
 
 -doc """
-The chain of causes, this step first, with a maximum length. The cause of taking a message is the step that sent it. The cause of
-another step is the last message that the process has taken, or its birth. The cause of a message about an end is that end. The
-cause of an end by a signal is the last signal that was sent explicitly. The replay does not order ends and signals, so such a
+The chain of causes, this step first, with a maximum length, and notes (`m:witness_step_why`). The numbers of steps agree with cause and
+effect where messages and births have them. The replay does not order ends, signals, and what a process waited for in vain, so such a
 cause may have a larger number.
 """.
--spec why(pos_integer() | infinity, session()) -> [step()].
+-spec why(pos_integer() | infinity, session()) -> [witness_step_why:entry()].
 why(_, #session{at = 0}) -> [];
-why(Count, #session{trace = Trace, at = At}) -> chain(Count, At, Trace, #{}, []).
-
-%% It is not certain which signal has ended a process, so each step is visited once.
-chain(0, _, _, _, Chain) -> lists:reverse(Chain);
-chain(_, N, _, Seen, Chain) when N =:= 0; is_map_key(N, Seen) -> lists:reverse(Chain);
-chain(Count, N, Trace, Seen, Chain) ->
-    #{cause := Known} = Step = witness_step_trace:step(N, Trace),
-    Cause = case cause(Step, Trace) of 0 -> Known; Found -> Found end,
-    chain(decrement(Count), Cause, Trace, Seen#{N => []}, [Step#{cause := Cause} | Chain]).
-
-cause(#{what := {recv, outside, {'EXIT', Pid, _}}}, Trace) when is_pid(Pid) -> witness_step_trace:exit_step(Pid, Trace);
-cause(#{what := {recv, outside, {'DOWN', _, process, Pid, _}}}, Trace) when is_pid(Pid) ->
-    witness_step_trace:exit_step(Pid, Trace);
-cause(#{id := Id, what := {exit, killed, _}}, Trace) -> witness_step_trace:signal(Id, Trace);
-cause(#{cause := Cause}, _) -> Cause.
+why(Count, #session{trace = Trace, at = At}) -> witness_step_why:chain(Count, At, Trace).

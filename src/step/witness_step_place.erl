@@ -6,9 +6,15 @@ Names of functions are given as text, as events and stacks show them: `calc_serv
 no atoms: a name that is not an atom of this VM is in no stack either.
 """.
 
--export([named/1, function/1, line/2, message/1, kind/2]).
+-export([innermost/1, named/1, function/1, line/2, message/1, kind/2]).
 
 -type test() :: fun((witness_step_trace:step()) -> boolean()).
+
+-doc "The innermost function of a stack. A frame of a `receive` has no line.".
+-spec innermost([tuple()]) -> mfa() | none.
+innermost([{Module, Function, Args, _} | _]) when is_list(Args) -> {Module, Function, length(Args)};
+innermost([{Module, Function, Arity, _} | _]) -> {Module, Function, Arity};
+innermost([]) -> none.
 
 -doc "A function as it is written, perhaps without its arity.".
 -spec named(binary()) -> {Module :: binary(), Function :: binary(), arity() | any} | none.

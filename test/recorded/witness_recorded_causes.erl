@@ -1,0 +1,151 @@
+-module(witness_recorded_causes).
+-moduledoc """
+Programs with a symptom in one process and its cause in another one, or earlier: a timer that was cancelled too late, a call that is
+given up, two senders. Each has a twin without the fault.
+""".
+-behaviour(gen_server).
+
+-export([main/1, client/1, plain_server/0, send_later/1, send_last/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-spec main(atom()) -> term().
+%% The timer has fired when the process cancels it.
+main(stale_timer) ->
+    Ref = erlang:start_timer(1, self(), old),
+    receive after 50 -> ok end,
+    false = erlang:cancel_timer(Ref),
+    take_timeout();
+main(timer) ->
+    _ = erlang:start_timer(1, self(), new),
+    take_timeout();
+%% The next timer has the same message.
+main(stale_message) ->
+    Ref = erlang:send_after(1, self(), expired),
+    receive after 50 -> ok end,
+    false = erlang:cancel_timer(Ref),
+    _ = erlang:send_after(60_000, self(), expired),
+    take_expired();
+main(message) ->
+    Ref = erlang:send_after(60_000, self(), expired),
+    _ = erlang:cancel_timer(Ref),
+    _ = erlang:send_after(1, self(), expired),
+    take_expired();
+%% Which of the two comes first only the clock knows.
+main(two_timers) ->
+    _ = erlang:send_after(1, self(), expired),
+    _ = erlang:send_after(1, self(), expired),
+    take_expired();
+%% Another process starts the timer, to a name.
+main(named_timer) ->
+    true = register(witness_recorded_causes, self()),
+    _ = spawn_link(?MODULE, send_later, [self()]),
+    receive ready -> ok end,
+    take_expired();
+%% A call through servers: each waits for the next one, and the last one for nothing in time.
+main({late, Last}) ->
+    process_flag(trap_exit, true),
+    {B, Reason} = call_servers(Last),
+    {next, _} = sys:get_state(B, infinity),
+    exit(Reason);
+main({servers, Last}) ->
+    process_flag(trap_exit, true),
+    {_, Reason} = call_servers(Last),
+    exit({ended, Reason});
+%% The client goes on with an error that has no reason any more.
+main(caught) ->
+    process_flag(trap_exit, true),
+    {ok, B} = gen_server:start_link(?MODULE, sleep, []),
+    Self = self(),
+    _ = spawn_link(fun() -> Self ! {answer, try client(B) catch exit:_ -> failed end} end),
+    receive {answer, Answer} -> exit(Answer) end;
+%% A request and a server without a behaviour.
+main(plain) ->
+    B = spawn(?MODULE, plain_server, []),
+    exit(plain_request(B));
+%% Two servers that call each other.
+main(deadlock) ->
+    process_flag(trap_exit, true),
+    {ok, B} = gen_server:start_link(?MODULE, wait, []),
+    {ok, C} = gen_server:start_link(?MODULE, {next, B}, []),
+    ok = gen_server:call(B, {next, C}),
+    A = spawn_link(?MODULE, client, [B]),
+    receive {'EXIT', A, Reason} -> exit(Reason) end;
+main(race) ->
+    take_value(start_race());
+%% The loser is never taken.
+main(lost_race) ->
+    Taken = start_race(),
+    [receive {sent, N} -> ok end || N <- [1, 2]],
+    exit(Taken);
+main(no_race) ->
+    _ = spawn_link(?MODULE, send_last, [self(), 1]),
+    First = take_value(none),
+    _ = spawn_link(?MODULE, send_last, [self(), 2]),
+    take_value(First).
+
+start_race() ->
+    Self = self(),
+    _ = [spawn_link(?MODULE, send_last, [Self, N]) || N <- [1, 2]],
+    take_value(none).
+
+call_servers(Last) ->
+    {ok, D} = gen_server:start_link(?MODULE, Last, []),
+    {ok, C} = gen_server:start_link(?MODULE, {next, D}, []),
+    {ok, B} = gen_server:start_link(?MODULE, {next, C}, []),
+    case Last of
+        busy -> gen_server:cast(D, sleep);
+        _ -> ok
+    end,
+    A = spawn_link(?MODULE, client, [B]),
+    receive {'EXIT', A, Reason} -> {B, Reason} end.
+
+plain_request(Server) ->
+    Ref = monitor(process, Server),
+    Server ! {request, {self(), Ref}, work},
+    receive
+        {Ref, Answer} -> Answer;
+        {'DOWN', Ref, _, _, Reason} -> Reason
+    after 50 ->
+        true = demonitor(Ref, [flush]),
+        no_answer
+    end.
+
+plain_server() ->
+    receive
+        {request, {From, Ref}, work} ->
+            receive after 200 -> ok end,
+            From ! {Ref, done},
+            plain_server()
+    after 1_000 -> ok
+    end.
+
+client(Server) -> gen_server:call(Server, work, 300).
+
+send_later(Pid) ->
+    _ = erlang:send_after(1, witness_recorded_causes, expired),
+    Pid ! ready.
+
+send_last(To, N) ->
+    To ! {value, N},
+    To ! {sent, N}.
+
+take_timeout() -> receive {timeout, _, What} -> exit({took, What}) end.
+
+take_expired() -> receive expired -> exit(took) end.
+
+take_value(_) -> receive {value, N} -> N end.
+
+init(State) -> {ok, State}.
+
+handle_call({next, Pid}, _, _) -> {reply, ok, {next, Pid}};
+handle_call(work, _, {next, Pid} = State) -> {reply, gen_server:call(Pid, work, infinity), State};
+handle_call(work, _, sleep) ->
+    timer:sleep(600),
+    {reply, done, sleep};
+handle_call(work, _, forget) -> {noreply, forget};
+handle_call(work, _, State) -> {reply, done, State}.
+
+handle_cast(sleep, State) ->
+    receive never -> {noreply, State} end.
+
+handle_info(_, State) -> {noreply, State}.
