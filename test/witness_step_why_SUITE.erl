@@ -11,7 +11,8 @@ all() -> [a_timer_that_was_cancelled_too_late_is_stale, a_timer_leads_to_its_sta
           a_timer_of_another_process_is_found, a_call_leads_through_servers_to_the_one_that_sleeps,
           a_server_that_has_not_taken_the_request_leads_to_what_it_does, a_late_answer_leads_to_what_was_done_before,
           a_call_that_is_answered_has_no_note, a_deadlock_is_noted, an_error_that_was_caught_leads_to_the_call,
-          a_request_without_a_behaviour_is_followed, a_message_that_lost_a_race_is_noted,
+          a_request_without_a_behaviour_is_followed, a_process_that_has_done_nothing_leads_to_its_birth,
+          a_message_that_lost_a_race_is_noted,
           a_message_that_lost_a_race_and_was_never_taken_is_noted, ordered_messages_are_no_race, notes_are_printed].
 
 init_per_suite(Config) ->
@@ -151,6 +152,13 @@ a_request_without_a_behaviour_is_followed(Config) ->
     Chain = why(plain, is_end_of(1), Config),
     ?assertMatch([#{id := 1, what := {exit, ended, no_answer}}, #{id := 1, what := timeout, notes := [{no_answer, #{server := 2}}]},
                   #{id := 2, what := timeout, notes := [{last, #{until := answer}}]} | _], Chain).
+
+a_process_that_has_done_nothing_leads_to_its_birth(Config) ->
+    Chain = why(silent, is_end_of(1), Config),
+    ?assertMatch([#{id := 1}, #{id := 1, what := timeout, notes := [{no_answer, #{server := 2, taken := 0}}]},
+                  #{id := 1, what := {spawn, 2, _, _},
+                    notes := [{last, #{process := 2, until := none, stack := [{witness_recorded_causes, silent, 0, _} | _]}}]} | _],
+                 Chain).
 
 %% --- races -----------------------------------------------------------------------
 

@@ -117,32 +117,32 @@ chain([First | Causes] = Chain, S, Look) ->
     entry(~"   ", First, S, Look) ++ lists:append([entry(~"<- ", Step, S, Look) || Step <- Causes])
         ++ [[~"<- and more: why ", integer_to_binary(maps:get(number, First)), ~" all"] || Last > 0].
 
-entry(Mark, #{id := Id, notes := Notes} = Step, S, Look) ->
-    [[Mark, step(maps:remove(notes, Step), S, Look)] | [[~"       ", Line] || Note <- Notes, Line <- note(Note, Id, S)]].
+entry(Mark, #{notes := Notes} = Step, S, Look) ->
+    [[Mark, step(maps:remove(notes, Step), S, Look)] | [[~"       ", Line] || Note <- Notes, Line <- note(Note, S)]].
 
-note({cancelled_too_late, N}, _, _) ->
+note({cancelled_too_late, N}, _) ->
     [[~"a stale timer: the process cancelled it before, at ", integer_to_binary(N), ~", when it had fired already"]];
-note({one_timer_of, Starts}, _, _) ->
+note({one_timer_of, Starts}, _) ->
     [[~"one of these timers sent it, and it is not known which: ", lists:join(~", ", [integer_to_binary(N) || N <- Starts])]];
-note({no_answer, #{request := Request, server := 0}}, _, _) ->
+note({no_answer, #{request := Request, server := 0}}, _) ->
     [[~"the answer to ", integer_to_binary(Request), ~" is not in the recording: its server is outside, or does not exist"]];
-note({no_answer, #{request := Request, server := Server, taken := Taken, answered := Answered}}, _, S) ->
+note({no_answer, #{request := Request, server := Server, taken := Taken, answered := Answered}}, S) ->
     [[~"waits for ", name(Server, S), ~", which ",
       case {Taken, Answered} of
           {0, _} -> [~"never takes ", integer_to_binary(Request)];
           {_, 0} -> [~"takes ", integer_to_binary(Request), ~" at ", integer_to_binary(Taken), ~" and never answers it"];
           _ -> [~"takes ", integer_to_binary(Request), ~" at ", integer_to_binary(Taken), ~"; the answer is ", integer_to_binary(Answered)]
       end]];
-note({deadlock, Ids}, _, S) ->
+note({deadlock, Ids}, S) ->
     [[~"a deadlock: ", lists:join(~", ", [name(Id, S) || Id <- Ids]), ~" wait for each other"]];
-note({last, #{until := none, stack := Stack}}, Id, S) ->
+note({last, #{process := Id, until := none, stack := Stack}}, S) ->
     [[name(Id, S), ~" does nothing after that", case Stack of
         [] -> [~"; state ", integer_to_binary(Id), ~" shows where it is"];
         _ -> ~", and is here"
     end] | frames(Stack)];
-note({last, #{until := Until, step := N, stack := Stack}}, Id, S) ->
+note({last, #{process := Id, until := Until, step := N, stack := Stack}}, S) ->
     [[~"the last that ", name(Id, S), ~" does before it ", until(Until), ~", at ", integer_to_binary(N)] | frames(Stack)];
-note({race, #{from := From, sent := Sent, message := Message, taken := Taken}}, _, S) ->
+note({race, #{from := From, sent := Sent, message := Message, taken := Taken}}, S) ->
     [[~"a race: ", term(Message), ~" of ", name(From, S), ~", sent at ", integer_to_binary(Sent), case Taken of
         0 -> ~", is never taken";
         _ -> [~", is taken later, at ", integer_to_binary(Taken)]

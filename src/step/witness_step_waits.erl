@@ -148,7 +148,6 @@ follow(#request{step = Step, to = To} = Request, Marked, Waiting, Trace) ->
          false -> lead(blocked(Served, Trace), Marked, [To | Waiting], Trace)
      end}.
 
-lead(none, _, _, _) -> [];
 lead({step, N, Notes}, _, _, _) -> [{N, Notes}];
 lead({call, #request{step = Step, to = To} = Request}, Marked, Waiting, Trace) ->
     {[{no_answer, #{answered := Answered}}] = Notes, Path} = follow(Request, Marked, Waiting, Trace),
@@ -213,6 +212,7 @@ blocked(#served{answered = Answered, taken = Taken, own = Own, top = Top, reques
         {step, Step} -> last(answer, Answered, Step);
         {_, Request} -> {call, Request}
     end;
+%% It has done nothing since the request was sent.
 blocked(#served{taken = 0, request = #request{step = Sent, to = Id}, last = 0} = Served, Trace) ->
     stuck(own_steps(Id, Sent, fun(_) -> true end, Trace), Served#served{ended = ended(Id, Trace)}, Trace);
 blocked(#served{taken = 0, request = #request{to = Id}, last = Last} = Served, Trace) ->
@@ -230,15 +230,18 @@ ended(Id, Trace) ->
         #{} -> []
     end.
 
-stuck(Steps, #served{next = Next, ended = Ended}, Trace) ->
+stuck(Steps, #served{next = Next, ended = Ended, request = #request{to = Id}}, Trace) ->
     case {waited(Steps, Trace), Steps} of
         {{pending, Request}, _} -> {call, Request};
-        {_, []} -> none;
         {_, [Step | _]} when Next > 0 -> last(next, Next, Step);
-        {_, [#{number := N} | _]} -> {step, N, [{last, #{until => none, step => 0, stack => Ended}}]}
+        _ ->
+            %% Of a process that has done nothing the birth is the last step, which is one of its parent.
+            N = case Steps of [#{number := Own} | _] -> Own; [] -> born(Id, Trace) end,
+            {step, N, [{last, #{process => Id, until => none, step => 0, stack => Ended}}]}
     end.
 
-last(Until, Step, #{number := N, stack := Stack}) -> {step, N, [{last, #{until => Until, step => Step, stack => Stack}}]}.
+last(Until, Step, #{number := N, id := Id, stack := Stack}) ->
+    {step, N, [{last, #{process => Id, until => Until, step => Step, stack => Stack}}]}.
 
 %% Steps of a process, the latest first, without those that may not have happened.
 steps(Numbers, Trace) ->

@@ -25,7 +25,7 @@ A remark about a step. Numbers are those of steps and processes; 0: there is non
 - `no_answer`: the process waited for the answer of `server` (0: not in the recording) to its request. It is not known whether the server
   took it before the process gave up, if it did.
 - `deadlock`: these processes wait for each other, each one for the next.
-- `last`: the last step before the server answered (`answer`), took the request (`taken`), or took its `next` message, at the step `step`;
+- `last`: the last step of the server `process` before it answered (`answer`), took the request (`taken`), or took its `next` message, at the step `step`;
   or at all (`none`). `stack`: where it was then, if that is known.
 - `race`: the process also got `message`. Its send and that of the message that was taken here do not depend on each other. It was
   taken later, at the step `taken`, or never.
@@ -35,7 +35,8 @@ A remark about a step. Numbers are those of steps and processes; 0: there is non
               | {no_answer, #{request := pos_integer(), server := non_neg_integer(), taken := non_neg_integer(),
                               answered := non_neg_integer()}}
               | {deadlock, [pos_integer(), ...]}
-              | {last, #{until := answer | taken | next | none, step := non_neg_integer(), stack := [tuple()]}}
+              | {last, #{process := pos_integer(), until := answer | taken | next | none, step := non_neg_integer(),
+                         stack := [tuple()]}}
               | {race, #{from := pos_integer(), sent := pos_integer(), message := term(), taken := non_neg_integer()}}.
 
 -doc "Notes about the step, and the steps that lead to its cause, the nearest one first, with their notes. None: the trace has the cause.".

@@ -5,7 +5,7 @@ given up, two senders. Each has a twin without the fault.
 """.
 -behaviour(gen_server).
 
--export([main/1, client/1, plain_server/0, send_later/1, send_last/2]).
+-export([main/1, client/1, plain_server/0, silent/0, send_later/1, send_last/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -spec main(atom()) -> term().
@@ -62,6 +62,8 @@ main(caught) ->
 main(plain) ->
     B = spawn(?MODULE, plain_server, []),
     exit(plain_request(B));
+%% The process has done nothing since its birth.
+main(silent) -> client(spawn_link(?MODULE, silent, []));
 %% Two servers that call each other.
 main(deadlock) ->
     process_flag(trap_exit, true),
@@ -118,6 +120,8 @@ plain_server() ->
             plain_server()
     after 1_000 -> ok
     end.
+
+silent() -> receive never -> ok end.
 
 client(Server) -> gen_server:call(Server, work, 300).
 
