@@ -43,9 +43,9 @@ is its cause, 0 if it is not known; `stack`: where the program was.
 -define(PROGRESS_STEPS, 100).
 
 %% While the trace is made: block: the latest first. blocks, states: their places, the latest first. since: the last state. hints:
-%% details of the next step of a process. order: what is kept back. proven: for processes with sends that are not certain, the step up
-%% to which they are. early: processes that have not ended in the trace although messages about their ends are there, each with the
-%% first such step. skew: how many steps such a message precedes the end, at most.
+%% details of the next step of a process. order: what is kept back. proven: for processes with sends that are not certain, the step
+%% up to which they are. early: processes that have not ended in the trace although messages about their ends are there, each with
+%% the first such step. skew: how many steps such a message precedes the end, at most.
 -record(make, {file :: file:fd(),
                at = 0 :: non_neg_integer(),
                size = 0 :: non_neg_integer(),
