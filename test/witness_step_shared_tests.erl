@@ -25,19 +25,24 @@ a_lost_change_is_found_test() ->
                  witness_step_shared:found(3, analyse([{1, read(k, 0)}, {2, change(k, 1, 2)}, {1, both(k, 3, 4)}]))).
 
 calls_that_were_under_way_at_the_same_time_are_not_sure_test() ->
-    ?assertEqual(#{source => 1, sure => false}, witness_step_shared:found(2, analyse([{1, change(k, 1, 2)}, {2, read(k, 1)}]))).
+    ?assertEqual(#{source => 1, sure => false}, witness_step_shared:found(2, analyse([{1, change(k, 1, 2)}, {2, read(k, 1)}]))),
+    %% What it has read says which was first.
+    ?assertEqual(#{source => 1, sure => true}, witness_step_shared:found(2, analyse([{1, change(k, 1, 2, 7)}, {2, read(k, 1, 7)}]))),
+    Other = analyse([{3, change(k, 1, 2, 5)}, {1, change(k, 3, 4, 7)}, {2, read(k, 3, 5)}, {2, change(k, 5, 6, 6)}]),
+    ?assertEqual(#{source => 1, sure => true}, witness_step_shared:found(3, Other)),
+    ?assertEqual(#{lost => {2, 3}}, witness_step_shared:found(4, Other)).
 
 %% A table with a name has one identity, and a table says where its keys are.
 tables_are_known_by_their_names_and_their_keys_test() ->
     Tid = make_ref(),
-    {[{change, Table, all}], T1} = witness_step_shared:accesses({call, {ets, new, 2}, [t, [named_table, {keypos, 2}]], t},
+    {[{change, Table, all, _}], T1} = witness_step_shared:accesses({call, {ets, new, 2}, [t, [named_table, {keypos, 2}]], t},
                                                                 witness_step_shared:new()),
     T2 = witness_step_shared:note({call, {ets, whereis, 1}, [t], Tid}, T1),
-    {[{change, Table, Key}], T3} = witness_step_shared:accesses({call, {ets, insert, 2}, [t, {value, key}], true}, T2),
-    ?assertMatch({[{change, Table, Key}], _}, witness_step_shared:accesses({call, {ets, insert, 2}, [Tid, [{other, key}]], true}, T3)),
-    ?assertMatch({[{read, Table, Key}], _}, witness_step_shared:accesses({call, {ets, lookup, 2}, [Tid, key], []}, T3)),
-    ?assertMatch({[{read, Table, all}], _}, witness_step_shared:accesses({call, {ets, select, 2}, [t, []], []}, T3)),
-    {[{read, Other, Key}], _} = witness_step_shared:accesses({call, {ets, lookup, 2}, [other, key], []}, T3),
+    {[{change, Table, Key, _}], T3} = witness_step_shared:accesses({call, {ets, insert, 2}, [t, {value, key}], true}, T2),
+    ?assertMatch({[{change, Table, Key, _}], _}, witness_step_shared:accesses({call, {ets, insert, 2}, [Tid, [{other, key}]], true}, T3)),
+    ?assertMatch({[{read, Table, Key, _}], _}, witness_step_shared:accesses({call, {ets, lookup, 2}, [Tid, key], []}, T3)),
+    ?assertMatch({[{read, Table, all, unknown}], _}, witness_step_shared:accesses({call, {ets, select, 2}, [t, []], []}, T3)),
+    {[{read, Other, Key, unknown}], _} = witness_step_shared:accesses({call, {ets, lookup, 2}, [other, key], []}, T3),
     ?assertNotEqual(Table, Other).
 
 %% What the call was that has the place, is what the recorder has counted.
@@ -52,13 +57,13 @@ kinds_and_accesses_agree_test() ->
                  lists:usort([{M, F} || {M, F, _} <- Rows, witness_record_shared:kind(M, F) =:= none])).
 
 accesses({ets, Function, 1} = MFA) when Function =/= delete, Function =/= first, Function =/= first_lookup, Function =/= last,
-                                       Function =/= last_lookup -> witness_record_shared:accesses(MFA, [t], [], fun(_) -> 1 end);
+                                       Function =/= last_lookup -> witness_record_shared:accesses(MFA, [t], [], fun(_) -> {1, true} end);
 accesses({ets, _, Arity} = MFA) ->
-    witness_record_shared:accesses(MFA, lists:sublist([t, {k, v}, 1, 2], Arity), true, fun(_) -> 1 end);
-accesses({_, _, Arity} = MFA) -> witness_record_shared:accesses(MFA, lists:sublist([a, 1, 2, 3], Arity), ok, fun(_) -> 1 end).
+    witness_record_shared:accesses(MFA, lists:sublist([t, {k, v}, 1, 2], Arity), true, fun(_) -> {1, true} end);
+accesses({_, _, Arity} = MFA) -> witness_record_shared:accesses(MFA, lists:sublist([a, 1, 2, 3], Arity), ok, fun(_) -> {1, true} end).
 
-kind_of([{read, _, _}], _) -> read;
-kind_of([{Kind, _, _}], _) when Kind =:= change; Kind =:= both -> change;
+kind_of([{read, _, _, _}], _) -> read;
+kind_of([{Kind, _, _, _}], _) when Kind =:= change; Kind =:= both -> change;
 kind_of([], Kind) -> Kind.
 
 %% --- runs ------------------------------------------------------------------------
@@ -68,9 +73,11 @@ analyse(Steps) ->
         lists:foldl(fun({N, {Id, Brief}}, A) -> Add(N, Id, Brief, A) end, Acc, lists:enumerate(Steps))
     end).
 
-read(Key, Now) -> {access, [{read, 1, Key}], Now, Now}.
-change(Key, Begin, End) -> {access, [{change, 1, Key}], Begin, End}.
-both(Key, Begin, End) -> {access, [{both, 1, Key}], Begin, End}.
+read(Key, Now) -> read(Key, Now, unknown).
+read(Key, Now, Value) -> {access, [{read, 1, Key, Value}], Now, Now}.
+change(Key, Begin, End) -> change(Key, Begin, End, unknown).
+change(Key, Begin, End, Value) -> {access, [{change, 1, Key, Value}], Begin, End}.
+both(Key, Begin, End) -> {access, [{both, 1, Key, unknown}], Begin, End}.
 
 %% One call after the other.
 steps() ->
@@ -89,7 +96,7 @@ steps() ->
 
 %% --- the definitions -------------------------------------------------------------
 
-expected(N, {Id, {access, [{Kind, 1, Key}], _, _}}, Steps) ->
+expected(N, {Id, {access, [{Kind, 1, Key, _}], _, _}}, Steps) ->
     Before = [Step || {M, _} = Step <- Steps, M < N],
     case Kind of
         change when Key =/= all -> lost(Id, Key, Before);
@@ -99,16 +106,16 @@ expected(N, {Id, {access, [{Kind, 1, Key}], _, _}}, Steps) ->
 
 source(Id, all, Before) ->
     Since = since_new(Before),
-    Lost = [N || {N, {Of, {access, [{change, 1, Key}], _, _}}} <- Since, Key =/= all,
+    Lost = [N || {N, {Of, {access, [{change, 1, Key, _}], _, _}}} <- Since, Key =/= all,
                  lost(Of, Key, [Step || {M, _} = Step <- Before, M < N]) =/= #{}],
-    Others = [N || {N, {Of, {access, [{Kind, 1, _}], _, _}}} <- Before, Kind =/= read, Of =/= Id],
+    Others = [N || {N, {Of, {access, [{Kind, 1, _, _}], _, _}}} <- Before, Kind =/= read, Of =/= Id],
     case {Lost, Others} of
         {[_ | _], _} -> #{source => lists:last(Lost), sure => true};
         {[], [_ | _]} -> #{source => lists:last(Others), sure => true};
         {[], []} -> #{}
     end;
 source(Id, Key, Before) ->
-    case [{N, Of} || {N, {Of, {access, [{Kind, 1, Of2}], _, _}}} <- Before, Kind =/= read, Of2 =:= Key orelse Of2 =:= all] of
+    case [{N, Of} || {N, {Of, {access, [{Kind, 1, Of2, _}], _, _}}} <- Before, Kind =/= read, Of2 =:= Key orelse Of2 =:= all] of
         [] -> #{};
         Changes ->
             case lists:last(Changes) of
@@ -119,14 +126,14 @@ source(Id, Key, Before) ->
 
 %% The steps since the memory was made last.
 since_new(Steps) ->
-    lists:reverse(lists:takewhile(fun({_, {_, {access, [{Kind, 1, Key}], _, _}}}) -> Kind =:= read orelse Key =/= all end,
+    lists:reverse(lists:takewhile(fun({_, {_, {access, [{Kind, 1, Key, _}], _, _}}}) -> Kind =:= read orelse Key =/= all end,
                                   lists:reverse(Steps))).
 
 lost(Id, Key, Before) ->
-    Own = [{N, Kind} || {N, {Of, {access, [{Kind, 1, At}], _, _}}} <- since_new(Before), Of =:= Id,
+    Own = [{N, Kind} || {N, {Of, {access, [{Kind, 1, At, _}], _, _}}} <- since_new(Before), Of =:= Id,
                          At =:= Key orelse At =:= all andalso Kind =:= read],
     Unread = case lists:reverse(Own) of [{N, read} | _] -> N; _ -> none end,
-    Changes = [N || {N, {Of, {access, [{Kind, 1, At}], _, _}}} <- since_new(Before), Unread =/= none, N > Unread, Of =/= Id, At =:= Key,
+    Changes = [N || {N, {Of, {access, [{Kind, 1, At, _}], _, _}}} <- since_new(Before), Unread =/= none, N > Unread, Of =/= Id, At =:= Key,
                     Kind =/= read],
     case Changes of
         [] -> #{};

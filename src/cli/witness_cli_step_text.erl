@@ -142,6 +142,12 @@ note({last, #{process := Id, until := none, stack := Stack}}, S) ->
     end] | frames(Stack)];
 note({last, #{process := Id, until := Until, step := N, stack := Stack}}, S) ->
     [[~"the last that ", name(Id, S), ~" does before it ", until(Until), ~", at ", integer_to_binary(N)] | frames(Stack)];
+note({overwrites, #{change := Change, read := Read}}, S) ->
+    #{id := Id, what := What} = witness_step:step(Change, S),
+    [[~"overwrites what it does not know: it has read at ", integer_to_binary(Read), ~", and since then, at ",
+      integer_to_binary(Change), ~", ", name(Id, S), ~" ", said(What, S)]];
+note({at_the_same_time, N}, _) ->
+    [[~"perhaps: this call and ", integer_to_binary(N), ~" were under way at the same time"]];
 note({race, #{from := From, sent := Sent, message := Message, taken := Taken}}, S) ->
     [[~"a race: ", term(Message), ~" of ", name(From, S), ~", sent at ", integer_to_binary(Sent), case Taken of
         0 -> ~", is never taken";

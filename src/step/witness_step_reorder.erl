@@ -3,38 +3,37 @@
 Brings the reports of a replay into an order that also agrees with the order of calls on shared memory. Pure.
 
 A replay answers such calls from the recording, and no process waits for a table. So its reports agree with what each process did and
-with messages, but not with tables. The recording has a place for each call (`t:witness_log_recording:ordered/0`). This module holds a
-report back until all that was before it has passed:
+with messages, but not with tables. The recording has a place for each call (`t:witness_log_recording:ordered/0`), and the calls of
+each process are known beforehand. This module keeps a report back until all that was before it has passed:
 
-- a call, until all changes that began before it have passed;
+- a call, until all calls have passed that began before it;
 - whatever else the process does after it;
 - taking a message, while the send of that message is kept back; the first action of a child, while its birth is; the message about
   an end, while that end is.
 
-*Invariant:* each process's reports stay in their order, and a message is not taken before it is sent.
-
-*Numbers that are missing.* A process may have been killed in a call, or the recording may have ended, before its place was recorded.
-So if too much is kept back, or at the end, the numbers that the first call waits for count as passed. Calls may then be in another
-order than they were.
+*Invariant:* each process's reports stay in their order, and a message is not taken before it is sent. *Why no process waits for ever:*
+the order in which calls began agrees with messages. If a replay does not come to a call that was recorded, as one that has diverged,
+that call is given up when too much is kept back, or at the end.
 """.
 
--export([new/1, add/2, finish/1]).
+-export([new/2, add/2, finish/1]).
 
--export_type([order/0]).
+-export_type([order/0, place/0]).
 
 %% Reports that are kept back at most.
 -define(MAX_HELD, 200_000).
 
-%% next: the first number that has not passed; passed: those beyond it that have. held: the reports of each process that waits, the
-%% first one ahead. needs: the numbers that the first ones wait for. waits: processes that wait for reports of another one.
-%% sends, births, ends: how many of them are kept back.
+-doc "Where a call began. What changes memory counts, so a call that reads with this number began after it.".
+-type place() :: {Begin :: non_neg_integer(), change | read}.
+
+%% places: of each process the calls that have not passed; due: the first one of each. held: the reports of each process that waits,
+%% the first one ahead. waits: processes that wait for reports of another one. sends, births, ends: how many of them are kept back.
 -record(order, {ids :: #{pid() => pos_integer()},
-                next = 1 :: pos_integer(),
-                passed = #{} :: #{pos_integer() => []},
+                places :: #{pos_integer() => [place()]},
+                due :: gb_sets:set({place(), pos_integer()}),
                 held = #{} :: #{pos_integer() => queue:queue({Number :: pos_integer(), report()})},
                 size = 0 :: non_neg_integer(),
                 number = 0 :: non_neg_integer(),
-                needs = gb_sets:new() :: gb_sets:set({non_neg_integer(), pos_integer()}),
                 waits = #{} :: #{pos_integer() => [pos_integer()]},
                 sends = #{} :: #{{pos_integer(), non_neg_integer()} => pos_integer()},
                 births = #{} :: #{pos_integer() => pos_integer()},
@@ -44,9 +43,10 @@ order than they were.
 
 -type report() :: witness_replay_emitter:report().
 
--doc "Before the first report. The pids are those of the recorded processes.".
--spec new(#{pid() => pos_integer()}) -> order().
-new(Ids) -> #order{ids = Ids}.
+-doc "Before the first report. The pids of the recorded processes, and the places of the calls of each, in their order.".
+-spec new(#{pid() => pos_integer()}, #{pos_integer() => [place()]}) -> order().
+new(Ids, Places) ->
+    #order{ids = Ids, places = Places, due = gb_sets:from_list([{First, Id} || Id := [First | _] <- Places])}.
 
 -doc "A report has come: those that may pass now, in their order.".
 -spec add(report(), order()) -> {[report()], order()}.
@@ -79,11 +79,11 @@ finish(O) ->
 blocked({Id, _, _}, #order{births = Births}) when is_map_key(Id, Births) -> {report, map_get(Id, Births)};
 blocked({Id, _, What}, O) -> blocked_by(action(What), Id, O).
 
-blocked_by({ordered, Begin, _, _} = Call, _, #order{next = Next}) ->
-    Need = case changes(Call) of true -> Begin - 1; false -> Begin end,
-    case Need < Next of
-        true -> none;
-        false -> {number, Need}
+blocked_by({ordered, _, _, _} = Call, Id, #order{due = Due}) ->
+    Place = place(Call),
+    case gb_sets:is_empty(Due) orelse gb_sets:smallest(Due) of
+        {First, Other} when First < Place, Other =/= Id -> call;
+        _ -> none
     end;
 blocked_by(_, _, #order{size = 0}) -> none;
 blocked_by({recv, From, Msg}, Id, #order{sends = Sends}) when is_integer(From), From =/= Id, map_size(Sends) > 0 ->
@@ -91,14 +91,11 @@ blocked_by({recv, From, Msg}, Id, #order{sends = Sends}) when is_integer(From), 
         true -> {report, From};
         false -> none
     end;
-blocked_by({recv, outside, Msg}, _, O) -> blocked_by_end(Msg, O);
+blocked_by({recv, outside, {'DOWN', _, process, Pid, _}}, _, O) -> blocked_by_end(Pid, O);
+blocked_by({recv, outside, {'EXIT', Pid, _}}, _, O) -> blocked_by_end(Pid, O);
 blocked_by(_, _, _) -> none.
 
-blocked_by_end({'DOWN', _, process, Pid, _}, O) -> ended(Pid, O);
-blocked_by_end({'EXIT', Pid, _}, O) -> ended(Pid, O);
-blocked_by_end(_, _) -> none.
-
-ended(Pid, #order{ids = Ids, ends = Ends}) ->
+blocked_by_end(Pid, #order{ids = Ids, ends = Ends}) ->
     case Ids of
         #{Pid := Id} when is_map_key(Id, Ends) -> {report, Id};
         #{} -> none
@@ -107,43 +104,45 @@ ended(Pid, #order{ids = Ids, ends = Ends}) ->
 action({at, _, What}) -> What;
 action(What) -> What.
 
-changes({ordered, _, _, Call}) ->
+place({ordered, Begin, _, Call}) ->
     {Module, Function, _} = element(2, Call),
-    witness_record_shared:kind(Module, Function) =:= change.
+    {Begin, witness_record_shared:kind(Module, Function)}.
 
-wait(Id, {number, N}, #order{needs = Needs} = O) -> O#order{needs = gb_sets:add({N, Id}, Needs)};
+wait(_, call, O) -> O;
 wait(Id, {report, On}, #order{waits = Waits} = O) -> O#order{waits = Waits#{On => [Id | maps:get(On, Waits, [])]}}.
 
 %% --- passing ---------------------------------------------------------------------
 
 %% Passed: the latest first. Ready: processes of which the first report may pass now.
 pass({Id, Entry, What}, {Passed, Ready, O}) ->
-    {Ready1, O1} = number(action(What), O),
-    {Ready2, O2} = woken(Id, O1),
-    {[{Id, Entry, What} | Passed], Ready2 ++ Ready1 ++ Ready, O2}.
+    O1 = case action(What) of
+        {ordered, _, _, _} = Call -> pass_call(Id, place(Call), O);
+        {exit, _, _} -> drop_calls(Id, O);
+        _ -> O
+    end,
+    {Woken, O2} = woken(Id, O1),
+    {[{Id, Entry, What} | Passed], first_due(O2) ++ Woken ++ Ready, O2}.
 
-number({ordered, Begin, End, _} = Call, O) ->
-    case changes(Call) of
-        true -> advance(numbered(End, numbered(Begin, O)));
-        false -> {[], O}
-    end;
-number(_, O) -> {[], O}.
-
-numbered(N, #order{next = Next, passed = Passed} = O) when N >= Next -> O#order{passed = Passed#{N => []}};
-numbered(_, O) -> O.
-
-advance(#order{next = Next, passed = Passed, needs = Needs} = O) ->
-    case Passed of
-        #{Next := _} -> advance(O#order{next = Next + 1, passed = maps:remove(Next, Passed)});
-        #{} ->
-            {Ready, Left} = take_ready(Next, Needs, []),
-            {Ready, O#order{needs = Left}}
+pass_call(Id, Place, #order{places = Places, due = Due} = O) ->
+    case Places of
+        #{Id := [Place | Left]} ->
+            Rest = gb_sets:del_element({Place, Id}, Due),
+            O#order{places = Places#{Id := Left}, due = case Left of [] -> Rest; [Next | _] -> gb_sets:add({Next, Id}, Rest) end};
+        %% It was given up.
+        #{} -> O
     end.
 
-take_ready(Next, Needs, Ready) ->
-    case gb_sets:is_empty(Needs) orelse gb_sets:smallest(Needs) of
-        {Need, Id} when Need < Next -> take_ready(Next, gb_sets:delete({Need, Id}, Needs), [Id | Ready]);
-        _ -> {Ready, Needs}
+%% The process has ended before it came to them.
+drop_calls(Id, #order{places = Places, due = Due} = O) ->
+    case Places of
+        #{Id := [First | _]} -> O#order{places = Places#{Id := []}, due = gb_sets:del_element({First, Id}, Due)};
+        #{} -> O
+    end.
+
+first_due(#order{due = Due}) ->
+    case gb_sets:is_empty(Due) of
+        true -> [];
+        false -> [element(2, gb_sets:smallest(Due))]
     end.
 
 woken(Id, #order{waits = Waits} = O) ->
@@ -171,13 +170,17 @@ drop(Id, Report, Queue, #order{held = Held} = O) ->
         false -> Held#{Id := Left}
     end}).
 
-%% The numbers that the first call waits for count as passed. If no process waits for one, the oldest report passes.
-force(#order{needs = Needs, held = Held} = O) ->
-    case gb_sets:is_empty(Needs) of
+%% The first call that has not come is given up. If no call is waited for, the oldest report passes.
+force(#order{due = Due, held = Held, places = Places} = O) ->
+    case gb_sets:is_empty(Due) of
         false ->
-            {Need, _} = gb_sets:smallest(Needs),
-            {Ready, O1} = advance(O#order{next = Need + 1, passed = maps:filter(fun(N, _) -> N > Need end, O#order.passed)}),
-            run({[], Ready, O1});
+            {{Place, Id}, Rest} = gb_sets:take_smallest(Due),
+            #{Id := [Place | Left]} = Places,
+            O1 = O#order{places = Places#{Id := Left}, due = case Left of [] -> Rest; [Next | _] -> gb_sets:add({Next, Id}, Rest) end},
+            case run({[], maps:keys(Held), O1}) of
+                {[], O2} -> force(O2);
+                Forced -> Forced
+            end;
         true ->
             {_, Id} = lists:min([{N, Id} || Id := Queue <- Held, {value, {N, _}} <- [queue:peek(Queue)]]),
             #{Id := Queue} = Held,

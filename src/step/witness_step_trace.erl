@@ -14,7 +14,7 @@ If they exceed a bound, they are not in the block, but before it in the file. Th
 has the blocks that were read, and the last state.
 """.
 
--export([make/1, close/1, size/1, step/2, state/2, fold/5, fold_briefs/3, processes/1, process/2, process_id/2, find/4, first/3,
+-export([make/1, close/1, size/1, step/2, state/2, shared/1, fold/5, processes/1, process/2, process_id/2, find/4, first/3,
          at_entries/2, find_steps/2, exit_step/2, signal/2, skew/1]).
 
 -export_type([trace/0, step/0, process/0, brief/0]).
@@ -98,9 +98,10 @@ that.
     {ok, trace(), witness_replay:report()} | {error, witness_replay:error()}.
 make(Options) ->
     OnProgress = maps:get(on_progress, Options, fun(_) -> ok end),
+    Places = places(Options),
     maybe
         {ok, File} ?= open_unnamed(Options),
-        First = fun(Processes) -> init(Processes, File, OnProgress) end,
+        First = fun(Processes) -> init(Processes, Places, File, OnProgress) end,
         case witness_replay:fold_reports(fun order_report/2, First, Options#{whole => true}) of
             {ok, Report, M} -> {ok, finish(save_state(write_block(add_held(M)))), Report};
             Error ->
@@ -121,10 +122,32 @@ open_unnamed(Options) ->
         {error, Reason} -> {error, {witness_replay, {file, Reason}}}
     end.
 
-init(Processes, File, OnProgress) ->
+%% Of each process the places of its calls on shared memory. What cannot be read is reported by the replay.
+places(#{dir := Dir}) ->
+    maybe
+        {ok, R} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000, ordered => true}),
+        Read = witness_log_recording:with_cursors(fun(Cursor) ->
+            #{Id => Places || Id <- witness_log_recording:ids(R), {ok, First} <- [Cursor(Id)], [_ | _] = Places <- [places(First, [])]}
+        end, R),
+        #{} ?= Read
+    else
+        {error, _} -> #{}
+    end.
+
+places(none, _) -> [];
+places(Cursor, Places) ->
+    case witness_log_recording_cursor:next(Cursor) of
+        {ok, {ordered, Begin, _, Call}, Next} ->
+            {Module, Function, _} = element(2, Call),
+            places(Next, [{Begin, witness_record_shared:kind(Module, Function)} | Places]);
+        {ok, _, Next} -> places(Next, Places);
+        _ -> lists:reverse(Places)
+    end.
+
+init(Processes, Places, File, OnProgress) ->
     Pids = #{Id => Pid || #{id := Id, pid := Pid} <- Processes},
     Ids = #{Pid => Id || Id := Pid <- Pids},
-    #make{file = File, state = witness_step_state:new(Pids), pids = Pids, ids = Ids, order = witness_step_reorder:new(Ids),
+    #make{file = File, state = witness_step_state:new(Pids), pids = Pids, ids = Ids, order = witness_step_reorder:new(Ids, Places),
           on_progress = OnProgress}.
 
 order_report(Report, #make{order = Order} = M) ->
@@ -260,7 +283,7 @@ finish(#make{file = File, at = At, blocks = Blocks, states = States, pids = Pids
 -doc "Closes the file and erases the cache.".
 -spec close(trace()) -> ok.
 close(#trace{file = File, cache = Cache}) ->
-    _ = [erase({?MODULE, What, Cache}) || What <- [blocks, state]],
+    _ = [erase({?MODULE, What, Cache}) || What <- [blocks, state, shared]],
     ok = file:close(File).
 
 %% --- reading it ------------------------------------------------------------------
@@ -323,15 +346,19 @@ advance(N, To, State, Trace) ->
     {_, Next} = witness_step_state:step(N, {Id, Entry, Brief}, State),
     advance(N + 1, To, Next, Trace).
 
--doc "Folds over all steps: their numbers, their processes, and the part that a state is made of.".
--spec fold_briefs(fun((pos_integer(), pos_integer(), witness_step_state:brief(), Acc) -> Acc), Acc, trace()) -> Acc.
-fold_briefs(Fun, Acc, Trace) -> fold_briefs(1, Fun, Acc, Trace).
-
-fold_briefs(N, _, Acc, #trace{size = Size}) when N > Size -> Acc;
-fold_briefs(N, Fun, Acc, Trace) ->
-    ok = report_progress(N, Trace),
-    {Id, _, _, Brief, _} = read_step(N, Trace),
-    fold_briefs(N + 1, Fun, Fun(N, Id, Brief, Acc), Trace).
+-doc "What processes have read of each other in shared memory. The first time, that takes a pass over the run.".
+-spec shared(trace()) -> witness_step_shared:analysis().
+shared(#trace{size = Size, cache = Cache} = Trace) ->
+    Key = {?MODULE, shared, Cache},
+    case get(Key) of
+        undefined ->
+            Analysis = witness_step_shared:analyse(fun(Add, Acc) ->
+                fold(fun(#{number := N, id := Id, brief := Brief}, A) -> {next, Add(N, Id, Brief, A)} end, Acc, 1, Size, Trace)
+            end),
+            _ = put(Key, Analysis),
+            Analysis;
+        Known -> Known
+    end.
 
 -doc "The first step from this one on, forward or back, that passes the test.".
 -spec find(fun((step()) -> boolean()), integer(), forward | back, trace()) -> pos_integer() | none.

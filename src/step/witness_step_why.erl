@@ -27,6 +27,9 @@ A remark about a step. Numbers are those of steps and processes; 0: there is non
 - `deadlock`: these processes wait for each other, each one for the next.
 - `last`: the last step of the server `process` before it answered (`answer`), took the request (`taken`), or took its `next` message, at the step `step`;
   or at all (`none`). `stack`: where it was then, if that is known.
+- `overwrites`: the process had read before this step, at `read`, and another process had changed the same at `change`, which this step
+  overwrites.
+- `at_the_same_time`: this call and that one were under way at the same time, so it is not certain that this one has read it.
 - `race`: the process also got `message`. Its send and that of the message that was taken here do not depend on each other. It was
   taken later, at the step `taken`, or never.
 """.
@@ -37,6 +40,8 @@ A remark about a step. Numbers are those of steps and processes; 0: there is non
               | {deadlock, [pos_integer(), ...]}
               | {last, #{process := pos_integer(), until := answer | taken | next | none, step := non_neg_integer(),
                          stack := [tuple()]}}
+              | {overwrites, #{change := pos_integer(), read := pos_integer()}}
+              | {at_the_same_time, pos_integer()}
               | {race, #{from := pos_integer(), sent := pos_integer(), message := term(), taken := non_neg_integer()}}.
 
 -doc "Notes about the step, and the steps that lead to its cause, the nearest one first, with their notes. None: the trace has the cause.".
@@ -49,7 +54,9 @@ rules() ->
     [fun ended/2,
      fun witness_step_timers:cause/2,
      fun witness_step_waits:cause/2,
-     fun witness_step_waits:given_up_before/2].
+     fun witness_step_waits:given_up_before/2,
+     fun shared/2,
+     fun news/2].
 
 -spec remarks() -> [fun((witness_step:step(), witness_step_trace:trace()) -> [note()]), ...].
 remarks() -> [fun witness_step_races:note/2].
@@ -100,6 +107,23 @@ ended(#{what := {recv, outside, {'EXIT', Pid, _}}}, Trace) -> known(witness_step
 ended(#{what := {recv, outside, {'DOWN', _, process, Pid, _}}}, Trace) -> known(witness_step_trace:exit_step(Pid, Trace));
 ended(#{id := Id, what := {exit, killed, _}}, Trace) -> known(witness_step_trace:signal(Id, Trace));
 ended(_, _) -> none.
+
+%% A call that reads shared memory has the last change as its cause, and one that overwrites a change, what the process had read before.
+shared(#{number := N, what := What}, Trace) when element(1, What) =:= call; element(1, What) =:= raise ->
+    case witness_step_shared:found(N, witness_step_trace:shared(Trace)) of
+        #{source := Change, sure := Sure} -> {[{at_the_same_time, Change} || not Sure], [{Change, []}]};
+        #{lost := {Change, Read}} -> {[{overwrites, #{change => Change, read => Read}}], [{Read, []}]};
+        #{} -> none
+    end;
+shared(_, _) -> none.
+
+%% What a process has read of others is an input, as a message is.
+news(#{what := {recv, From, _}}, _) when is_integer(From) -> none;
+news(#{number := N, id := Id, cause := Known}, Trace) ->
+    case witness_step_shared:last_news(Id, N, witness_step_trace:shared(Trace)) of
+        Read when Read > Known -> known(Read);
+        _ -> none
+    end.
 
 known(0) -> none;
 known(N) -> {[], [{N, []}]}.
