@@ -27,7 +27,8 @@ a_lost_change_is_found_test() ->
 calls_that_were_under_way_at_the_same_time_are_not_sure_test() ->
     ?assertEqual(#{source => 1, sure => false}, witness_step_shared:found(2, analyse([{1, change(k, 1, 2)}, {2, read(k, 1)}]))),
     %% What it has read says which was first.
-    ?assertEqual(#{source => 1, sure => true}, witness_step_shared:found(2, analyse([{1, change(k, 1, 2, 7)}, {2, read(k, 1, 7)}]))),
+    ?assertEqual(#{source => 1, sure => true},
+                 witness_step_shared:found(2, analyse([{1, change(k, 1, 2, 7)}, {2, read(k, 1, 7)}]))),
     Other = analyse([{3, change(k, 1, 2, 5)}, {1, change(k, 3, 4, 7)}, {2, read(k, 3, 5)}, {2, change(k, 5, 6, 6)}]),
     ?assertEqual(#{source => 1, sure => true}, witness_step_shared:found(3, Other)),
     ?assertEqual(#{lost => {2, 3}}, witness_step_shared:found(4, Other)).
@@ -39,7 +40,8 @@ tables_are_known_by_their_names_and_their_keys_test() ->
                                                                 witness_step_shared:new()),
     T2 = witness_step_shared:note({call, {ets, whereis, 1}, [t], Tid}, T1),
     {[{change, Table, Key, _}], T3} = witness_step_shared:accesses({call, {ets, insert, 2}, [t, {value, key}], true}, T2),
-    ?assertMatch({[{change, Table, Key, _}], _}, witness_step_shared:accesses({call, {ets, insert, 2}, [Tid, [{other, key}]], true}, T3)),
+    ?assertMatch({[{change, Table, Key, _}], _},
+                 witness_step_shared:accesses({call, {ets, insert, 2}, [Tid, [{other, key}]], true}, T3)),
     ?assertMatch({[{read, Table, Key, _}], _}, witness_step_shared:accesses({call, {ets, lookup, 2}, [Tid, key], []}, T3)),
     ?assertMatch({[{read, Table, all, unknown}], _}, witness_step_shared:accesses({call, {ets, select, 2}, [t, []], []}, T3)),
     {[{read, Other, Key, unknown}], _} = witness_step_shared:accesses({call, {ets, lookup, 2}, [other, key], []}, T3),
@@ -53,14 +55,17 @@ kinds_and_accesses_agree_test() ->
      || {M, F, _} = MFA <- Rows],
     %% These are neither: they say what a memory is, or to which process it belongs.
     ?assertEqual([{atomics, info}, {atomics, new}, {counters, info}, {counters, new}, {ets, give_away}, {ets, info},
-                  {ets, internal_request_all}, {ets, is_compiled_ms}, {ets, match_spec_compile}, {ets, rename}, {ets, safe_fixtable}, {ets, setopts}, {ets, whereis}, {persistent_term, info}],
+                  {ets, internal_request_all}, {ets, is_compiled_ms}, {ets, match_spec_compile}, {ets, rename},
+                  {ets, safe_fixtable}, {ets, setopts}, {ets, whereis}, {persistent_term, info}],
                  lists:usort([{M, F} || {M, F, _} <- Rows, witness_record_shared:kind(M, F) =:= none])).
 
 accesses({ets, Function, 1} = MFA) when Function =/= delete, Function =/= first, Function =/= first_lookup, Function =/= last,
-                                       Function =/= last_lookup -> witness_record_shared:accesses(MFA, [t], [], fun(_) -> {1, true} end);
+                                       Function =/= last_lookup -> accesses(MFA, [t], []);
 accesses({ets, _, Arity} = MFA) ->
-    witness_record_shared:accesses(MFA, lists:sublist([t, {k, v}, 1, 2], Arity), true, fun(_) -> {1, true} end);
-accesses({_, _, Arity} = MFA) -> witness_record_shared:accesses(MFA, lists:sublist([a, 1, 2, 3], Arity), ok, fun(_) -> {1, true} end).
+    accesses(MFA, lists:sublist([t, {k, v}, 1, 2], Arity), true);
+accesses({_, _, Arity} = MFA) -> accesses(MFA, lists:sublist([a, 1, 2, 3], Arity), ok).
+
+accesses(MFA, Args, Value) -> witness_record_shared:accesses(MFA, Args, Value, fun(_) -> {1, true} end).
 
 kind_of([{read, _, _, _}], _) -> read;
 kind_of([{Kind, _, _, _}], _) when Kind =:= change; Kind =:= both -> change;
@@ -133,8 +138,8 @@ lost(Id, Key, Before) ->
     Own = [{N, Kind} || {N, {Of, {access, [{Kind, 1, At, _}], _, _}}} <- since_new(Before), Of =:= Id,
                          At =:= Key orelse At =:= all andalso Kind =:= read],
     Unread = case lists:reverse(Own) of [{N, read} | _] -> N; _ -> none end,
-    Changes = [N || {N, {Of, {access, [{Kind, 1, At, _}], _, _}}} <- since_new(Before), Unread =/= none, N > Unread, Of =/= Id, At =:= Key,
-                    Kind =/= read],
+    Changes = [N || {N, {Of, {access, [{Kind, 1, At, _}], _, _}}} <- since_new(Before), Unread =/= none, N > Unread,
+                    Of =/= Id, At =:= Key, Kind =/= read],
     case Changes of
         [] -> #{};
         _ -> #{lost => {lists:last(Changes), Unread}}

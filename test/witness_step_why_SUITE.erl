@@ -12,6 +12,8 @@ all() -> [a_timer_that_was_cancelled_too_late_is_stale, a_timer_leads_to_its_sta
           a_server_that_has_not_taken_the_request_leads_to_what_it_does, a_late_answer_leads_to_what_was_done_before,
           a_call_that_is_answered_has_no_note, a_deadlock_is_noted, an_error_that_was_caught_leads_to_the_call,
           a_request_without_a_behaviour_is_followed, a_process_that_has_done_nothing_leads_to_its_birth,
+          an_update_that_overwrites_another_one_is_noted, counters_overwrite_nothing, what_was_read_of_others_is_a_cause,
+          what_was_read_of_itself_is_no_cause,
           a_message_that_lost_a_race_is_noted,
           a_message_that_lost_a_race_and_was_never_taken_is_noted, ordered_messages_are_no_race, notes_are_printed].
 
@@ -162,6 +164,39 @@ a_process_that_has_done_nothing_leads_to_its_birth(Config) ->
                     notes := [{last, #{process := 2, until := none, stack := [{witness_recorded_causes, silent, 0, _} | _]}}]} | _],
                  Chain).
 
+%% --- tables ----------------------------------------------------------------------
+
+%% The second process that writes has read before the first one wrote.
+an_update_that_overwrites_another_one_is_noted(Config) ->
+    Chain = why(lost_update, is_end_of(1), Config),
+    ?assertMatch([#{what := {exit, ended, {counted, 1}}, notes := []},
+                  #{id := 1, what := {call, {ets, lookup_element, 3}, _, 1}, notes := []},
+                  #{id := 3, what := {call, {ets, insert, 2}, [_, {n, 1}], true}, notes := [{overwrites, _}]},
+                  #{id := 3, what := {call, {ets, lookup, 2}, [_, n], [{n, 0}]}, notes := []},
+                  #{id := 1, what := {call, {ets, insert, 2}, [_, {n, 0}], true}, notes := []} | _], Chain),
+    [{overwrites, #{change := Change, read := Read}}] = notes(Chain),
+    {ok, S} = witness_step:open(#{dir => recorded(lost_update, Config)}),
+    ?assertMatch(#{id := 2, what := {call, {ets, insert, 2}, [_, {n, 1}], true}}, witness_step:step(Change, S)),
+    ?assertMatch(#{id := 3, what := {call, {ets, lookup, 2}, _, _}}, witness_step:step(Read, S)),
+    ok = witness_step:close(S).
+
+counters_overwrite_nothing(Config) ->
+    Chain = why(counters, is_end_of(1), Config),
+    ?assertMatch([#{what := {exit, ended, {counted, 2}}},
+                  #{id := 1, what := {call, {ets, lookup_element, 3}, _, 2}},
+                  #{id := 3, what := {call, {ets, update_counter, 3}, _, 2}},
+                  #{id := 2, what := {call, {ets, update_counter, 3}, _, 1}} | _], Chain),
+    ?assertEqual([], notes(Chain)).
+
+what_was_read_of_others_is_a_cause(Config) ->
+    Chain = why(whole_table, is_end_of(1), Config),
+    ?assertMatch([#{what := {exit, ended, {found, [{written, true}]}}},
+                  #{id := 1, what := {call, {ets, _, _}, _, _}},
+                  #{id := 2, what := {call, {ets, insert, 2}, [_, {written, true}], true}} | _], Chain).
+
+what_was_read_of_itself_is_no_cause(Config) ->
+    ?assertMatch([#{what := {exit, ended, {found, [{own, true}]}}}, #{what := {born, _}}], why(own_table, is_end_of(1), Config)).
+
 %% --- races -----------------------------------------------------------------------
 
 a_message_that_lost_a_race_is_noted(Config) ->
@@ -199,5 +234,7 @@ notes_are_printed(Config) ->
                           ["waits for <.*>, which takes [0-9]+ at [0-9]+ and never answers it\n", "does nothing after that, and is here\n",
                            "           in timer:sleep/1"]},
                          {Shown(deadlock, ["goto end", "back exit of 4", "why"]), ["a deadlock: <.*>, <.*> wait for each other\n"]},
+                         {Shown(lost_update, ["goto end", "why"]), ["overwrites what it does not know: it has read at [0-9]+, and since then, at [0-9]+, "
+                                                                    "<.*> calls ets:insert\\(#Ref<.*>,{n,1}\\), which returns true\n"]},
                          {Shown(race, ["next take", "why"]), ["a race: {value,.} of <.*>, sent at [0-9]+, is taken later, at [0-9]+\n"]}],
         Text <- Texts].

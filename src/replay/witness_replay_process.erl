@@ -21,7 +21,8 @@ came.
 
 -export_type([process/0, due/0, peer/0, match/0]).
 
-%% entries: the fetched ones, calls on shared memory with their places in the order of all; more: whether there may be others. at: how many the process has passed; limit: how many it may pass.
+%% entries: the fetched ones, calls on shared memory with their places in the order of all; more: whether there may be others.
+%% at: how many the process has passed; limit: how many it may pass.
 %% channels: for each sender the messages that were not taken, the earliest first, and behind them the latest first. recent: the
 %% latest first, each as it was then. plain: no process but the receiver needs its messages. owners: the rows of its aliases to
 %% delete. heap: the limit that the program has set.

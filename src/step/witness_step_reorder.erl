@@ -171,13 +171,11 @@ drop(Id, Report, Queue, #order{held = Held} = O) ->
     end}).
 
 %% The first call that has not come is given up. If no call is waited for, the oldest report passes.
-force(#order{due = Due, held = Held, places = Places} = O) ->
+force(#order{due = Due, held = Held} = O) ->
     case gb_sets:is_empty(Due) of
         false ->
-            {{Place, Id}, Rest} = gb_sets:take_smallest(Due),
-            #{Id := [Place | Left]} = Places,
-            O1 = O#order{places = Places#{Id := Left}, due = case Left of [] -> Rest; [Next | _] -> gb_sets:add({Next, Id}, Rest) end},
-            case run({[], maps:keys(Held), O1}) of
+            {{Place, Id}, _} = gb_sets:take_smallest(Due),
+            case run({[], maps:keys(Held), pass_call(Id, Place, O)}) of
                 {[], O2} -> force(O2);
                 Forced -> Forced
             end;

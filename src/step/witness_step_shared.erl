@@ -36,18 +36,18 @@ two were under way at the same time. `lost`: the step that it has overwritten, a
 
 -type change() :: {Step :: pos_integer(), Id :: pos_integer(), End :: non_neg_integer(), Value :: non_neg_integer() | unknown}.
 
-%% Of a memory. whole: the last change of all of it; keys: the last two changes of each key since then. recent: the last change, and the
-%% last one by another process than that. lost: the last lost change.
+%% Of a memory. whole: the last change of all of it; keys: the last two changes of each key since then. recent: the last change, and
+%% the last one by another process than that. lost: the last lost change.
 -record(memory, {whole = none :: none | change(),
                  keys = #{} :: #{non_neg_integer() => [change(), ...]},
                  recent = [] :: [change()],
                  lost = none :: none | change()}).
 
-%% reads: for each process the keys that it has read since it has last changed them, the last step that it may have read the effects of,
-%% and the step in which it did. If it has read all of a memory: also the keys that it has changed since it has read them.
+%% reads: for each process the keys that it has read since it has last changed them, the last step of which it may have read what that
+%% changed, and the step in which it did. If it has read all of a memory: also the keys that it has changed since then.
 -record(pass, {memories = #{} :: #{non_neg_integer() => #memory{}},
-               reads = #{} ::
-                   #{pos_integer() => #{{non_neg_integer(), non_neg_integer() | all} => {Up :: pos_integer() | changed, pos_integer()}}},
+               reads = #{} :: #{pos_integer() => #{{non_neg_integer(), non_neg_integer() | all} =>
+                                                       {Up :: pos_integer() | changed, pos_integer()}}},
                found = #{} :: #{pos_integer() => found()},
                news = #{} :: #{pos_integer() => gb_sets:set(pos_integer())}}).
 
@@ -63,8 +63,8 @@ note(_, Tables) -> Tables.
 -doc "What a call reads and changes.".
 -spec accesses(witness_step_state:what(), tables()) -> {[access()], tables()}.
 accesses({call, {ets, new, 2} = MFA, [_, Options] = Args, Table}, Tables) ->
-    {hashes(MFA, Args, Table, Tables), Tables#{Table => {proplists:get_value(keypos, Options, 1), not lists:member(bag, Options) andalso
-                                                                    not lists:member(duplicate_bag, Options)}}};
+    IsSet = not (lists:member(bag, Options) orelse lists:member(duplicate_bag, Options)),
+    {hashes(MFA, Args, Table, Tables), Tables#{Table => {proplists:get_value(keypos, Options, 1), IsSet}}};
 accesses({call, MFA, Args, Value}, Tables) -> {hashes(MFA, Args, Value, Tables), Tables};
 accesses(_, Tables) -> {[], Tables}.
 

@@ -127,7 +127,8 @@ places(#{dir := Dir}) ->
     maybe
         {ok, R} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000, ordered => true}),
         Read = witness_log_recording:with_cursors(fun(Cursor) ->
-            #{Id => Places || Id <- witness_log_recording:ids(R), {ok, First} <- [Cursor(Id)], [_ | _] = Places <- [places(First, [])]}
+            #{Id => Places || Id <- witness_log_recording:ids(R), {ok, First} <- [Cursor(Id)],
+                              [_ | _] = Places <- [places(First, [])]}
         end, R),
         #{} ?= Read
     else

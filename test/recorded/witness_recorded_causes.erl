@@ -72,6 +72,27 @@ main(deadlock) ->
     ok = gen_server:call(B, {next, C}),
     A = spawn_link(?MODULE, client, [B]),
     receive {'EXIT', A, Reason} -> exit(Reason) end;
+%% Two processes count in one table, and each has read it before the other one writes.
+main(lost_update) -> exit({counted, count(fun(Table, Parent) ->
+        [{n, N}] = ets:lookup(Table, n),
+        Parent ! {read, self()},
+        receive write -> ets:insert(Table, {n, N + 1}) end
+    end)});
+main(counters) -> exit({counted, count(fun(Table, Parent) ->
+        Parent ! {read, self()},
+        receive write -> ets:update_counter(Table, n, 1) end
+    end)});
+%% What was read with all the others is of a process that no message has come from.
+main(whole_table) ->
+    Table = ets:new(counts, [public]),
+    Writer = spawn_link(fun() -> ets:insert(Table, {written, true}), receive stop -> ok end end),
+    Found = wait_for(Table),
+    Writer ! stop,
+    exit({found, Found});
+main(own_table) ->
+    Table = ets:new(counts, []),
+    true = ets:insert(Table, {own, true}),
+    exit({found, ets:lookup(Table, own)});
 main(race) ->
     take_value(start_race());
 %% The loser is never taken.
@@ -84,6 +105,21 @@ main(no_race) ->
     First = take_value(none),
     _ = spawn_link(?MODULE, send_last, [self(), 2]),
     take_value(First).
+
+count(Count) ->
+    Table = ets:new(counts, [public]),
+    true = ets:insert(Table, {n, 0}),
+    Self = self(),
+    Workers = [spawn_link(fun() -> Count(Table, Self), Self ! {done, self()} end) || _ <- [1, 2]],
+    [receive {read, Worker} -> ok end || Worker <- Workers],
+    [begin Worker ! write, receive {done, Worker} -> ok end end || Worker <- Workers],
+    ets:lookup_element(Table, n, 2).
+
+wait_for(Table) ->
+    case ets:tab2list(Table) of
+        [] -> receive after 1 -> wait_for(Table) end;
+        Found -> Found
+    end.
 
 start_race() ->
     Self = self(),
