@@ -43,8 +43,8 @@ two were under way at the same time. `lost`: the step that it has overwritten, a
                  recent = [] :: [change()],
                  lost = none :: none | change()}).
 
-%% reads: for each process the keys that it has read since it has last changed them, the last step of which it may have read what that
-%% changed, and the step in which it did. If it has read all of a memory: also the keys that it has changed since then.
+%% reads: for each process the keys that it has read since it has last changed them, the last step of which it may have read the
+%% change, and the step in which it did. If it has read all of a memory: also the keys that it has changed since then.
 -record(pass, {memories = #{} :: #{non_neg_integer() => #memory{}},
                reads = #{} :: #{pos_integer() => #{{non_neg_integer(), non_neg_integer() | all} =>
                                                        {Up :: pos_integer() | changed, pos_integer()}}},
