@@ -108,8 +108,8 @@ ended(#{what := {recv, outside, {'DOWN', _, process, Pid, _}}}, Trace) -> known(
 ended(#{id := Id, what := {exit, killed, _}}, Trace) -> known(witness_step_trace:signal(Id, Trace));
 ended(_, _) -> none.
 
-%% A call that reads shared memory has the last change as its cause. The cause of one that overwrites a change is what its process had
-%% read before.
+%% A call that reads shared memory has the last change as its cause. The cause of one that overwrites a change is what its process
+%% had read before.
 shared(#{number := N, what := What}, Trace) when element(1, What) =:= call; element(1, What) =:= raise ->
     case witness_step_shared:found(N, witness_step_trace:shared(Trace)) of
         #{source := Change, sure := Sure} -> {[{at_the_same_time, Change} || not Sure], [{Change, []}]};
