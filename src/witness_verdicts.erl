@@ -4,11 +4,12 @@ The verdicts of a recording that was monitored while it was made. They are in th
 the verdicts of a replay can be compared with them.
 
 The file is JSON: `witness_verdicts` (the version, 1), `specs` (the files, as they were given), `monitors` (as on the
-command line), `whole` (whether all verdicts are there), and `verdicts`, each with `process`, `spec` (the name of its
+command line), `instrument` (`outline`, also if it is missing, or `central`), `whole` (whether all verdicts are there), and `verdicts`, each with `process`, `spec` (the name of its
 file without folders, and the line), `name`, `slice` and `verdict`. The file is data: reading it creates no atoms and runs
 no code.
 
-The decided verdicts of each property on each process or slice are compared. A verdict that was undecided during the recording
+The decided verdicts of each property on each process or slice are compared. Centrally the process is left out. There it may be the one
+that has decided a property over several processes, and events that do not depend on each other may have another order in a replay. A verdict that was undecided during the recording
 agrees with any verdict.
 """.
 
@@ -19,10 +20,11 @@ agrees with any verdict.
 -export_type([verdicts/0, stored/0, difference/0]).
 
 -doc "Verdicts, with their specifications and monitors.".
--type verdicts() :: #{specs := [binary()], monitors := [binary()], count := non_neg_integer(), found := [found()]}.
+-type verdicts() :: #{specs := [binary()], monitors := [binary()], instrument := outline | central, count := non_neg_integer(),
+                      found := [found()]}.
 
 -doc "The content of a file.".
--type stored() :: #{specs := [binary()], monitors := [binary()], verdicts := verdicts()}.
+-type stored() :: #{specs := [binary()], monitors := [binary()], instrument := outline | central, verdicts := verdicts()}.
 
 -type found() :: {key(), witness_monitor:verdict()}.
 
@@ -42,7 +44,8 @@ agrees with any verdict.
 -spec new(map()) -> verdicts().
 new(Options) ->
     #{specs => [text(File) || File <- maps:get(specs, Options, []), not is_map(File)],
-      monitors => [format_monitor(Monitor) || Monitor <- maps:get(monitors, Options, [])], count => 0, found => []}.
+      monitors => [format_monitor(Monitor) || Monitor <- maps:get(monitors, Options, [])],
+      instrument => maps:get(instrument, Options, outline), count => 0, found => []}.
 
 format_monitor({{M, F, A}, {Module, Argument}}) ->
     Arity = case A of '_' -> ~"_"; _ -> integer_to_binary(A) end,
@@ -54,12 +57,13 @@ format_pattern(Atom) -> io_lib:format("~tw", [Atom]).
 
 -doc "Adds a verdict.".
 -spec add(witness:verdict(), verdicts()) -> verdicts().
-add(#{verdict := Verdict} = V, #{count := Count, found := Found} = Verdicts) when Count < ?MAX_VERDICTS ->
-    Verdicts#{count := Count + 1, found := [{key(V), Verdict} | Found]};
+add(#{verdict := Verdict} = V, #{count := Count, found := Found, instrument := Instrument} = Verdicts)
+  when Count < ?MAX_VERDICTS ->
+    Verdicts#{count := Count + 1, found := [{key(V, Instrument), Verdict} | Found]};
 add(_, #{count := Count} = Verdicts) -> Verdicts#{count := Count + 1}.
 
-key(#{process := Process, spec := Spec, name := Name, slice := Slice}) ->
-    {case Process of undefined -> ~""; _ -> witness_event:format_proc(Process) end, text(filename:basename(Spec)),
+key(#{process := Process, spec := Spec, name := Name, slice := Slice}, Instrument) ->
+    {case Process of _ when Instrument =:= central; Process =:= undefined -> ~""; _ -> witness_event:format_proc(Process) end, text(filename:basename(Spec)),
      case Name of undefined -> ~""; _ -> Name end,
      case Slice of
          undefined -> ~"";
@@ -74,9 +78,9 @@ text(Chars) ->
 
 -doc "Writes the file of a recording.".
 -spec write(file:filename_all(), verdicts()) -> ok | {error, file:posix() | badarg | terminated | system_limit}.
-write(Dir, #{specs := Specs, monitors := Monitors, count := Count, found := Found}) ->
+write(Dir, #{specs := Specs, monitors := Monitors, instrument := Instrument, count := Count, found := Found}) ->
     Text = [json:encode(#{
-        witness_verdicts => 1, specs => Specs, monitors => Monitors, whole => Count =< ?MAX_VERDICTS,
+        witness_verdicts => 1, specs => Specs, monitors => Monitors, instrument => Instrument, whole => Count =< ?MAX_VERDICTS,
         verdicts => [#{process => Process, spec => Spec, name => Name, slice => Slice, verdict => Verdict}
                      || {{Process, Spec, Name, Slice}, Verdict} <- lists:reverse(Found)]}), $\n],
     %% Values of slices are contents of messages.
@@ -114,12 +118,14 @@ read(Dir) ->
 decode(Text) ->
     try {ok, json:decode(Text)} catch error:_ -> {error, ~"it is no JSON"} end.
 
-parse(#{~"witness_verdicts" := 1, ~"whole" := true, ~"specs" := Specs, ~"monitors" := Monitors, ~"verdicts" := Verdicts})
+parse(#{~"witness_verdicts" := 1, ~"whole" := true, ~"specs" := Specs, ~"monitors" := Monitors, ~"verdicts" := Verdicts} = Stored)
   when is_list(Specs), is_list(Monitors), is_list(Verdicts) ->
     Found = [parse_verdict(Verdict) || Verdict <- Verdicts],
-    case lists:all(fun is_binary/1, Specs ++ Monitors) andalso not lists:member(wrong, Found) of
-        true -> {ok, #{specs => Specs, monitors => Monitors,
-                       verdicts => #{specs => Specs, monitors => Monitors, count => length(Found), found => lists:reverse(Found)}}};
+    Instrument = case maps:get(~"instrument", Stored, ~"outline") of ~"outline" -> outline; ~"central" -> central; _ -> wrong end,
+    case lists:all(fun is_binary/1, Specs ++ Monitors) andalso not lists:member(wrong, [Instrument | Found]) of
+        true ->
+            Run = #{specs => Specs, monitors => Monitors, instrument => Instrument},
+            {ok, Run#{verdicts => Run#{count => length(Found), found => lists:reverse(Found)}}};
         false -> {error, ~"it does not hold verdicts"}
     end;
 parse(#{~"witness_verdicts" := 1, ~"whole" := false}) ->

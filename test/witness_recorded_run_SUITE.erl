@@ -15,7 +15,8 @@ groups() ->
                     arguments_that_were_not_kept_leave_undecided, the_command_checks_a_recording,
                     a_damaged_recording_is_named_and_where, what_a_recording_cannot_is_named]},
      {recorded, [], [a_program_is_monitored_while_it_is_recorded, monitors_are_no_part_of_a_recording,
-                     verdicts_and_recordings_share_an_exit_code, an_application_is_monitored_while_it_is_recorded,
+                     verdicts_and_recordings_share_an_exit_code, properties_over_processes_are_decided_in_every_command,
+                     an_application_is_monitored_while_it_is_recorded,
                      a_wrong_specification_records_nothing]},
      {last, [], [the_last_part_is_kept_and_judged, it_is_kept_when_asked_for, it_is_kept_when_something_is_violated,
                  it_is_kept_however_the_program_ends, a_killed_vm_leaves_what_was_kept_before, a_wrong_size_is_named]}].
@@ -296,6 +297,31 @@ record(Call, Config) ->
     Dir = file(element(2, Call), ".rec", Config),
     {ok, #{outcome := recorded}} = witness_record:record((options(Dir, Call, Config))#{contents => true}),
     Dir.
+
+%% While it is recorded, in the end, in a replay, and where it is stepped through. A replay has the verdicts of the recording, though
+%% another process may be the one that decides.
+properties_over_processes_are_decided_in_every_command(Config) ->
+    Spec = file(?FUNCTION_NAME, ".hml", Config),
+    ok = file:write_file(Spec, ["once: per Seat over _ : _ ! {seat, Seat, sold}\n",
+                                "monitor [_ : _ ! {seat, Seat, sold}] [_ : _ ! {seat, Seat, sold}] ff.\n"]),
+    Central = ["--instrument", "central", "--spec", Spec],
+    Record = fun(Sellers) ->
+        Dir = file(?FUNCTION_NAME, ".rec", Config),
+        Programs = ["--contents", "-o", Dir, "--pa", proplists:get_value(programs, Config)],
+        #{exit := Code} = witness(Config, ["record" | Programs] ++ Central ++ ["witness_recorded_seats:sell(" ++ integer_to_list(Sellers) ++ ")"]),
+        {Code, Dir}
+    end,
+    {1, Dir} = Record(2),
+    #{exit := 1} = witness(Config, ["check" | Central] ++ [Dir]),
+    #{exit := 1} = witness(Config, ["replay" | Central] ++ [Dir]),
+    #{exit := 0, stdout := Checked} = witness(Config, ["replay", "--check", Dir]),
+    witness_command:contains(Checked, [~"VIOLATION of once", ~"with the same verdicts"]),
+    #{exit := 0, stdout := Stepped} = witness(Config, ["replay", "--step", "--command", "verdict" | Central] ++ [Dir]),
+    witness_command:contains(Stepped, [~"violated: once", ~"{seat,7,sold}"]),
+    {0, Good} = Record(1),
+    #{exit := 0} = witness(Config, ["replay" | Central] ++ [Good]),
+    #{exit := 2, stderr := Refused} = witness(Config, ["replay", "--spec", Spec, Good]),
+    witness_command:contains(Refused, [~"only central monitoring sees", ~"--instrument central"]).
 
 options(Dir, Run, Config) -> #{run => Run, dir => Dir, pa => [proplists:get_value(programs, Config)]}.
 

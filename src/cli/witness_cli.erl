@@ -270,7 +270,7 @@ properties(Command, Options) ->
         refused(Command, [~"nothing to check: name a specification with --spec FILE.hml",
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"],
                           [~", or a check with --check crashes" || Command =:= ~"check"]]),
-    Given = maps:with([include, max_slices, slice_idle, max_obligations, redact], Options),
+    Given = maps:with([include, instrument, max_slices, slice_idle, max_obligations, redact], Options),
     {Folders, maps:merge(Given#{specs => Specs, monitors => Monitors}, Checks)}.
 
 %% The open report, if the options ask for one. A Mix project is run in its folder, but its report goes to the current one.

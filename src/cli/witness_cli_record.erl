@@ -44,7 +44,7 @@ command() ->
                "  witness record --contents --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
                "  witness check --spec other.hml calc.rec\n"],
       arguments => witness_cli_options:arguments(record, [output | witness_cli_options:properties()] ++ [
-        contents, hash, tracing_only, no_code, last, weave, outside, config, witness_cli_options:for(~"end the recording"),
+        instrument, contents, hash, tracing_only, no_code, last, weave, outside, config, witness_cli_options:for(~"end the recording"),
         witness_cli_options:report(),
         witness_cli_options:must_decide(),
         witness_cli_options:json(~"one JSON object a line on standard output; what the program prints goes to standard error"),

@@ -42,6 +42,7 @@ command() ->
                "  witness replay --check calc.rec\n"
                "  witness replay --step calc.rec\n"],
       arguments => witness_cli_options:arguments(replay, witness_cli_options:properties() ++ [
+        instrument,
         #{name => until, flag => "--until", value => {one_of, [verdict]}, text => ~"stop at the first violation"},
         #{name => check, flag => "--check",
           text => [~"compare with the verdicts that the recording has, of its specifications and monitors, or of those that are ",
@@ -68,8 +69,9 @@ with_stored(#{check := true, recording := Dir, trust := Trust} = Options) ->
     maybe
         %% The modules that it names are compiled and run.
         ok ?= check_trust(#{dir => Dir, trust => Trust}),
-        {ok, #{specs := Specs, monitors := Monitors, verdicts := Verdicts}} ?= witness_verdicts:read(Dir),
-        Named = [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
+        {ok, #{specs := Specs, monitors := Monitors, instrument := Instrument, verdicts := Verdicts}} ?=
+            witness_verdicts:read(Dir),
+        Named = [{instrument, Instrument} || not is_map_key(instrument, Options)] ++ [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
         Checked = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
             true -> Options;
             false -> maps:merge(Options, maps:from_list(Named))

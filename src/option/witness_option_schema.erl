@@ -66,7 +66,7 @@ run() ->
                             ~"processes (per without with)", {default, central, ~" (default)"},
                             ~"; or inline, woven into the modules as they are loaded, for the least cost",
                             {default, inline, ~" (default)"}]},
-                 #{commands => [check], flag => "--instrument", value => {one_of, [outline, central]},
+                 #{commands => [check, record, replay, attach], flag => "--instrument", value => {one_of, [outline, central]},
                    text => [~"a tracer for each partition", {default, outline, ~" (default)"}, ~", or one for all",
                             {default, central, ~" (default)"},
                             ~", as properties over several processes need it; other verdicts are the same"]}]},
