@@ -63,7 +63,8 @@ add(#{verdict := Verdict} = V, #{count := Count, found := Found, instrument := I
 add(_, #{count := Count} = Verdicts) -> Verdicts#{count := Count + 1}.
 
 key(#{process := Process, spec := Spec, name := Name, slice := Slice}, Instrument) ->
-    {case Process of _ when Instrument =:= central; Process =:= undefined -> ~""; _ -> witness_event:format_proc(Process) end, text(filename:basename(Spec)),
+    {case Process of _ when Instrument =:= central; Process =:= undefined -> ~""; _ -> witness_event:format_proc(Process) end,
+     text(filename:basename(Spec)),
      case Name of undefined -> ~""; _ -> Name end,
      case Slice of
          undefined -> ~"";

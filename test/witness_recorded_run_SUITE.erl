@@ -298,8 +298,8 @@ record(Call, Config) ->
     {ok, #{outcome := recorded}} = witness_record:record((options(Dir, Call, Config))#{contents => true}),
     Dir.
 
-%% While it is recorded, in the end, in a replay, and where it is stepped through. A replay has the verdicts of the recording, though
-%% another process may be the one that decides.
+%% While it is recorded, in the end, in a replay, and where it is stepped through. A replay has the verdicts of the recording,
+%% though another process may be the one that decides.
 properties_over_processes_are_decided_in_every_command(Config) ->
     Spec = file(?FUNCTION_NAME, ".hml", Config),
     ok = file:write_file(Spec, ["once: per Seat over _ : _ ! {seat, Seat, sold}\n",
@@ -308,7 +308,8 @@ properties_over_processes_are_decided_in_every_command(Config) ->
     Record = fun(Sellers) ->
         Dir = file(?FUNCTION_NAME, ".rec", Config),
         Programs = ["--contents", "-o", Dir, "--pa", proplists:get_value(programs, Config)],
-        #{exit := Code} = witness(Config, ["record" | Programs] ++ Central ++ ["witness_recorded_seats:sell(" ++ integer_to_list(Sellers) ++ ")"]),
+        Call = "witness_recorded_seats:sell(" ++ integer_to_list(Sellers) ++ ")",
+        #{exit := Code} = witness(Config, ["record" | Programs] ++ Central ++ [Call]),
         {Code, Dir}
     end,
     {1, Dir} = Record(2),

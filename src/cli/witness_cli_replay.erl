@@ -71,7 +71,8 @@ with_stored(#{check := true, recording := Dir, trust := Trust} = Options) ->
         ok ?= check_trust(#{dir => Dir, trust => Trust}),
         {ok, #{specs := Specs, monitors := Monitors, instrument := Instrument, verdicts := Verdicts}} ?=
             witness_verdicts:read(Dir),
-        Named = [{instrument, Instrument} || not is_map_key(instrument, Options)] ++ [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
+        Named = [{instrument, Instrument} || not is_map_key(instrument, Options)]
+            ++ [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
         Checked = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
             true -> Options;
             false -> maps:merge(Options, maps:from_list(Named))
