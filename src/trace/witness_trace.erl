@@ -89,6 +89,9 @@ to come.
 -doc "Whether a process is on in this session.".
 -callback traced(session(), witness_event:proc()) -> boolean() | dead.
 
+-doc "The processes that are switched on in any of these sessions. It costs one question a process, however many sessions there are.".
+-callback observed([session()]) -> [witness_event:proc()].
+
 -doc "A message of the source as an event; `ignore`: it has no event.".
 -callback decode(term()) -> stamped() | ignore.
 

@@ -35,7 +35,7 @@ no monitor reads is not switched on. For the other kinds the VM tests the messag
 """.
 -behaviour(witness_trace).
 
--export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, decode/1, guarantees/0]).
+-export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, observed/1, decode/1, guarantees/0]).
 -export([on_new/2, delivered/1]).
 
 -export_type([session/0]).
@@ -105,6 +105,18 @@ traced({Session, _, _}, P) ->
     catch
         error:badarg -> dead
     end.
+
+-spec observed([session()]) -> [pid()].
+observed(Sessions) ->
+    Ours = #{weak(Session) => [] || {Session, _, _} <- Sessions},
+    [P || P <- processes(), is_in(Ours, trace:session_info(P))].
+
+weak({_, Weak}) -> Weak;
+weak(Weak) -> Weak.
+
+%% The process may have ended.
+is_in(_, undefined) -> false;
+is_in(Ours, Sessions) -> lists:any(fun(Session) -> is_map_key(Session, Ours) end, Sessions).
 
 -spec decode(term()) -> witness_trace:stamped() | ignore.
 decode({trace, P, 'receive', Msg, From}) -> {none, {recv, P, From, Msg, undefined}};

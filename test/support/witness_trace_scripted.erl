@@ -15,7 +15,7 @@ is `launched/3`. The others need not exist: an event that the source is told of 
 -behaviour(gen_server).
 
 -export([start_link/0, launched/3, play/2, settle/1, sessions/2]).
--export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, decode/1, guarantees/0]).
+-export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, observed/1, decode/1, guarantees/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -compile({no_auto_import, [now/0]}).
 
@@ -115,6 +115,9 @@ off({Source, Tracer, _}, P) -> gen_server:call(Source, {off, P, Tracer}).
 
 -spec traced(witness_trace:session(), witness_event:proc()) -> boolean() | dead.
 traced({Source, Tracer, _}, P) -> gen_server:call(Source, {traced, P, Tracer}).
+
+-spec observed([witness_trace:session()]) -> [witness_event:proc()].
+observed(Sessions) -> [P || P <- processes(), lists:any(fun(Session) -> traced(Session, P) =:= true end, Sessions)].
 
 %% Tracers decode their messages themselves, so a ping tells that those before it were handled. It may be answered
 %% twice, since a tracer may look twice at what it decodes.

@@ -144,7 +144,7 @@ handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
     {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
 handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _}, busy = Busy, free = Free}) ->
     Sessions = [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free],
-    {reply, [Q || Q <- processes(), lists:any(fun(Session) -> Source:traced(Session, Q) =:= true end, Sessions)], P};
+    {reply, Source:observed(Sessions), P};
 handle_call(stop, _, P0 = #pool{config = Config}) ->
     ok = witness_outline_drain:watch(Config),
     P = settle(0, ?MAX_ROUNDS, P0),
