@@ -7,7 +7,8 @@ called one is known. A process that has made no reduction since an earlier look 
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/4, describe/1, redact/1, format/1, shown/1, still_works/1]).
+-export([idle/1, look/4, waiting_ms/0, describe/1, redact/1, format/1, shown/1, still_works/1]).
+-export([suspend_circle/3]).
 
 -export_type([look/0, process/0, remaining/0, waiting/0]).
 
@@ -52,8 +53,13 @@ those that they have not taken, as far as these can be read cheaply: one that wa
 %% Modules in which a process waits for the sake of the function that has called them.
 -define(WAITING, [gen, gen_server, gen_statem, gen_event, supervisor, proc_lib, timer, erlang, erts_internal, 'Elixir.GenServer',
                   'Elixir.Agent', 'Elixir.Task', 'Elixir.Process', 'Elixir.Task.Supervised']).
--define(INFO, [status, current_stacktrace, message_queue_len, registered_name, monitors, memory, parent]).
+%% Each of these costs little, whatever the process has. Its monitors and its mailbox may be long: they are read only if needed.
+-define(INFO, [status, current_stacktrace, message_queue_len, registered_name, parent]).
+%% Functions of gen_server in which it handles something else than a call.
+-define(NO_CALL, [try_handle_info, try_handle_cast, try_handle_continue]).
 -define(ANSWERED_MS, 1).
+%% How long processes of a circle may be suspended.
+-define(SUSPENDED_MS, 100).
 -define(NAME_CHARACTERS, 80).
 %% The VM copies all messages of a mailbox. In a process of so many bytes, so many of them cost little.
 -define(MAX_MESSAGES, 100).
@@ -93,6 +99,10 @@ look(Pids, Belongs, NowMs, Idle) ->
        circles => Circles, whole => Whole,
        idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Waiting, Look}.
 
+-doc "After so many milliseconds a process that waits is said to wait for long.".
+-spec waiting_ms() -> pos_integer().
+waiting_ms() -> ?WAITING_MS.
+
 waits_long(#{state := State}, IdleMs) -> (State =:= waits orelse State =:= calls) andalso IdleMs >= ?WAITING_MS.
 
 %% Each circle once, from its oldest process on.
@@ -102,12 +112,41 @@ circles(Calls) ->
 
 %% The processes were described one after the other, and may have gone on meanwhile. While all of them are suspended, none does:
 %% then each must still wait for the next, and have no answer in its mailbox that it has not taken.
-waits_for_itself([First | _] = Circle) ->
+%%
+%% A process of its own suspends them. It waits for each one, which takes long if that runs a long NIF meanwhile. So it has a limit,
+%% and is killed then. However it ends, the VM resumes what it has suspended. It ends with the run, too.
+waits_for_itself(Circle) ->
+    Tag = make_ref(),
+    Suspender = spawn_link(?MODULE, suspend_circle, [self(), Tag, Circle]),
+    Waits = receive {Tag, Found} -> Found after ?SUSPENDED_MS -> false end,
+    unlink(Suspender),
+    exit(Suspender, kill),
+    receive {'EXIT', Suspender, _} -> ok after 0 -> ok end,
+    receive {Tag, _} -> ok after 0 -> ok end,
+    Waits.
+
+-doc false.
+-spec suspend_circle(pid(), reference(), [pid(), ...]) -> ok.
+suspend_circle(Caller, Tag, [First | _] = Circle) ->
     Suspended = [P || P <- Circle, suspend(P)],
-    Calls = #{P => Called || P <- Suspended, {#{called := Called}, Messages} <- [read(P)], Called =/= undefined,
-                             has_no_answer(Messages)},
+    Waits = #{P => {Called, Messages} || P <- Suspended, {#{called := Called}, Messages} <- [read(P)], Called =/= undefined,
+                                         has_no_answer(Messages)},
+    Calls = #{P => Called || P := {Called, _} <- Waits, is_map_key(Called, Waits), has_request(Called, P, Waits)},
     lists:foreach(fun resume/1, Suspended),
-    circle(First, First, [], Calls) =:= {true, Circle}.
+    Caller ! {Tag, circle(First, First, [], Calls) =:= {true, Circle}},
+    ok.
+
+%% A server that has taken the request may have passed it on: then another process answers it. It has not taken it, or it handles a
+%% call, which is this one. The end of a deep stack is not known.
+has_request(Server, P, Waits) ->
+    #{Server := {_, Messages}} = Waits,
+    lists:any(fun({'$gen_call', {From, _}, _}) -> From =:= P; (_) -> false end, Messages) orelse not handles_no_call(Server).
+
+handles_no_call(Server) ->
+    case process_info(Server, current_stacktrace) of
+        {_, Stack} -> lists:any(fun({M, F, _, _}) -> M =:= gen_server andalso lists:member(F, ?NO_CALL) end, Stack);
+        undefined -> true
+    end.
 
 %% It may have ended.
 suspend(P) -> try erlang:suspend_process(P) catch error:badarg -> false end.
@@ -144,9 +183,9 @@ describe(P) ->
 read(P) ->
     case process_info(P, ?INFO) of
         undefined -> undefined;
-        [{_, Status}, {_, Stack}, {_, Mailbox}, {_, Registered}, {_, Monitors}, {_, Bytes}, {_, Parent}] ->
-            {State, Called} = state(Status, Stack, Mailbox, Monitors),
-            Messages = messages(P, Mailbox, Bytes),
+        [{_, Status}, {_, Stack}, {_, Mailbox}, {_, Registered}, {_, Parent}] ->
+            {State, Called} = state(Status, Stack, Mailbox, P),
+            Messages = messages(P, Mailbox),
             {#{process => P, parent => Parent,
               signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
               state => State, called => Called, place => place(Stack), mailbox => Mailbox,
@@ -157,13 +196,17 @@ texts(unknown) -> [];
 texts(Messages) -> [witness_event:format_term(Message, ?MESSAGE_CHARACTERS) || Message <- lists:sublist(Messages, ?SHOWN_MESSAGES)].
 
 %% The messages, if they can be read at a small cost and the process is still there.
-messages(_, 0, _) -> [];
-messages(P, Mailbox, Bytes) when Mailbox =< ?MAX_MESSAGES, Bytes =< ?MAX_BYTES ->
-    case process_info(P, messages) of
-        {messages, Messages} -> Messages;
-        undefined -> unknown
+messages(_, 0) -> [];
+messages(P, Mailbox) when Mailbox =< ?MAX_MESSAGES ->
+    case process_info(P, memory) of
+        {memory, Bytes} when Bytes =< ?MAX_BYTES ->
+            case process_info(P, messages) of
+                {messages, Messages} -> Messages;
+                undefined -> unknown
+            end;
+        _ -> unknown
     end;
-messages(_, _, _) -> unknown.
+messages(_, _) -> unknown.
 
 %% Of a process that was spawned with a fun, the VM keeps no more; but the fun may still be on its stack.
 signature({erlang, apply, _} = Unknown, Stack) ->
@@ -174,7 +217,8 @@ signature({erlang, apply, _} = Unknown, Stack) ->
 signature(Signature, _) -> Signature.
 
 %% A process that is suspended in such a function of OTP waits there all the same.
-state(Status, [{gen, do_call, _, _} | _], _, Monitors) when Status =:= waiting; Status =:= suspended -> {calls, called(Monitors)};
+state(Status, [{gen, do_call, _, _} | _], _, P) when Status =:= waiting; Status =:= suspended ->
+    {calls, called(process_info(P, monitors))};
 state(Status, [{timer, sleep, _, _} | _], _, _) when Status =:= waiting; Status =:= suspended -> {sleeps, undefined};
 state(Status, Stack, Mailbox, _) when Status =:= waiting; Status =:= suspended ->
     case Mailbox =:= 0 andalso lists:any(fun is_loop/1, lists:sublist(Stack, 2)) of
@@ -184,8 +228,8 @@ state(Status, Stack, Mailbox, _) when Status =:= waiting; Status =:= suspended -
     end;
 state(_, _, _, _) -> {runs, undefined}.
 
-called([{process, P}]) when is_pid(P) -> P;
-called([{process, {Name, Node}}]) when Node =:= node() ->
+called({monitors, [{process, P}]}) when is_pid(P) -> P;
+called({monitors, [{process, {Name, Node}}]}) when Node =:= node() ->
     case whereis(Name) of
         P when is_pid(P) -> P;
         _ -> undefined

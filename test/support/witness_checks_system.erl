@@ -212,6 +212,13 @@ servers_call_each_other_in_turn() ->
     ok = gen_server:call(A, {forward, what}),
     [ok = gen_server:stop(S) || S <- [A, B]].
 
+%% The second one has passed the request on, and the answer comes while it calls the first one.
+a_server_calls_back_before_the_answer() ->
+    {ok, B} = gen_server:start(?MODULE, quiet, []),
+    {ok, A} = gen_server:start(?MODULE, {next, B}, []),
+    ok = gen_server:call(A, {forward, {passed_on, A}}),
+    [ok = gen_server:stop(S) || S <- [A, B]].
+
 %% --- supervisors that give up --------------------------------------------------------
 
 %% Its intensity is 1 in 5 seconds.
@@ -370,10 +377,15 @@ handle_call({forward, Request}, _, {next, Next}) -> {reply, gen_server:call(Next
 handle_call(answered_later, From, State) ->
     _ = spawn(fun() -> gen_server:reply(From, ok) end),
     {noreply, State};
+handle_call({passed_on, Back}, From, State) ->
+    _ = spawn(fun() -> receive after 1500 -> gen_server:reply(From, ok) end end),
+    self() ! {call, Back},
+    {noreply, State};
 handle_call({announce, To}, _, State) -> To ! called, {noreply, State};
 handle_call(never, _, State) -> {noreply, State}.
 
 handle_cast(crash, _) -> error(requested).
 
 handle_info(crash, _) -> error(requested);
+handle_info({call, Server}, State) -> ok = gen_server:call(Server, what, infinity), {noreply, State};
 handle_info(_, State) -> {noreply, State}.
