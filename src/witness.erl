@@ -116,7 +116,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
-| `checks` | what is checked without a specification (docs/checks.md): `crashes`, `calls`, `restarts`, and of a system that is started `deadlock`, `mailboxes` and `leaks` | `[]` |
+| `checks` | what is checked without a specification (docs/checks.md): `crashes`, `calls`, `restarts`, and of a system that is started `deadlock`, `mailboxes` and `leaks`; of one that runs already, and of `{children, _}`, only `calls`, `deadlock` and `mailboxes` | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
 | `satisfied` | `told`, or `counted`: `on_verdict` does not need the verdicts `yes`. If nothing else needs them either (no subscriber, no telemetry, no `history`, `max_verdicts` reached), checks of logs and inline monitors only count them, which is much cheaper | `told` |
 | `weave` | with `inline`: the modules to be woven, and `{application, Name}` for all of one | the modules in the folders of the modules that the signatures name and of the system's own module, without OTP, Elixir and Witness |

@@ -7,6 +7,7 @@ The options of a run (`m:witness_option_schema`): their checks and defaults. Wha
 An error is `{witness_options, Reason}` with one of these reasons:
 
 - `{only_for_logs, Key}`, `{not_for_logs, Key}`, `{not_attached, Key}`: an option that does not fit the `system`;
+- `{not_attached_checks, Checks}`: checks that need a system which the run starts;
 - `{not_for_recordings, Key}`: an option of logs that a recording does not have;
 - `{only_inline, Key}`, `{not_inline, Key}`: an option that needs, or excludes, `instrument => inline`;
 - `{not_redacted, Key}`: an option that writes contents although `redact` forbids it;
@@ -17,7 +18,7 @@ The others are those of `witness_option:check/2`, `witness_monitor:check/1` and 
 value is `{witness_option, {bad_option, Key, Expected}}`, also if its type depends on other options.
 """.
 
--export([check/1, format_error/1]).
+-export([check/1, check_checks/2, format_error/1]).
 
 -export_type([options/0, log/0, signature_pattern/0, reason/0, error/0]).
 
@@ -87,6 +88,7 @@ compiled already.
 -doc "What is wrong with the options of a run; see above.".
 -type reason() :: {only_for_logs | not_for_logs | not_attached | not_for_recordings | only_inline | not_inline | not_redacted,
                    Option :: atom()}
+                | {not_attached_checks, [witness_check:name(), ...]}
                 | {source_unavailable, unicode:chardata()}
                 | {undefined_module, module(), Reason :: term()} | {undefined_function, mfa(), [arity()]}.
 
@@ -179,18 +181,33 @@ check_application(#{applications := [_ | _]}, #{scope := tree}) -> throw_bad_opt
 check_application(Complete = #{applications := [_ | _]}, _) -> Complete#{scope => node};
 check_application(Complete, _) -> Complete.
 
-%% Where only some processes are watched, others may handle a crash. Processes that wait for each other are those of a system that
-%% the run has started.
 add_checks(Options = #{checks := []}) -> Options;
 add_checks(Options = #{system := System, checks := Checks, monitors := Monitors}) ->
-    case System of
-        {Some, _} when Some =:= children; Some =:= attach ->
-            throw_bad_option(checks, "[], where only some processes are watched");
-        _ -> ok
-    end,
-    kind(System) =:= started orelse Checks -- witness_check:system_checks() =:= Checks orelse
-        throw_bad_option(checks, "crashes, calls or restarts, for what the run does not start"),
-    Options#{monitors := Monitors ++ witness_check:monitors(lists:usort(Checks))}.
+    case check_checks(System, Checks) of
+        ok -> Options#{monitors := Monitors ++ witness_check:monitors(lists:usort(Checks))};
+        {error, _} = Error -> throw(Error)
+    end.
+
+-doc "Whether the option `checks` may have this value for a system.".
+-spec check_checks(System :: term(), Checks :: term()) -> ok | {error, error()}.
+check_checks(System, Checks) ->
+    {ok, Option} = witness_option:find(checks, witness_option_schema:run()),
+    case witness_option:check(#{checks => Checks}, [Option]) of
+        ok -> check_sound(System, Checks);
+        {error, _} = Error -> Error
+    end.
+
+check_sound({log, _}, Checks) ->
+    case Checks -- witness_check:system_checks() of
+        Checks -> ok;
+        _ -> {error, {witness_option, {bad_option, checks, "crashes, calls or restarts, for what the run does not start"}}}
+    end;
+check_sound(System, Checks) ->
+    Unsound = [Check || Check <- lists:usort(Checks), not lists:member(Check, witness_check:attached_checks())],
+    case witness_run_attach:is_partial(System) andalso Unsound =/= [] of
+        true -> {error, {?MODULE, {not_attached_checks, Unsound}}};
+        false -> ok
+    end.
 
 %% The times of events decide how long a slice has been idle, and which process has ended first by an error. The events of a log
 %% have the times that they have.
@@ -301,6 +318,9 @@ format_error({not_redacted, save}) ->
     "a position (save) holds the contents of messages, so a run that is redacted has none";
 format_error({not_attached, Key}) ->
     io_lib:format("option ~ts: not for what is running already", [Key]);
+format_error({not_attached_checks, Checks}) ->
+    ["option checks: of a system that the run does not start there are only ", names(witness_check:attached_checks()),
+     [["; not ", atom_to_binary(Check), ", since ", witness_check:why_not_attached(Check)] || Check <- Checks]];
 format_error({source_unavailable, Reason}) ->
     ["the native source of events is not available: ", Reason];
 format_error({undefined_module, M, Reason}) ->
@@ -310,3 +330,5 @@ format_error({undefined_function, {M, F, A}, []}) ->
 format_error({undefined_function, {M, F, A}, Arities}) ->
     io_lib:format("the module ~ts does not export ~ts/~w, but ~ts",
                   [M, F, A, lists:join(", ", [io_lib:format("~ts/~w", [F, B]) || B <- Arities])]).
+
+names(Names) -> witness_text:list([atom_to_binary(Name) || Name <- Names]).

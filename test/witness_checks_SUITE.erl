@@ -14,7 +14,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, {group, elixir}, the_shared_systems_are_right,
           the_savina_benchmarks_are_right, tests_have_checks, a_message_that_is_left_handles_nothing, deadlocks_are_found,
           what_runs_on_is_no_deadlock, what_is_left_is_named, what_ends_is_not_left, messages_that_are_not_taken_name_the_process,
-          messages_that_are_taken_are_no_violation, what_cannot_be_checked_is_refused].
+          messages_that_are_taken_are_no_violation, what_runs_already_has_some_checks, children_of_a_process_have_some_checks,
+          a_killed_look_leaves_no_process_suspended, what_cannot_be_checked_is_refused].
 
 groups() ->
     [{elixir, [], [elixir_crashes_are_named, elixir_that_is_right_has_no_alarm, elixir_that_hangs_is_named]}] ++
@@ -193,8 +194,9 @@ has_circle(Run) ->
     end.
 
 what_runs_on_is_no_deadlock(_) ->
-    {ok, [#{verdict := yes, spec := ~"check deadlock"}]} =
-        ended(#{system => {witness_checks_system, servers_call_each_other_in_turn, []}, checks => [deadlock]}),
+    [?assertMatch({ok, [#{verdict := yes, spec := ~"check deadlock"}]},
+                  ended(#{system => {witness_checks_system, System, []}, checks => [deadlock]}), System)
+     || System <- [servers_call_each_other_in_turn, a_server_calls_back_before_the_answer]],
     {ok, Run} = witness:start(#{system => {timer, sleep, [infinity]}, checks => [deadlock], log => false}),
     {ok, #{outcome := ok, verdicts := #{yes := 1, no := 0, inconclusive := 0}, alive := #{processes := [#{process := P}]}}} =
         witness:stop(Run),
@@ -238,12 +240,67 @@ messages_that_are_taken_are_no_violation(_) ->
      || System <- [it_is_slow_but_done_in_time, it_takes_all]],
     exit(witness_checks_system:at_fault(), kill).
 
+%% The same application as at another node (`m:witness_remote_SUITE').
+what_runs_already_has_some_checks(_) ->
+    Systems = [{attach, [{application, witness_test_shop}]}, {attach, [till, stock]}, node],
+    Stopped = fun(System, Checks) ->
+        {ok, Run} = witness:start(#{system => System, checks => Checks, log => false}),
+        receive after 1200 -> ok end,
+        Verdicts = verdicts_at_end(Run),
+        lists:sort([{Spec, Verdict} || #{spec := Spec, verdict := Verdict} <- Verdicts])
+    end,
+    ok = witness_test_shop:open(),
+    [?assertEqual([{~"check deadlock", yes}, {~"check mailboxes", yes}], Stopped(System, [deadlock, mailboxes]), System)
+     || System <- Systems -- [node]],
+    ok = witness_test_shop:hang(),
+    [?assertEqual([{~"check deadlock", no}], Stopped(System, [deadlock]), System) || System <- Systems],
+    ?assertEqual([{~"check calls", yes}, {~"check deadlock", inconclusive}], Stopped({attach, [till]}, [deadlock, calls])),
+    ok = witness_test_shop:close().
+
+verdicts_at_end(Run) ->
+    {ok, _} = witness_run:finish(Run),
+    Verdicts = witness:verdicts(Run),
+    {ok, _} = witness:stop(Run),
+    Verdicts.
+
+children_of_a_process_have_some_checks(_) ->
+    Parent = spawn(fun() ->
+        receive go -> ok end,
+        {P, Ref} = spawn_monitor(fun witness_checks_system:an_answer_is_forgotten/0),
+        receive {'DOWN', Ref, process, P, normal} -> ok end,
+        spawn(fun witness_checks_system:servers_call_each_other/0),
+        receive never -> ok end
+    end),
+    {ok, Run} = witness:start(#{system => {children, [Parent]}, checks => [calls, deadlock, mailboxes], log => false}),
+    Parent ! go,
+    witness_await:until(fun() -> has_circle(Run) end),
+    #{processes := Left} = witness_run:remaining(Run),
+    Verdicts = verdicts_at_end(Run),
+    ?assertEqual([{~"check calls", no}, {~"check deadlock", no}],
+                 lists:sort([{Spec, no} || #{spec := Spec, verdict := no} <- Verdicts])),
+    [P] = [P || #{spec := ~"check calls", verdict := no, process := P} <- Verdicts],
+    ?assertEqual(witness_checks_system:at_fault(), P),
+    [exit(Of, kill) || Of <- [Parent | [Of || #{process := Of} <- Left]]].
+
+%% It waits for a process that is busy outside the scheduler, and has suspended another one meanwhile.
+a_killed_look_leaves_no_process_suspended(_) ->
+    _ = erts_debug:set_internal_state(available_internal_state, true),
+    Waits = spawn(fun() -> receive never -> ok end end),
+    Busy = spawn(fun() -> erts_debug:dirty_io(wait, 20_000) end),
+    witness_await:until(fun() -> process_info(Busy, current_function) =:= {current_function, {erts_debug, dirty_io, 2}} end),
+    {Look, Ref} = spawn_monitor(witness_run_remaining, suspend_circle, [self(), make_ref(), [Waits, Busy]]),
+    witness_await:until(fun() -> process_info(Waits, status) =:= {status, suspended} end),
+    exit(Look, kill),
+    receive {'DOWN', Ref, process, Look, killed} -> ok end,
+    witness_await:until(fun() -> process_info(Waits, status) =:= {status, waiting} end),
+    _ = erts_debug:set_internal_state(available_internal_state, false),
+    [exit(P, kill) || P <- [Waits, Busy]].
+
 what_cannot_be_checked_is_refused(_) ->
     [?assertMatch({error, {witness_option, {bad_option, checks, _}}}, witness:start(Options)) ||
         Options <- [#{system => {log, standard_input}, checks => [deadlock]},
-                    #{system => node, checks => [deadlock]},
-                    #{system => {children, [self()]}, checks => [crashes]},
-                    #{system => {attach, [self()]}, checks => [crashes]},
                     #{system => {timer, sleep, [1]}, checks => [everything]}]],
+    [?assertEqual({error, {witness_options, {not_attached_checks, [Check]}}}, witness:start(#{system => System, checks => [Check]}))
+     || System <- [{children, [self()]}, {attach, [self()]}, node], Check <- [crashes, restarts, leaks]],
     ?assertMatch({error, {witness_options, {not_inline, checks}}},
                  witness:start(#{system => {timer, sleep, [1]}, checks => [crashes], instrument => inline})).

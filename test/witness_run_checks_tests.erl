@@ -148,7 +148,7 @@ a_call_that_waits_when_a_run_is_stopped_is_undecided_test() ->
                  witness_check_calls:handle_event({send, 1, 2, {'$gen_call', {3, [alias | make_ref()]}, request}, 0}, State)).
 
 a_deadlock_is_the_system_s_test() ->
-    C = witness_run_checks:new([deadlock]),
+    C = witness_run_checks:new([deadlock], started),
     ?assertMatch([#{spec := ~"check deadlock"}], witness_run_checks:monitored(C)),
     ?assertEqual([{undefined, yes}], concluded(true, C)),
     ?assertEqual([{undefined, yes}], concluded(true, looked(remaining([], true), #{}, C))),
@@ -173,7 +173,7 @@ a_mailbox_that_was_longer_at_each_look_grows_test() ->
         C = lists:foldl(fun({Ms, Length, Oldest}, Acc) ->
             Waiting = case Oldest of unknown -> #{}; _ -> #{self() => {false, [Oldest]}} end,
             witness_run_checks:add_remaining(with_mailbox(Length, false), Waiting, {Ms, none}, Acc)
-        end, witness_run_checks:new([mailboxes]), Looks),
+        end, witness_run_checks:new([mailboxes], started), Looks),
         concluded(true, C) =:= [{self(), no}]
     end,
     Long = [{500, 200, unknown}, {1000, 400, unknown}, {2000, 800, unknown}, {4000, 1600, unknown}],
@@ -194,7 +194,7 @@ a_mailbox_that_was_longer_at_each_look_grows_test() ->
     ?assertNot(Grows([{500, 1, old}, {1000, 2, old}, {2000, 3, old}, {4000, 4, old}])).
 
 messages_are_never_taken_if_nothing_happens_any_more_test() ->
-    C = witness_run_checks:new([mailboxes]),
+    C = witness_run_checks:new([mailboxes], started),
     Verdict = fun(IsIdle, Waiting, StoppedAtMs) ->
         Looked = witness_run_checks:add_remaining(with_mailbox(2, IsIdle), Waiting, {0, none}, C),
         [{#{verdict := V}, _}] = witness_run_checks:conclude(true, StoppedAtMs, Looked),
@@ -212,8 +212,68 @@ with_mailbox(Length, IsIdle) ->
     #{processes := [Process]} = Remaining = remaining([], true),
     Remaining#{processes := [Process#{mailbox := Length}], idle := IsIdle}.
 
+%% Of processes that ran already, it is not known for how long they have waited.
+no_deadlock_among_some_processes_needs_time_test() ->
+    Waits = (remaining([], true))#{processes := [(hd(maps:get(processes, remaining([], true))))#{state := waits}]},
+    Calls = (remaining([], true))#{processes := [(hd(maps:get(processes, remaining([], true))))#{state := calls}]},
+    Verdict = fun(Watched, Remaining, LooksMs) -> attached_verdict(deadlock, Watched, [{Ms, Remaining, #{}} || Ms <- LooksMs]) end,
+    ?assertEqual([inconclusive, inconclusive, yes], [Verdict(attached, Waits, Looks) || Looks <- [[0], [0, 999], [0, 1000]]]),
+    ?assertEqual([inconclusive, yes], [Verdict(attached, Calls, Looks) || Looks <- [[0, 999], [0, 1000]]]),
+    ?assertEqual(yes, Verdict(started, Waits, [0])),
+    %% It waits for no message.
+    ?assertEqual(yes, Verdict(attached, remaining([], true), [0])),
+    ?assertEqual(no, Verdict(attached, remaining([[self()]], true), [0])),
+    ?assertEqual(inconclusive, Verdict(attached, remaining([], false), [0, 1000])).
+
+%% A process that is not watched may still send what another one waits for.
+an_untaken_message_among_some_processes_is_undecided_test() ->
+    Looks = fun(Length, IsLong, LooksMs) ->
+        [{Ms, with_mailbox(Length, true), #{self() => {IsLong, lists:duplicate(Length, a)}}} || Ms <- LooksMs]
+    end,
+    Verdict = fun(Watched, Length, IsLong, LooksMs) -> attached_verdict(mailboxes, Watched, Looks(Length, IsLong, LooksMs)) end,
+    ?assertEqual(no, Verdict(started, 1, true, [0, 500, 1000, 4000])),
+    ?assertEqual(inconclusive, Verdict(attached, 1, true, [0, 500, 1000, 4000])),
+    %% It takes messages, and it was seen for long enough that its mailbox does not grow.
+    ?assertEqual(yes, Verdict(attached, 1, false, [0, 500, 1000, 4000])),
+    ?assertEqual(inconclusive, Verdict(attached, 1, false, [0, 500, 4000])),
+    ?assertEqual(inconclusive, Verdict(attached, 1, false, [0, 3600, 3700, 4000])),
+    ?assertEqual(inconclusive, Verdict(attached, 1, false, [0, 500, 1000, 2999])),
+    ?assertEqual(yes, Verdict(started, 1, false, [0])),
+    %% It has none.
+    ?assertEqual(yes, Verdict(attached, 0, true, [0])).
+
+a_mailbox_of_some_processes_that_grows_is_a_violation_test() ->
+    Looks = [{Ms, with_mailbox(Length, false), #{}} || {Ms, Length} <- [{0, 100}, {500, 400}, {1000, 800}, {4000, 1600}]],
+    ?assertEqual(no, attached_verdict(mailboxes, attached, Looks)).
+
+attached_verdict(Check, Watched, Looks) ->
+    C = lists:foldl(fun({Ms, Remaining, Waiting}, Acc) -> witness_run_checks:add_remaining(Remaining, Waiting, {Ms, none}, Acc) end,
+                    witness_run_checks:new([Check], Watched), Looks),
+    [{#{verdict := Verdict}, _}] = witness_run_checks:conclude(true, 1, C),
+    Verdict.
+
+checks_of_running_processes_are_those_without_a_reason_against_them_test() ->
+    ?assertEqual([calls, deadlock, mailboxes], witness_check:attached_checks()),
+    ?assertEqual([crashes, leaks, restarts],
+                 lists:sort([Check || Check <- witness_check:names(), is_binary(witness_check:why_not_attached(Check))])).
+
+%% Why they are refused: of a supervisor that runs already, its parent is not known, so nor is that it was told to end.
+a_supervisor_that_ran_already_is_not_seen_to_be_told_to_end_test() ->
+    {ok, State} = witness_check_restarts:attached({m, f, 1}, 1, undefined),
+    Events = [{fork, 1, 2, {server, init, [x]}, undefined}, {recv, 1, 2, {'EXIT', 2, crash}, undefined},
+              {fork, 1, 3, {server, init, [x]}, undefined}, {recv, 1, 0, {'EXIT', 0, shutdown}, undefined}],
+    After = lists:foldl(fun(Event, S) -> {ok, Next} = witness_check_restarts:handle_event(Event, S), Next end, State, Events),
+    ?assertMatch({verdict, no, _}, witness_check_restarts:handle_event({exit, 1, shutdown, 0}, After)).
+
+a_call_before_the_attachment_is_not_judged_test() ->
+    {ok, State} = witness_check_calls:attached({m, f, 1}, 1, undefined),
+    {ok, State} = witness_check_calls:handle_event({recv, 1, 2, {[alias | make_ref()], ok}, 0}, State),
+    GivesUp = {exit, 1, {timeout, {gen_server, call, [s, r]}}, 0},
+    ?assertEqual({verdict, yes, undefined}, witness_check_calls:handle_event(GivesUp, State)),
+    ?assertEqual({yes, undefined}, witness_check_calls:handle_end(stopped, State)).
+
 what_is_there_a_while_after_the_end_is_a_leak_test() ->
-    C = witness_run_checks:new([leaks]),
+    C = witness_run_checks:new([leaks], started),
     Verdict = fun(EndedForMs, StoppedAtMs) ->
         Looked = witness_run_checks:add_remaining(remaining([], true), #{}, {0, EndedForMs}, C),
         [{#{verdict := V} = Outcome, _}] = witness_run_checks:conclude(true, StoppedAtMs, Looked),
@@ -230,7 +290,7 @@ remaining(Circles, Whole) ->
     #{count => 1, requests => 0, servers => [], circles => Circles, idle => true, whole => Whole,
       processes => [witness_run_remaining:describe(self())]}.
 
-new() -> witness_run_checks:new([crashes]).
+new() -> witness_run_checks:new([crashes], started).
 
 in_call(Reason) -> {Reason, {gen_server, call, [server, request]}}.
 

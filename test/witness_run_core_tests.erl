@@ -155,6 +155,14 @@ checks_look_again_and_again_while_the_system_runs_test() ->
     ?assertMatch({[], _}, step(check, C2)),
     ?assertMatch({[check_remaining, stop_instrument], _}, step({call, finish, from}, core(#{system => node, checks => [crashes]}))).
 
+%% A look costs something, and these checks need none.
+checks_of_calls_look_at_no_processes_test() ->
+    C = core(#{checks => [calls, restarts], system => {attach, []}}),
+    ?assertMatch({[], _}, step(first_check, C)),
+    ?assertMatch({[{send_after, _, check}], _}, step(check, C)),
+    ?assertMatch({[stop_instrument], _}, step({call, finish, from}, C)),
+    ?assertMatch({[check_remaining], _}, step(first_check, core(#{checks => [calls, deadlock], system => {attach, []}}))).
+
 %% What is still there after the end of the system ends the run, if it does nothing.
 what_is_left_is_not_waited_for_test() ->
     Process = witness_run_remaining:describe(self()),

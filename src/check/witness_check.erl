@@ -7,7 +7,7 @@ other processes are known that an event concerns (`m:witness_run_checks`). A che
 processes that are still there.
 """.
 
--export([names/0, system_checks/0, monitors/1, spec/1, of_spec/1]).
+-export([names/0, system_checks/0, needs_looks/1, attached_checks/0, why_not_attached/1, monitors/1, spec/1, of_spec/1]).
 
 -export_type([name/0]).
 
@@ -28,6 +28,24 @@ names() -> [crashes, calls, restarts | system_checks()].
 -doc "The checks that have no monitors: they look at the processes that are still there.".
 -spec system_checks() -> [name()].
 system_checks() -> [deadlock, mailboxes, leaks].
+
+-doc "Whether one of the checks has to look at the processes that are still there.".
+-spec needs_looks([name()]) -> boolean().
+needs_looks(Checks) -> lists:any(fun(Check) -> lists:member(Check, [crashes | system_checks()]) end, Checks).
+
+-doc """
+The checks of processes that run already, or that are only some of the system's. What a check finds there must follow from what is
+watched: other processes may do anything, and what was before is not known.
+""".
+-spec attached_checks() -> [name()].
+attached_checks() -> [Check || Check <- names(), why_not_attached(Check) =:= none].
+
+-doc "Why a check cannot be had there, as the end of a sentence.".
+-spec why_not_attached(name()) -> none | binary().
+why_not_attached(crashes) -> ~"processes that are not watched may handle a crash";
+why_not_attached(restarts) -> ~"which processes a supervisor has started before, and which one is its parent, is not known";
+why_not_attached(leaks) -> ~"the processes are not to end";
+why_not_attached(_) -> none.
 
 -doc "The monitors of the checks, each for processes of every signature.".
 -spec monitors([name()]) -> [{{'_', '_', '_'}, {module(), undefined}}].

@@ -142,13 +142,19 @@ handle_continue(start_parts, Options) ->
             Core = witness_run_core:new(Options, witness_instrument:process(Instrument), Now, Warnings, {Specs, Properties}),
             R = #run{options = Options, core = Core, instrument = Instrument, counts = Counts, notifier = Notifier, log = Log,
                      history = History, maps = Maps, gathered = Gathered, before = before(Options), unnamed = unnamed(Options)},
-            _ = [erlang:send_after(?CHECK_MS, self(), {input, check}) || #{checks := [_ | _]} <- [Options]],
+            ok = schedule_checks(Options),
             case Parts of
                 #{adopts := true} -> {noreply, R};
                 #{adopts := false} -> no_reply(step(start, R))
             end;
         {error, Reason} -> {noreply, {refused, Reason}}
     end.
+
+schedule_checks(#{checks := []}) -> ok;
+schedule_checks(#{system := System}) ->
+    _ = witness_run_attach:is_partial(System) andalso (self() ! {input, first_check}),
+    _ = erlang:send_after(?CHECK_MS, self(), {input, check}),
+    ok.
 
 %% The processes of a log are not of this time.
 unnamed(#{system := {log, _}}) -> 0;
@@ -181,7 +187,7 @@ handle_call(info, _, R = #run{core = Core, counts = Counts}) ->
     {reply, witness_run_core:info(Counts(), Core), R};
 handle_call(alive, _, R) ->
     Own = own_predicate(R),
-    {reply, [P || is_observing(R), P <- observed(R), not Own(P)], R};
+    {reply, [P || is_observing(R), P <- element(1, observed(R)), not Own(P)], R};
 handle_call(remaining, _, R) ->
     case is_observing(R) of
         true ->
@@ -347,9 +353,11 @@ look(R = #run{options = #{redact := Redact} = Options, before = Others, look = L
     Idle = witness_run_remaining:idle(Last),
     Own = own_predicate(R),
     OfSystem = witness_run_attach:system_predicate(Options),
-    Processes = [P || P <- observed(R), not is_map_key(P, Others)],
+    {Observed, AreAll} = observed(R),
+    Processes = [P || P <- Observed, not is_map_key(P, Others)],
     Belongs = fun(P) -> OfSystem(P) andalso not Own(P) end,
-    {Remaining, Waiting, Look} = witness_run_remaining:look(Processes, Belongs, now_ms(), Idle),
+    {#{whole := Whole} = Seen, Waiting, Look} = witness_run_remaining:look(Processes, Belongs, now_ms(), Idle),
+    Remaining = Seen#{whole := Whole andalso AreAll},
     Shown = case Redact of true -> maps:map(fun redact_remaining/2, Remaining); false -> Remaining end,
     {Shown, Waiting, R#run{look = Look}}.
 
@@ -359,8 +367,9 @@ redact_remaining(_, Value) -> Value.
 
 own_predicate(#run{options = Options}) -> witness_run_attach:own_predicate(Options#{unobserved := []}).
 
-%% If the process of the instrument has died, the link reports it.
-observed(#run{instrument = Instrument}) -> try witness_instrument:alive(Instrument) catch exit:_ -> [] end.
+%% If the process of the instrument has died, the link reports it, and these are not all processes.
+observed(#run{instrument = Instrument}) ->
+    try {witness_instrument:alive(Instrument), true} catch exit:_ -> {[], false} end.
 
 observer(#run{core = Core}) -> witness_run_core:observer(Core).
 

@@ -9,7 +9,7 @@ the application is called, so its processes receive no additional message.
 An error names a process that is not there, or that belongs to Witness.
 """.
 
--export([is_attached/1, chosen_predicate/2, own_predicate/1, system_predicate/1, format_error/1]).
+-export([is_attached/1, is_partial/1, chosen_predicate/2, own_predicate/1, system_predicate/1, format_error/1]).
 
 -export_type([target/0, error/0]).
 
@@ -24,6 +24,11 @@ An error names a process that is not there, or that belongs to Witness.
 is_attached(node) -> true;
 is_attached({attach, _}) -> true;
 is_attached(_) -> false.
+
+-doc "Whether there are processes besides those of the run that may belong to the same system: the run has not started it.".
+-spec is_partial(System :: term()) -> boolean().
+is_partial({children, _}) -> true;
+is_partial(System) -> is_attached(System).
 
 -doc "Returns a predicate: whether a process is one of those that were named. It may be called again as processes come and go.".
 -spec chosen_predicate([target()], Own :: fun((pid()) -> boolean())) ->

@@ -16,12 +16,18 @@ The other checks judge the processes that are still there (`m:witness_run_remain
 - a mailbox has messages that are *never taken* if nothing happens any more, and its process has waited for something else for a
   while. It *grows* if it was longer at each of several looks, over some seconds;
 - a *leak* is a process that is still there a while after the end of the system.
+
+If the processes ran before the run, or are only some of the system's (`t:watched/0`), a process that is not watched may end a wait.
+*Invariant:* then a violation follows from what the watched processes did while they were watched, and from where they are. A check is
+satisfied only if it has seen them for as long as a violation takes.
 """.
 
--export([new/1, monitored/1, add/3, add_remaining/4, explain/1, conclude/3]).
+-export([new/2, monitored/1, add/3, add_remaining/4, explain/1, conclude/3]).
 
--export_type([checks/0, judged/0, time/0]).
+-export_type([checks/0, watched/0, judged/0, time/0]).
 
+%% looks: when the run has looked first, when it did so last, and at how many of these times that are not too close to each other
+%% waits: whether any process waited at the last look
 %% told: the ends that processes were told of, with the errors by which these processes have ended themselves, two of them at most;
 %% pending: the ends that processes were told of that may take the message
 %% unseen: whether there are processes that were not looked at; waiting: those that wait (`true`) or may go on, with the ends that
@@ -30,6 +36,9 @@ The other checks judge the processes that are still there (`m:witness_run_remain
 %% untaken: the processes that have waited for long, and have messages, at the last look
 %% leaks: the processes that were there at the last look, and whether that was long after the end of the system
 -record(checks, {names :: [witness_check:name()],
+                 watched :: watched(),
+                 looks = none :: none | {FirstMs :: integer(), LastMs :: integer(), {CountedMs :: integer(), pos_integer()}},
+                 waits = false :: boolean(),
                  unseen = false :: boolean(),
                  waiting = #{} :: #{pid() => {IsLong :: boolean(), [witness_check_crashes:ended()]}},
                  circles = [] :: [{[pid(), ...], [witness_run_remaining:process()]}],
@@ -49,6 +58,12 @@ The other checks judge the processes that are still there (`m:witness_run_remain
 -type outcome() :: witness_monitor_instance:outcome().
 
 -type meta() :: witness_run_monitors:meta().
+
+-doc """
+Which processes are watched: those of a system that the run starts, or some that run already. Of these it is not known what they
+did before, nor what others will do.
+""".
+-type watched() :: started | attached.
 
 -doc "The time of a look, and for how long the system has ended, in milliseconds.".
 -type time() :: {NowMs :: integer(), EndedForMs :: integer() | none}.
@@ -71,8 +86,8 @@ The other checks judge the processes that are still there (`m:witness_run_remain
 -type judged() :: {outcome() | #{note := binary(), _ => _}, meta()}.
 
 -doc "These checks, and no report.".
--spec new([witness_check:name()]) -> checks().
-new(Names) -> #checks{names = Names}.
+-spec new([witness_check:name()], watched()) -> checks().
+new(Names, Watched) -> #checks{names = Names, watched = Watched}.
 
 -doc "The properties of checks that have no monitors, and are about the whole system.".
 -spec monitored(checks()) -> [meta()].
@@ -86,7 +101,16 @@ call may be given up later. So does a mailbox that has grown, and what is known 
 """.
 -spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), time(), checks()) -> checks().
 add_remaining(Remaining, Waiting, {NowMs, EndedForMs}, C) ->
-    add_leaks(Remaining, EndedForMs, add_mailboxes(Remaining, Waiting, NowMs, add_waiting(Remaining, Waiting, C))).
+    C1 = add_waiting(Remaining, Waiting, add_look(Remaining, NowMs, C)),
+    add_leaks(Remaining, EndedForMs, add_mailboxes(Remaining, Waiting, NowMs, C1)).
+
+add_look(#{processes := Processes}, NowMs, C = #checks{looks = Looks}) ->
+    C#checks{looks = note_look(NowMs, Looks),
+             waits = lists:any(fun(#{state := State}) -> State =:= waits orelse State =:= calls end, Processes)}.
+
+note_look(NowMs, none) -> {NowMs, NowMs, {NowMs, 1}};
+note_look(NowMs, {FirstMs, _, {CountedMs, _} = Counted}) when NowMs - CountedMs < ?NEXT_LOOK_MS -> {FirstMs, NowMs, Counted};
+note_look(NowMs, {FirstMs, _, {_, Count}}) -> {FirstMs, NowMs, {NowMs, Count + 1}}.
 
 add_waiting(#{circles := Circles, processes := Processes, whole := Whole}, Waiting, C) ->
     #checks{circles = Before, waiting = Known} = C,
@@ -190,19 +214,19 @@ conclude(IsComplete, StoppedAtMs, C = #checks{names = Names}) ->
     lists:append([[{Outcome, maps:merge(meta(Check), Of)} || {Outcome, Of} <- Found] || {Check, Found} <- Judged])
         ++ crashes(IsComplete, StoppedAtMs, C).
 
-judge_system(deadlock, _, #checks{circles = [], unseen = Unseen, waiting = Waiting}) ->
-    decided(not Unseen andalso not lists:keymember(true, 1, maps:values(Waiting)));
+judge_system(deadlock, _, #checks{circles = [], unseen = Unseen, waiting = Waiting} = C) ->
+    decided(not Unseen andalso not lists:keymember(true, 1, maps:values(Waiting)) andalso is_wait_seen(C));
 judge_system(deadlock, _, #checks{circles = Circles}) ->
     [violated(Circle, lines(Processes)) || {Circle, Processes} <- Circles];
-judge_system(mailboxes, StoppedAtMs, #checks{grown = Grown, untaken = {IsIdle, Untaken}, unseen = Unseen}) ->
+judge_system(mailboxes, StoppedAtMs, #checks{grown = Grown, untaken = {_, Untaken}, unseen = Unseen} = C) ->
     Known = [P || {#{process := P}, _} <- Grown],
     Left = [Process || StoppedAtMs =/= none, #{process := P} = Process <- Untaken, not lists:member(P, Known)],
     Found = [violated([P], [witness_run_remaining:format(Process), ~"\n  its mailbox grows: ", numbers(Lengths), ~" messages"])
              || {#{process := P} = Process, Lengths} <- Grown]
         ++ [violated([P], [~"nothing happens any more, and it does not take its messages: ", witness_run_remaining:format(Process)])
-            || IsIdle, #{process := P} = Process <- Left],
+            || are_left_for_ever(C), #{process := P} = Process <- Left],
     case Found of
-        [] -> decided(StoppedAtMs =:= none orelse (not Unseen andalso Left =:= []));
+        [] -> decided(StoppedAtMs =:= none orelse (not Unseen andalso Left =:= [] andalso is_growth_seen(C)));
         _ -> Found
     end;
 judge_system(leaks, none, _) -> decided(true);
@@ -215,6 +239,20 @@ judge_system(leaks, _, #checks{leaks = {true, Count, Processes}}) ->
     [violated([P || Group <- Sorted, #{process := P} <- Group],
               [~"still there after the end of the system:", [leaked(Group) || Group <- Sorted],
                [[~"\n  and ", witness_text:count(Unseen, ~"process that was", ~"processes that were"), ~" not looked at"] || Unseen > 0]])].
+
+%% A process that is not watched may still send what another one waits for.
+are_left_for_ever(#checks{watched = started, untaken = {IsIdle, _}}) -> IsIdle;
+are_left_for_ever(#checks{watched = attached}) -> false.
+
+%% What a process has done before the first look is not known, so it may have waited for long.
+is_wait_seen(#checks{watched = attached, waits = true, looks = {FirstMs, LastMs, _}}) ->
+    LastMs - FirstMs >= witness_run_remaining:waiting_ms();
+is_wait_seen(_) -> true.
+
+%% It needs as many looks to say that a mailbox with messages does not grow as to say that it does.
+is_growth_seen(#checks{watched = attached, lengths = Lengths, looks = {FirstMs, LastMs, {_, Count}}}) when map_size(Lengths) > 0 ->
+    LastMs - FirstMs >= ?GROWING_MS andalso Count >= ?GROWING_LOOKS;
+is_growth_seen(_) -> true.
 
 decided(true) -> [{outcome(yes, undefined), #{}}];
 decided(false) -> [{(outcome(inconclusive, undefined))#{reason := stopped}, #{}}].

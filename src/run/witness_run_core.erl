@@ -83,7 +83,7 @@ Any other term is ignored.
   | {instrument_stopped, {ok, Most :: pos_integer()} | later | {lost, Reason :: term()}}
   | {starter, pid()} | {launched, Root :: undefined | pid()}
   | {limit, duration | witness_run_limits:rate()} | {rate_exceeded, unicode:chardata()} | {log_incomplete, unicode:chardata()}
-  | check | check_rest | {remaining, witness_run_remaining:remaining(), witness_run_remaining:waiting()}
+  | first_check | check | check_rest | {remaining, witness_run_remaining:remaining(), witness_run_remaining:waiting()}
   | {hidden, pid()} | {tracer_lost, Reason :: term()} | {unwatched, Reason :: atom()}
   | {unrestored, [module()]} | {code_replaced, [module()]} | {orphans, [{pid(), mfa() | undefined}], Count :: pos_integer()}
   | {settled, Version :: pos_integer()} | {replaced, [witness_spec:instrumentation_map()], [witness:warning()]}.
@@ -237,6 +237,8 @@ handle({replaced, Specs, Warnings}, _, C = #core{findings = F}) ->
     emit({enqueue, {settled, Before}}, C#core{findings = F1});
 handle({settled, Version}, _, C = #core{findings = F}) -> set_findings(witness_run_findings:settle(Version, F), C);
 %% The end.
+%% What runs already may have waited for long: it shows what has been done since the beginning.
+handle(first_check, _, C = #core{phase = running, observer = Observer}) when is_pid(Observer) -> check_remaining(C);
 %% The looks become rarer, up to one a minute.
 handle(check, NowMs, C = #core{phase = running, observer = Observer, started_at_ms = StartedAt}) when is_pid(Observer) ->
     emit({send_after, min(NowMs - StartedAt, 60_000), check}, check_remaining(C));
@@ -341,9 +343,12 @@ note_remaining(C = #core{options = #{system := {Kind, _}}}) when Kind =/= applic
 note_remaining(C = #core{options = #{system := node}}) -> check_remaining(C);
 note_remaining(C) -> emit(note_remaining, C).
 
-check_remaining(C = #core{options = #{checks := []}}) -> C;
 check_remaining(C = #core{options = #{system := {log, _}}}) -> C;
-check_remaining(C) -> emit(check_remaining, C).
+check_remaining(C = #core{options = #{checks := Checks}}) ->
+    case witness_check:needs_looks(Checks) of
+        true -> emit(check_remaining, C);
+        false -> C
+    end.
 
 end_observation({ok, Most}, C) ->
     %% The announcement of every monitor precedes this message in the mailbox.

@@ -62,8 +62,8 @@ What the run does:
 -doc "Nothing is found yet. `Warnings`: those of the options and of the specifications.".
 -spec new(witness_options:options(), [witness_spec:instrumentation_map()], [witness_run_maps:property()], [witness:warning()]) ->
     findings().
-new(Options = #{specs := Files, checks := Names}, Specs, Properties, Warnings) ->
-    Checks = witness_run_checks:new(Names),
+new(Options = #{system := System, specs := Files, checks := Names}, Specs, Properties, Warnings) ->
+    Checks = witness_run_checks:new(Names, case witness_run_attach:is_partial(System) of true -> attached; false -> started end),
     Tally = lists:foldl(fun(Of, T) -> witness_run_tally:add_monitor(key(Of), T) end, witness_run_tally:new(Properties),
                         witness_run_checks:monitored(Checks)),
     #findings{options = Options, versions = witness_run_versions:new(Specs, Files), tally = Tally, checks = Checks,
