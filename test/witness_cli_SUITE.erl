@@ -701,6 +701,9 @@ write(Folder, Name, Text) ->
 %%% Wrong usage and bad input
 
 wrong_usage_ends_with_2(Config) ->
+    Cookie = filename:join(proplists:get_value(priv_dir, Config), "cookie"),
+    ok = file:write_file(Cookie, ~"cookie"),
+    ok = file:change_mode(Cookie, 8#400),
     [begin
          #{exit := 2, stdout := ~"", stderr := Error} = witness(Config, Arguments),
          contains(Error, Words)
@@ -713,6 +716,10 @@ wrong_usage_ends_with_2(Config) ->
         {["run", "--instrument", "inline", "cli_system:returns()"], [~"--spec", ~"--monitor"]},
         {["run", "--check", "crashes,hangs", "m:f()"], [~"--check LIST is expected", ~"crashes,hangs", ~"deadlock, mailboxes and leaks"]},
         {["check", "-"], [~"--spec", ~"--check crashes"]},
+        {["attach", "a@b", "--cookie-file", Cookie], [~"--check deadlock,calls,mailboxes"]},
+        {["attach", "a@b", "--cookie-file", Cookie, "--check", "crashes"],
+         [~"witness attach: option --check:", ~"only calls, deadlock and mailboxes",
+          ~"not crashes, since processes that are not watched may handle a crash"]},
         {["check", "--check", "deadlock", "-"], [~"option --check: expected crashes, calls or restarts"]},
         {["run", "--spec", "x.hml"], [~"'mod:fun(args)'"]}]].
 

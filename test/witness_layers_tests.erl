@@ -29,7 +29,7 @@ table() ->
       "explore" => ["instrument/outline", "instrument", "event"],
       "run" => ["replay", "log/recording", "trace", "check", "monitor", "spec", "weave", "log", "text", "event" | instruments()],
       "" => ["run", "record", "spec", "check", "monitor", "trace", "weave", "text", "option", "event" | instruments()],
-      "remote" => ["", "run", "spec", "weave", "event"],
+      "remote" => ["", "run", "check", "spec", "weave", "event"],
       "bench" => ["", "event"],
       "web" => ["", "run", "bench", "text", "event"],
       "cli" => all}.

@@ -20,6 +20,9 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          a_tool_that_stands_still_is_left/1, sessions_of_killed_tracers_end/1,
          a_process_that_is_killed_at_the_target_leaves_nothing/1,
          what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
+         a_deadlock_is_found_where_it_hangs/1, calls_that_are_given_up_are_found/1, earlier_calls_are_no_violations/1,
+         mailboxes_that_grow_are_found/1, a_message_for_another_time_is_no_violation/1,
+         unsound_checks_are_refused/1, a_tool_that_dies_leaves_no_process_suspended/1,
          verdicts_that_are_not_taken_are_counted/1, limits_strike_and_are_told/1, mistakes_are_told/1,
          an_old_release_is_refused/1]).
 
@@ -47,9 +50,12 @@ all() -> [{group, this_release}, {group, other_release}, an_old_release_is_refus
 groups() ->
     Both = [verdicts_are_those_of_a_local_run, a_group_has_the_children_that_run, few_modules_are_purged_and_told,
             what_is_found_is_told, contents_stay_at_the_target, nothing_is_left_behind,
+            a_deadlock_is_found_where_it_hangs, calls_that_are_given_up_are_found,
             a_tool_that_dies_at_a_step_leaves_nothing],
     [{this_release, [], Both ++
-        [attaching_again_makes_no_more_atoms, the_whole_node_is_watched, a_long_name_is_no_obstacle,
+        [earlier_calls_are_no_violations, mailboxes_that_grow_are_found, a_message_for_another_time_is_no_violation,
+         unsound_checks_are_refused, a_tool_that_dies_leaves_no_process_suspended, attaching_again_makes_no_more_atoms,
+         the_whole_node_is_watched, a_long_name_is_no_obstacle,
          a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
          a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
          a_process_that_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
@@ -208,7 +214,11 @@ attached(Where, Options, How) ->
                     Seen = [receive {Ref, V} -> V after ?EVENT -> exit(no_verdict) end || _ <- lists:seq(1, N)],
                     [Self ! {Ref, V} || V <- Seen],
                     witness:stop(Run);
-                stop -> witness:stop(Run)
+                stop -> witness:stop(Run);
+                {meanwhile, Calls} ->
+                    #{node := Node} = Where,
+                    [ok = erpc:call(Node, M, F, Args) || {M, F, Args} <- Calls],
+                    witness:stop(Run)
             end,
             _ = is_process_alive(Run) andalso witness:stop(Run),
             {ok, Summary, found(Ref)};
@@ -266,6 +276,161 @@ leaked(Node, Arguments, #{peer := Peer}, Config) ->
     {1, Output} = ended(Port),
     true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, serve, []])),
     Output.
+
+%% --- checks without a specification ----------------------------------------------
+
+%% The application hangs before the tool comes. Its servers are named, and everything has its own name.
+a_deadlock_is_found_where_it_hangs(Config) ->
+    #{peer := Peer, node := Node} = Target = shop(Config),
+    Shop = ["--app", "witness_test_shop", "--check", "deadlock,calls,mailboxes", "--must-decide"],
+    ok = peer:call(Peer, witness_test_shop, ask_in_turn, []),
+    {0, Right} = ended(command(Node, ["--for", "1.2" | Shop], Config)),
+    said_all(Right, [~"OK: nothing was violated."]),
+    ok = peer:call(Peer, witness_test_shop, hang, []),
+    Hanging = as_it_is(Target),
+    {1, Text} = ended(command(Node, ["--for", "1.2" | Shop], Config)),
+    Servers = [unicode:characters_to_binary(peer:call(Peer, erlang, pid_to_list, [peer:call(Peer, erlang, whereis, [Name])]))
+               || Name <- [till, stock]],
+    [Till, Stock] = Servers,
+    said_all(Text, [~"VIOLATION of check deadlock", <<Till/binary, " witness_test_shop:init/1 (till): waits for the answer to its call of ",
+                                                      Stock/binary>>,
+                    <<Stock/binary, " witness_test_shop:init/1 (stock): waits for the answer to its call of ", Till/binary>>]),
+    {1, Json} = ended(command(Node, ["--json", "--for", "1" | Shop], Config)),
+    Lines = [json:decode(Line) || Line <- binary:split(Json, ~"\n", [global, trim_all]), binary:first(Line) =:= ${],
+    [First] = [P || #{~"type" := ~"verdict", ~"verdict" := ~"no", ~"spec" := ~"check deadlock", ~"process" := P} <- Lines],
+    ?assert(lists:member(First, Servers)),
+    ?assertEqual([~"check calls", ~"check deadlock", ~"check mailboxes"],
+                 lists:usort([Spec || #{~"type" := ~"verdict", ~"spec" := Spec} <- Lines])),
+    %% Without one of them nothing is found, and nothing is said to be right.
+    {3, Half} = ended(command(Node, ["--name", "till", "--check", "deadlock", "--for", "0.5", "--must-decide"], Config)),
+    said_all(Half, [~"1 of check deadlock"]),
+    nothing_is_suspended(Peer),
+    unharmed(Hanging).
+
+said_all(Output, Words) -> ?assertEqual([], absent(Words, Output), Output).
+
+calls_that_are_given_up_are_found(Config) ->
+    #{peer := Peer, node := Node} = Target = shop(Config),
+    Tool = tool(),
+    [begin
+         ok = peer:call(Peer, witness_test_shop, hire, []),
+         Clerk = peer:call(Peer, erlang, whereis, [clerk]),
+         {ok, #{outcome := Outcome}, Verdicts} =
+             peer:call(Tool, ?MODULE, attached, [checking([{name, "clerk"}], Node, Config), #{checks => [calls]},
+                                                 {meanwhile, [order(Order), {witness_test_shop, await_gone, [clerk]}]}], ?EVENT),
+         ?assertMatch({_, Expected, [#{verdict := Verdict, spec := ~"check calls"} = V]}
+                        when not is_map_key(note, V) orelse map_get(note, V) =/= undefined, {Order, Outcome, Verdicts}),
+         [#{process := P}] = Verdicts,
+         ?assertEqual(number(Clerk), number(P))
+     end || {Order, Expected, Verdict} <- [{call_and_give_up, violated, no}, {call_and_end_by_it, violated, no}, {call, ok, yes}]],
+    peer:stop(Tool),
+    unharmed(Target, [reports]).
+
+%% A process of the target, as the tool and the target write it.
+number(P) -> string:find(pid_to_list(P), ".").
+
+order(What) -> {witness_test_shop, order, [What]}.
+
+checking(Watch, Node, Config) -> (where(Node, Config))#{watch => Watch}.
+
+%% Of a call that was sent before, nothing is known. One that is open at the end is undecided.
+earlier_calls_are_no_violations(Config) ->
+    #{peer := Peer, node := Node} = Target = shop(Config),
+    Tool = tool(),
+    Attached = fun(Calls) ->
+        {ok, #{outcome := ok}, [#{verdict := Verdict}]} =
+            peer:call(Tool, ?MODULE, attached, [checking([{name, "clerk"}], Node, Config), #{checks => [calls]}, {meanwhile, Calls}],
+                      ?EVENT),
+        Verdict
+    end,
+    Await = {witness_test_shop, await_call, [clerk]},
+    Answer = {gen_server, cast, [stock, answer]},
+    Gone = {witness_test_shop, await_gone, [clerk]},
+    ok = peer:call(Peer, witness_test_shop, hire, []),
+    ok = peer:call(Peer, witness_test_shop, order, [call_and_wait]),
+    ok = peer:call(Peer, witness_test_shop, await_call, [clerk]),
+    ?assertEqual(yes, Attached([Answer, order(go), Gone])),
+    ok = peer:call(Peer, witness_test_shop, hire, []),
+    ?assertEqual(inconclusive, Attached([order(call_and_wait), Await])),
+    ?assertEqual(yes, Attached([Answer, order(go), Gone])),
+    peer:stop(Tool),
+    unharmed(Target).
+
+mailboxes_that_grow_are_found(Config) ->
+    #{peer := Peer, node := Node} = Target = shop(Config),
+    Tool = tool(),
+    ok = peer:call(Peer, witness_test_shop, hire, []),
+    Attached = fun(Ms) ->
+        {ok, #{outcome := Outcome}, [#{verdict := Verdict, spec := ~"check mailboxes"} = V]} =
+            peer:call(Tool, ?MODULE, attached, [checking([{name, "clerk"}], Node, Config), #{checks => [mailboxes]},
+                                                {meanwhile, [{timer, sleep, [Ms]}]}], ?EVENT),
+        {Outcome, Verdict, maps:get(process, V)}
+    end,
+    ?assertMatch({ok, yes, undefined}, Attached(1)),
+    ok = peer:call(Peer, witness_test_shop, talk_often, []),
+    {violated, no, P} = Attached(4500),
+    Clerk = peer:call(Peer, erlang, whereis, [clerk]),
+    ?assertEqual(number(Clerk), number(P)),
+    %% It has no time to see that.
+    ?assertMatch({ok, inconclusive, undefined}, Attached(600)),
+    peer:stop(Tool),
+    true = peer:call(Peer, erlang, exit, [Clerk, kill]),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [clerk]) =:= undefined end),
+    unharmed(Target, [reports]).
+
+%% The clerk waits for a process that is not watched, and takes the message later.
+a_message_for_another_time_is_no_violation(Config) ->
+    #{peer := Peer, node := Node} = Target = shop(Config),
+    Tool = tool(),
+    ok = peer:call(Peer, witness_test_shop, hire, []),
+    ok = peer:call(Peer, witness_test_shop, order, [{take, first}]),
+    ok = peer:call(Peer, witness_test_shop, order, [go]),
+    [?assertMatch({ok, #{outcome := ok}, [#{verdict := inconclusive, reason := stopped}]},
+                  peer:call(Tool, ?MODULE, attached, [checking([{name, "clerk"}], Node, Config), #{checks => [Check]},
+                                                      {meanwhile, [{timer, sleep, [Ms]}]}], ?EVENT), {Check, Ms})
+     || {Check, Ms} <- [{mailboxes, 5000}, {mailboxes, 500}, {deadlock, 1500}, {deadlock, 500}]],
+    peer:stop(Tool),
+    first = peer:call(Peer, erlang, send, [clerk, first]),
+    ok = peer:call(Peer, witness_test_shop, await_gone, [clerk]),
+    unharmed(Target).
+
+%% Nothing is loaded for them.
+unsound_checks_are_refused(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    [begin
+         {2, Output} = ended(command(Node, Watch ++ ["--check", Checks], Config)),
+         said_all(Output, [~"witness attach: option --check: ", ~"there are only calls, deadlock and mailboxes" | Words])
+     end || Watch <- [[], ["--name", "witness_test_server"]],
+            {Checks, Words} <- [{"crashes", [~"not crashes, since processes that are not watched may handle a crash"]},
+                                {"deadlock,leaks", [~"not leaks, since the processes are not to end"]},
+                                {"restarts", [~"not restarts, since which processes a supervisor has started before"]}]],
+    unharmed(Target).
+
+%% It looks at the deadlock again and again.
+a_tool_that_dies_leaves_no_process_suspended(Config) ->
+    #{peer := Peer, node := Node} = Shop = shop(Config),
+    ok = peer:call(Peer, witness_test_shop, hang, []),
+    Target = as_it_is(Shop),
+    each_random(2500, fun(Moment) ->
+        Port = command(Node, ["--app", "witness_test_shop", "--check", "deadlock"], Config),
+        receive {Port, {exit_status, _}} -> ok after Moment -> kill(Port, "KILL") end,
+        ok = peer:call(Peer, ?MODULE, settled, [], 2 * ?EVENT),
+        nothing_is_suspended(Peer)
+    end),
+    unharmed(Target).
+
+nothing_is_suspended(Peer) ->
+    ?assertEqual([], [P || P <- peer:call(Peer, erlang, processes, []),
+                           peer:call(Peer, erlang, process_info, [P, status]) =:= {status, suspended}]).
+
+%% The target with an application.
+shop(Config) ->
+    #{peer := Peer} = Target = proplists:get_value(target, Config),
+    ok = load(Peer, [witness_test_shop]),
+    ok = peer:call(Peer, witness_test_shop, open, []),
+    as_it_is(Target).
+
+as_it_is(#{peer := Peer} = Target) -> Target#{before := peer:call(Peer, ?MODULE, snapshot, [])}.
 
 the_whole_node_is_watched(Config) ->
     #{node := Node} = Target = proplists:get_value(target, Config),
@@ -384,7 +549,7 @@ a_tool_that_dies_at_a_busy_node_leaves_nothing(Config) ->
                 One = peer:call(Peer, erlang, spawn, [?MODULE, relay, [none, 0]]),
                 [One, peer:call(Peer, erlang, spawn, [?MODULE, relay, [One, 0]])]
             end || _ <- lists:seq(1, ?PAIRS)],
-    Loaded = Target#{before := peer:call(Peer, ?MODULE, snapshot, [])},
+    Loaded = as_it_is(Target),
     each_random(5000, fun(Moment) ->
         Port = command(Node, ["--memory", "8", "--message-size", "1000"], Config),
         receive {Port, {exit_status, _}} -> ok after Moment -> kill(Port, "KILL") end,
@@ -607,7 +772,10 @@ an_old_release_is_refused(_) ->
 %% --- the command as a process of the operating system ----------------------------
 
 command(Node, Arguments, Config) ->
-    Spec = case lists:member("--spec", Arguments) of true -> []; false -> ["--spec", proplists:get_value(spec, Config)] end,
+    Spec = case lists:member("--spec", Arguments) orelse lists:member("--check", Arguments) of
+        true -> [];
+        false -> ["--spec", proplists:get_value(spec, Config)]
+    end,
     Cookie = case lists:member("--cookie-file", Arguments) of
         true -> [];
         false -> ["--cookie-file", proplists:get_value(cookie_file, Config)]

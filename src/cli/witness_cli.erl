@@ -269,7 +269,8 @@ properties(Command, Options) ->
     Specs =/= [] orelse Monitors =/= [] orelse Checks =/= #{} orelse
         refused(Command, [~"nothing to check: name a specification with --spec FILE.hml",
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"],
-                          [~", or a check with --check crashes" || Command =:= ~"check"]]),
+                          [~", or a check with --check crashes" || Command =:= ~"check"],
+                          [~", or checks with --check deadlock,calls,mailboxes" || Command =:= ~"attach"]]),
     Given = maps:with([include, instrument, max_slices, slice_idle, max_obligations, redact], Options),
     {Folders, maps:merge(Given#{specs => Specs, monitors => Monitors}, Checks)}.
 

@@ -15,17 +15,18 @@ message, and the memory.
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
 command() ->
-    #{help => ["Watches processes of a node that runs already, and checks them against the specifications. Witness "
+    #{help => ["Watches processes of a node that runs already, and checks them, against specifications or without. Witness "
                "need not be installed there: what is needed is loaded under names of its own, and removed at the end, "
                "also when this command is killed or the connection is lost. What is watched are the processes that are "
                "named and all that they spawn from then on; without a name, the whole node.\n\n",
                usage, "\n\n", arguments, "\n", options,
                "\n\nExit codes: 0 nothing was violated; 1 a violation; 2 wrong usage, or no such node, process or "
                "application; 3 the result cannot be trusted or says nothing, also when the connection was lost.\n\n"
+               "  witness attach shop@host --app shop --check deadlock,calls,mailboxes\n"
                "  witness attach shop@host --spec checkout.hml --app shop\n"
                "  witness attach shop@host --spec checkout.hml --name checkout --for 300\n"],
       arguments => witness_cli_options:arguments(attach, [
-        specs, include,
+        specs, include, checks,
         #{name => cookie_file, flag => "--cookie-file", argument => "FILE",
           text => ~"where the node's cookie stands (~/.erlang.cookie)"},
         #{name => apps, flag => "--app", argument => "APP", repeated => true,

@@ -58,20 +58,21 @@ without `watch` the whole node is observed.
 
 -doc """
 Attaches, with those options of `witness:start/1` that apply to a system that runs elsewhere: `specs` are files
-here, `monitors` are not supported yet, and the source is `evm`. The result can be given to `witness:await/2`,
+here, `monitors` are not supported yet, `checks` are those of processes that run already (docs/checks.md), and the source is `evm`. The result can be given to `witness:await/2`,
 `witness:stop/1` and `witness:info/1`. The errors are `{witness_remote, Reason}` and those of `witness:start/1`; nothing is left at
 the target then.
 """.
 -spec start(target(), map()) -> {ok, witness:run()} | {error, witness:error()}.
 start(Target = #{node := Node, cookie := Cookie}, Options) ->
     maybe
+        {ok, Checks} ?= checks(Options),
         ok ?= witness_remote_connection:open(Node, Cookie),
         ok ?= witness_remote_connection:check_release(Node),
         {ok, System} ?= system(Target, Options),
         {ok, Specs, Compiled, Warnings} ?= compile(Node, Options),
         {ok, All} ?= objects(Compiled),
         Names = [M || {M, _} <- All],
-        Objects = merge_objects(All, Compiled),
+        Objects = merge_objects(All, Compiled, Checks),
         ok ?= witness_remote_connection:check_modules(Node, external_modules(Objects, Names)),
         witness_remote_run:start(#{
             node => Node, lease => maps:get(lease, Target, ?DEFAULT_LEASE_MS), objects => Objects, names => Names,
@@ -79,6 +80,14 @@ start(Target = #{node := Node, cookie := Cookie}, Options) ->
             on_leaving => maps:get(on_leaving, Target, fun(_) -> ok end),
             on_verdict => maps:get(on_verdict, Options, fun(_) -> ok end),
             options => (maps:without([specs, include, on_verdict, owner], Options))#{system => System}})
+    end.
+
+%% What cannot be had is refused before anything is sent.
+checks(Options) ->
+    Checks = maps:get(checks, Options, []),
+    case witness_options:check_checks(maps:get(system, Options, node), Checks) of
+        ok -> {ok, Checks};
+        {error, _} = Error -> Error
     end.
 
 system(_, #{system := System}) -> {ok, System};
@@ -118,15 +127,19 @@ external_modules(Objects, Names) ->
 
 called_modules(Object) -> lists:usort([M || {M, _, _} <- witness_remote_bundle:imports(Object)]).
 
-%% Everything in one module, except the specifications, and the modules that these call by name. Without debug
-%% information modules stay separate: it takes longer to leave the target then.
-merge_objects(All, Specs) ->
-    Separate = separate_objects(Specs, maps:from_list(All), #{}),
-    Rest = [Object || {M, _} = Object <- All, not is_map_key(M, maps:from_list(Specs))],
+%% Everything in one module, except the specifications, the modules that these call by name, and the monitors of checks, which are
+%% there only if they are asked for. Without debug information modules stay separate: it takes longer to leave the target then.
+merge_objects(All, Specs, Checks) ->
+    Monitors = check_monitors(witness_check:attached_checks()),
+    Named = check_monitors(Checks),
+    Separate = separate_objects(Specs ++ [Object || {M, _} = Object <- All, lists:member(M, Named)], maps:from_list(All), #{}),
+    Rest = [Object || {M, _} = Object <- All, not lists:keymember(M, 1, Specs), not lists:member(M, Monitors)],
     case merge_cached(Rest) of
         {ok, Merged} -> [Merged | maps:to_list(Separate)];
         {error, {no_debug_info, _}} -> All
     end.
+
+check_monitors(Checks) -> [Monitor || {_, {Monitor, _}} <- witness_check:monitors(Checks)].
 
 separate_objects([], _, Separate) -> Separate;
 separate_objects([{M, _} | Objects], All, Separate) when is_map_key(M, Separate) -> separate_objects(Objects, All, Separate);
