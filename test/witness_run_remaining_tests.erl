@@ -4,6 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -export([waiting/0, calling/1, calling_next/0, sleeping/0, running/1]).
+-export([hibernating/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 %% A process in each state, running and suspended, with its place. The called server never answers.
@@ -12,6 +13,20 @@ states_test_() ->
         [{lists:concat([How, ", ", Kind]), fun() -> is_described(How, Kind, P, Server) end}
          || {Kind, P} <- [{request, Server} | Processes], How <- [live, suspended], not (How =:= suspended andalso Kind =:= runs)]
     end}.
+
+%% As OTP 27 starts a server. Its stack does not say that it waits for a request, but what it was started as does.
+a_hibernating_server_waits_for_a_request_test() ->
+    State = fun(Function, Message) ->
+        P = proc_lib:spawn(?MODULE, Function, [hibernates]),
+        witness_await:until(fun() -> in(P) =:= {erlang, hibernate, 3} end),
+        _ = [begin erlang:suspend_process(P), P ! Message end || Message =/= none],
+        #{state := Is} = witness_run_remaining:describe(P),
+        exit(P, kill),
+        Is
+    end,
+    ?assertEqual([request, waits, unknown], [State(init, none), State(hibernating, none), State(init, hello)]).
+
+hibernating(hibernates) -> erlang:hibernate(?MODULE, waiting, []).
 
 started() ->
     {ok, Server} = gen_server:start(?MODULE, deaf, []),
@@ -77,6 +92,7 @@ sleeping() ->
 
 running(N) -> running(N + 1).
 
+init(hibernates) -> hibernating(hibernates);
 init(How) -> {ok, How}.
 handle_call(_, _, deaf) -> {noreply, deaf};
 handle_call(_, _, turns) ->

@@ -220,8 +220,8 @@ signature(Signature, _) -> Signature.
 state(Status, [{gen, do_call, _, _} | _], _, P) when Status =:= waiting; Status =:= suspended ->
     {calls, called(process_info(P, monitors))};
 state(Status, [{timer, sleep, _, _} | _], _, _) when Status =:= waiting; Status =:= suspended -> {sleeps, undefined};
-state(Status, Stack, Mailbox, _) when Status =:= waiting; Status =:= suspended ->
-    case Mailbox =:= 0 andalso lists:any(fun is_loop/1, lists:sublist(Stack, 2)) of
+state(Status, Stack, Mailbox, P) when Status =:= waiting; Status =:= suspended ->
+    case Mailbox =:= 0 andalso (lists:any(fun is_loop/1, lists:sublist(Stack, 2)) orelse is_hibernating_server(Stack, P)) of
         true -> {request, undefined};
         false when Status =:= waiting -> {waits, undefined};
         false -> {unknown, undefined}
@@ -235,6 +235,15 @@ called({monitors, [{process, {Name, Node}}]}) when Node =:= node() ->
         _ -> undefined
     end;
 called(_) -> undefined.
+
+%% In OTP 27 a server that hibernates has no stack, as each supervisor does after it has started.
+is_hibernating_server([], P) ->
+    process_info(P, current_function) =:= {current_function, {erlang, hibernate, 3}} andalso
+        case proc_lib:translate_initial_call(P) of
+            {_, init, 1} -> true;
+            {Behaviour, _, _} -> lists:member(Behaviour, [supervisor, supervisor_bridge, gen_event])
+        end;
+is_hibernating_server(_, _) -> false.
 
 is_loop({gen_server, Function, _, _}) -> lists:member(Function, [loop, loop_hibernate]);
 is_loop({gen_statem, Function, _, _}) -> lists:member(Function, [loop_receive, loop_hibernate]);
