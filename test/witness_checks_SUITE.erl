@@ -13,7 +13,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, {group, elixir}, the_shared_systems_are_right,
           the_savina_benchmarks_are_right, tests_have_checks, a_message_that_is_left_handles_nothing, deadlocks_are_found,
-          what_runs_on_is_no_deadlock, what_is_left_is_named, what_ends_is_not_left, messages_that_are_not_taken_name_the_process,
+          a_deadlock_in_an_application_is_found, what_runs_on_is_no_deadlock, what_is_left_is_named, what_ends_is_not_left,
+          messages_that_are_not_taken_name_the_process,
           messages_that_are_taken_are_no_violation, what_runs_already_has_some_checks, children_of_a_process_have_some_checks,
           a_killed_look_leaves_no_process_suspended, what_cannot_be_checked_is_refused].
 
@@ -186,6 +187,18 @@ is_deadlock(Module, System, Size) ->
     {ok, #{outcome := violated, alive := #{circles := [Circle], processes := Left}}} = witness:stop(Run),
     ?assertEqual(Size, length(Circle)),
     [exit(P, kill) || #{process := P} <- Left].
+
+%% The program has started the application. Its processes are not the program's own, and are named since they wait for each other.
+a_deadlock_in_an_application_is_found(_) ->
+    {ok, Run} = witness:start(#{system => {witness_checks_system, an_application_hangs, []}, scope => node, checks => [deadlock],
+                                log => false}),
+    witness_await:until(fun() -> has_circle(Run) end),
+    {ok, #{outcome := violated, alive := #{circles := [[_, _] = Circle], applications := Waited, processes := [#{process := P}]}}} =
+        witness:stop(Run),
+    ?assertEqual(lists:sort(Circle), lists:sort([Of || #{process := Of} <- Waited])),
+    ?assertEqual(lists:sort([whereis(till), whereis(stock)]), lists:sort(Circle)),
+    exit(P, kill),
+    ok = witness_test_shop:close().
 
 has_circle(Run) ->
     case witness_run:remaining(Run) of

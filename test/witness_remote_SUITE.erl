@@ -13,7 +13,7 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2,
          init_per_testcase/2, end_per_testcase/2]).
 -export([verdicts_are_those_of_a_local_run/1, a_group_has_the_children_that_run/1, few_modules_are_purged_and_told/1,
-         nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1,
+         nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1, properties_over_processes_are_decided/1,
          what_is_found_is_told/1, contents_stay_at_the_target/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
          a_killed_tool_leaves_nothing/1, a_tool_that_dies_at_a_busy_node_leaves_nothing/1,
          a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
@@ -55,7 +55,7 @@ groups() ->
     [{this_release, [], Both ++
         [earlier_calls_are_no_violations, mailboxes_that_grow_are_found, a_message_for_another_time_is_no_violation,
          unsound_checks_are_refused, a_tool_that_dies_leaves_no_process_suspended, attaching_again_makes_no_more_atoms,
-         the_whole_node_is_watched, a_long_name_is_no_obstacle,
+         the_whole_node_is_watched, properties_over_processes_are_decided, a_long_name_is_no_obstacle,
          a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
          a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
          a_process_that_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
@@ -439,6 +439,22 @@ the_whole_node_is_watched(Config) ->
         peer:call(Tool, ?MODULE, attached, [where(Node, Config), options(Config), stop], ?EVENT),
     peer:stop(Tool),
     ?assert(Processes > 20),
+    unharmed(Target).
+
+%% One process has sent the request, and another one the answer.
+properties_over_processes_are_decided(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    Spec = filename:join(proplists:get_value(priv_dir, Config), "unanswered.hml"),
+    ok = file:write_file(Spec, ~"""
+        unanswered: per From over _ : _ ! {From, {add, _, _}}, _ : From ! {sum, _}
+        monitor [_ : _ ! {_, {add, _, _}}] [_ : _ ! {sum, _}] ff.
+        """),
+    Tool = tool(),
+    {ok, #{outcome := violated}, [#{verdict := no, steps := Steps} | _]} =
+        peer:call(Tool, ?MODULE, attached,
+                  [where(Node, Config), #{specs => [Spec], instrument => central}, {verdicts, 1}], ?EVENT),
+    peer:stop(Tool),
+    ?assertEqual(2, length(lists:usort([element(2, Event) || #{event := Event} <- Steps]))),
     unharmed(Target).
 
 options(Config) -> #{specs => [proplists:get_value(spec, Config)]}.

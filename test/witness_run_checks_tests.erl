@@ -287,7 +287,7 @@ what_is_there_a_while_after_the_end_is_a_leak_test() ->
     ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(None, #{}, {0, none}, C))).
 
 remaining(Circles, Whole) ->
-    #{count => 1, requests => 0, servers => [], circles => Circles, idle => true, whole => Whole,
+    #{count => 1, requests => 0, servers => [], applications => [], circles => Circles, idle => true, whole => Whole,
       processes => [witness_run_remaining:describe(self())]}.
 
 new() -> witness_run_checks:new([crashes], started).

@@ -137,7 +137,8 @@ what_remains_is_noted_at_an_early_end_test_() ->
 %% While the system is still observed; and what is found is told before the summary.
 a_deadlock_is_looked_for_when_observation_ends_test() ->
     {[note_remaining, stop_instrument], C} = step({call, finish, from}, core(#{checks => [deadlock]})),
-    Circle = #{count => 1, circles => [[self()]], processes => [witness_run_remaining:describe(self())], servers => [],
+    Circle = #{count => 1, circles => [[self()]], processes => [witness_run_remaining:describe(self())],
+               servers => [], applications => [],
                idle => true, whole => true},
     {[], C1} = step({remaining, Circle, #{}}, C),
     {_, C2} = step({instrument_stopped, {ok, 1}}, C1),
@@ -167,7 +168,7 @@ checks_of_calls_look_at_no_processes_test() ->
 what_is_left_is_not_waited_for_test() ->
     Process = witness_run_remaining:describe(self()),
     Left = fun(State, IdleMs) ->
-        #{count => 1, circles => [], processes => [Process#{state := State, idle_ms := IdleMs}], servers => [],
+        #{count => 1, circles => [], processes => [Process#{state := State, idle_ms := IdleMs}], servers => [], applications => [],
           idle => true, whole => true}
     end,
     Ended = fun(Check, Remaining) ->

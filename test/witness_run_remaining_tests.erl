@@ -130,9 +130,11 @@ what_is_idle_is_told_test() ->
     ?assertEqual(nomatch, string:find(Text(999), "idle")),
     exit(P, kill).
 
-look(Pids, NowMs, Before) ->
+look(Pids, NowMs, Before) -> look(Pids, fun(_) -> system end, NowMs, Before).
+
+look(Pids, Belongs, NowMs, Before) ->
     Idle = witness_run_remaining:idle(Before),
-    {Remaining, _, Look} = witness_run_remaining:look(Pids, fun(_) -> true end, NowMs, Idle),
+    {Remaining, _, Look} = witness_run_remaining:look(Pids, Belongs, NowMs, Idle),
     {Remaining, Look}.
 
 idle(#{processes := Processes}) -> [{P, Ms} || #{process := P, idle_ms := Ms} <- Processes].
@@ -171,6 +173,23 @@ calls_in_a_circle_are_a_deadlock_test() ->
                          pid_to_list(A)]),
     ?assert(lists:prefix(Line, Text)),
     [exit(P, kill) || P <- All].
+
+%% Two processes of an application wait for each other, a third one for nothing that matters, and one of the system's for the first.
+what_an_application_does_is_told_if_the_system_waits_for_it_test() ->
+    [A, B] = Circle = [spawn(fun ?MODULE:calling_next/0) || _ <- [1, 2]],
+    [P ! {next, Next} || {P, Next} <- [{A, B}, {B, A}]],
+    Caller = spawn(?MODULE, calling, [A]),
+    Other = spawn(fun ?MODULE:waiting/0),
+    [witness_await:until(fun() -> in(P) =:= {gen, do_call, 4} end) || P <- [Caller | Circle]],
+    [witness_await:waits(P) || P <- [Caller, Other | Circle]],
+    Belongs = fun(P) -> case P of Caller -> system; _ -> application end end,
+    {#{circles := Circles, count := Count, processes := Processes, applications := Applications} = Remaining, _} =
+        look([Caller, Other | Circle], Belongs, 0, #{}),
+    Pids = fun(Described) -> [P || #{process := P} <- Described] end,
+    ?assertEqual({[[A, B]], 1, [Caller], Circle}, {Circles, Count, Pids(Processes), Pids(Applications)}),
+    ?assertMatch([_, _, _, _], witness_run_remaining:shown(Remaining)),
+    {#{circles := [], applications := []}, _} = look([Caller, Other], Belongs, 0, #{}),
+    [exit(P, kill) || P <- [Caller, Other | Circle]].
 
 %% Two servers call each other in turn, so each is seen in a call of the other, but never both at the same time. The processes
 %% between them are looked at meanwhile, so that much happens between the looks at the two.

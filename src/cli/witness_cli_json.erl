@@ -17,7 +17,8 @@ in RFC 3339).
   one that had a monitor: `spec`, `name`, `monitored`, `verdicts`, `vacuous`), `undecided`,
   `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `alive`, `elapsed_ms`. `alive` says which processes were still
   there when the run ended before its system (`null` otherwise): `count`, `requests` (servers that wait for a request), `circles`
-  (processes of which each waits for the answer of the next) and `processes`, each with `process`, `signature`, `name`, `state`, `called`, `place`, `mailbox`, `messages`, `idle_ms` and `text`. `undecided` has an object for each property and each
+  (processes of which each waits for the answer of the next) and `processes`, each with `process`, `signature`, `name`, `state`, `called`, `place`, `mailbox`, `messages`, `idle_ms` and `text`;
+  `applications` has those of applications that these wait for. `undecided` has an object for each property and each
   reason that left slices of it undecided: `spec`, `name`, `reason`, `count` (the number of these slices) and `told` (how many
   of them have a `verdict` of their own: the first 100 of a monitor and reason, and the first 1000 of a property). `coverage`
   has an object for each property that was monitored: `spec`, `name` and `actions`, each with `line`, `column`, `text`,
@@ -137,9 +138,10 @@ verdicts(Verdicts) -> {[{Verdict, maps:get(Verdict, Verdicts, 0)} || Verdict <- 
 property(#{spec := Spec, name := Name, monitored := Monitored, verdicts := Verdicts, vacuous := Vacuous}) ->
     {[{spec, text(Spec)}, {name, text(Name)}, {monitored, Monitored}, {verdicts, verdicts(Verdicts)}, {vacuous, Vacuous}]}.
 
-remaining(#{count := Count, requests := Requests, circles := Circles, processes := Processes}) ->
+remaining(#{count := Count, requests := Requests, circles := Circles, processes := Processes, applications := Applications}) ->
     {[{count, Count}, {requests, Requests}, {circles, [[text(witness_event:format_proc(P)) || P <- Circle] || Circle <- Circles]},
-      {processes, [remaining_process(Process) || Process <- Processes]}]}.
+      {processes, [remaining_process(Process) || Process <- Processes]},
+      {applications, [remaining_process(Process) || Process <- Applications]}]}.
 
 remaining_process(#{process := P, signature := Signature, name := Name, state := State, called := Called, place := Place,
                     mailbox := Mailbox, messages := Messages, idle_ms := Idle} = Process) ->

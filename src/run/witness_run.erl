@@ -355,13 +355,18 @@ look(R = #run{options = #{redact := Redact} = Options, before = Others, look = L
     OfSystem = witness_run_attach:system_predicate(Options),
     {Observed, AreAll} = observed(R),
     Processes = [P || P <- Observed, not is_map_key(P, Others)],
-    Belongs = fun(P) -> OfSystem(P) andalso not Own(P) end,
+    Belongs = fun(P) ->
+        case Own(P) of
+            true -> none;
+            false -> case OfSystem(P) of true -> system; false -> application end
+        end
+    end,
     {#{whole := Whole} = Seen, Waiting, Look} = witness_run_remaining:look(Processes, Belongs, now_ms(), Idle),
     Remaining = Seen#{whole := Whole andalso AreAll},
     Shown = case Redact of true -> maps:map(fun redact_remaining/2, Remaining); false -> Remaining end,
     {Shown, Waiting, R#run{look = Look}}.
 
-redact_remaining(Of, Described) when Of =:= processes; Of =:= servers ->
+redact_remaining(Of, Described) when Of =:= processes; Of =:= servers; Of =:= applications ->
     [witness_run_remaining:redact(Process) || Process <- Described];
 redact_remaining(_, Value) -> Value.
 

@@ -106,7 +106,7 @@ own_predicate(#{unobserved := Unobserved} = Options) ->
 
 -doc """
 Whether an observed process belongs to the system that a run has started. If the run watches the whole node, these are the processes
-with the system's group leader.
+with the system's group leader; the others are those of applications that it has started.
 """.
 -spec system_predicate(witness_options:options()) -> fun((pid()) -> boolean()).
 system_predicate(#{scope := tree}) -> fun(_) -> true end;

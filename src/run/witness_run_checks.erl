@@ -112,13 +112,13 @@ note_look(NowMs, none) -> {NowMs, NowMs, {NowMs, 1}};
 note_look(NowMs, {FirstMs, _, {CountedMs, _} = Counted}) when NowMs - CountedMs < ?NEXT_LOOK_MS -> {FirstMs, NowMs, Counted};
 note_look(NowMs, {FirstMs, _, {_, Count}}) -> {FirstMs, NowMs, {NowMs, Count + 1}}.
 
-add_waiting(#{circles := Circles, processes := Processes, whole := Whole}, Waiting, C) ->
+add_waiting(#{circles := Circles, processes := Processes, applications := Applications, whole := Whole}, Waiting, C) ->
     #checks{circles = Before, waiting = Known} = C,
     Suspended = [P || #{process := P, suspended := true} <- Processes],
     Told = #{P => {IsLong, [Ended || Message <- Messages, {true, Ended} <- [witness_check_crashes:told(Message)]]}
              || P := {IsLong, Messages} <- Waiting},
     Kept = #{P => Waited || P := {true, _} = Waited <- maps:with(Suspended, Known)},
-    Found = [{Circle, [Process || P <- Circle, #{process := Of} = Process <- Processes, Of =:= P]}
+    Found = [{Circle, [Process || P <- Circle, #{process := Of} = Process <- Processes ++ Applications, Of =:= P]}
              || Circle <- Circles, not lists:keymember(Circle, 1, Before)],
     C#checks{unseen = not Whole, circles = Before ++ Found, waiting = maps:merge(Told, Kept)}.
 

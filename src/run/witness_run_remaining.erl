@@ -34,11 +34,14 @@ others that look at it costs it some too, so that it may have done nothing for l
 -doc """
 How many there are, how many of them are servers that only wait for a request (`servers`: those that are described), and the others,
 as far as they are described.
+`applications`: processes of applications that the system has started, if one of the system's waits for them, or they wait for each
+other. They are not counted: an application may run on.
 `circles`: processes of which each has called the next one, and the last one the first, so that no call is ever answered. `idle`:
 whether none of all these has done anything since the look before; `whole`: whether all of them were looked at.
 """.
 -type remaining() :: #{count := non_neg_integer(), requests := non_neg_integer(), servers := [process()],
-                       processes := [process()], circles := [[pid(), ...]], idle := boolean(), whole := boolean()}.
+                       processes := [process()], applications := [process()], circles := [[pid(), ...]], idle := boolean(),
+                       whole := boolean()}.
 
 -doc """
 Processes that have waited for a while for something that is not a request (`true`), and others with messages (`false`). The messages are
@@ -75,29 +78,40 @@ whether they are traced, costs them reductions, so this is asked first.
 idle(Last) -> #{P => Since || P := {Reductions, Since} <- Last, reductions(P) =:= Reductions}.
 
 -doc """
-Looks at those of the processes that belong to the system, of very many only at the oldest. `Idle`: which have done nothing since
-the look before (`idle/1`).
+Looks at those of the processes that belong to the system, and of its applications at those that they wait for; of very many only at
+the oldest. `Idle`: which have done nothing since the look before (`idle/1`).
 """.
--spec look([pid()], Belongs :: fun((pid()) -> boolean()), NowMs :: integer(), Idle :: #{pid() => integer()}) ->
+-spec look([pid()], Belongs :: fun((pid()) -> system | application | none), NowMs :: integer(), Idle :: #{pid() => integer()}) ->
     {remaining(), waiting(), look()}.
 look(Pids, Belongs, NowMs, Idle) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
     Whole = length(Pids) =:= length(Candidates),
-    Read = [{Process, Messages, maps:get(P, Idle, NowMs)} || P <- Candidates, Belongs(P), {Process, Messages} <- [read(P)]],
+    All = [{To, {Process, Messages, maps:get(P, Idle, NowMs)}} || P <- Candidates, To <- [Belongs(P)], To =/= none,
+                                                                  {Process, Messages} <- [read(P)]],
+    Calls = #{P => Called || {_, {#{process := P, called := Called}, _, _}} <- All, Called =/= undefined},
+    Circles = circles(Calls),
+    Read = [One || {system, One} <- All],
+    Waited = waited_for([P || {#{process := P}, _, _} <- Read] ++ lists:append(Circles), Calls, #{}),
+    Applications = [Process#{idle_ms := NowMs - Since} || {application, {#{process := P} = Process, _, Since}} <- All,
+                                                          is_map_key(P, Waited)],
     Described = [{Process, Since} || {Process, _, Since} <- Read],
     Waiting = #{P => {IsLong, case Messages of unknown -> []; _ -> Messages end}
                 || {#{process := P, mailbox := Mailbox} = Process, Messages, Since} <- Read,
                    IsLong <- [waits_long(Process, NowMs - Since)], IsLong orelse Mailbox > 0},
-    Circles = circles(#{P => Called || {#{process := P, called := Called}, _} <- Described, Called =/= undefined}),
     %% What an answer, or that it was suspended, has cost a process is counted when it waits again.
     receive after ?ANSWERED_MS -> ok end,
-    Look = #{P => {reductions(P), Since} || {#{process := P}, Since} <- Described},
+    Look = #{P => {reductions(P), Since} || {_, {#{process := P}, _, Since}} <- All},
     Processes = [Process#{idle_ms := NowMs - Since} || {Process, Since} <- Described],
     {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
     {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), servers => Requests,
-       processes => Others,
+       processes => Others, applications => Applications,
        circles => Circles, whole => Whole,
        idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Waiting, Look}.
+
+%% These, and what they have called, and so on.
+waited_for([], _, Waited) -> Waited;
+waited_for([P | Ps], Calls, Waited) when is_map_key(P, Waited) -> waited_for(Ps, Calls, Waited);
+waited_for([P | Ps], Calls, Waited) -> waited_for([Called || #{P := Called} <- [Calls]] ++ Ps, Calls, Waited#{P => []}).
 
 -doc "After so many milliseconds a process that waits is said to wait for long.".
 -spec waiting_ms() -> pos_integer().
@@ -307,13 +321,13 @@ file(Location) ->
 
 -doc "All of them as lines: at most five, and how many more there are.".
 -spec shown(remaining()) -> [unicode:chardata()].
-shown(#{count := Count, requests := Requests, processes := Processes, circles := Circles}) ->
+shown(#{count := Count, requests := Requests, processes := Processes, applications := Applications, circles := Circles}) ->
     Deadlocked = lists:append(Circles),
     {First, Others} = lists:partition(fun(#{process := P}) -> lists:member(P, Deadlocked) end, Processes),
     Shown = lists:sublist(First ++ Others, ?MAX_SHOWN),
     More = Count - Requests - length(Shown),
     [format_circle(Circle) || Circle <- lists:sublist(Circles, ?MAX_SHOWN)]
-        ++ [format(P) || P <- Shown]
+        ++ [format(P) || P <- Shown ++ lists:sublist(Applications, ?MAX_SHOWN)]
         ++ [[witness_text:count(More, ~"other process", ~"other processes")] || More > 0]
         ++ [[witness_text:count(Requests, ~"server waits", ~"servers wait"), ~" for a request"] || Requests > 0].
 

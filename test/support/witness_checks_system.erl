@@ -389,3 +389,9 @@ handle_cast(crash, _) -> error(requested).
 handle_info(crash, _) -> error(requested);
 handle_info({call, Server}, State) -> ok = gen_server:call(Server, what, infinity), {noreply, State};
 handle_info(_, State) -> {noreply, State}.
+
+%% --- an application ------------------------------------------------------------------
+
+an_application_hangs() ->
+    ok = witness_test_shop:open(),
+    witness_test_shop:hang().
