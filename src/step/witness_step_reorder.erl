@@ -115,13 +115,13 @@ wait(Id, {report, On}, #order{waits = Waits} = O) -> O#order{waits = Waits#{On =
 
 %% Passed: the latest first. Ready: processes of which the first report may pass now.
 pass({Id, Entry, What}, {Passed, Ready, O}) ->
-    O1 = case action(What) of
-        {ordered, _, _, _} = Call -> pass_call(Id, place(Call), O);
-        {exit, _, _} -> drop_calls(Id, O);
-        _ -> O
+    {Due, O1} = case action(What) of
+        {ordered, _, _, _} = Call -> next_due(pass_call(Id, place(Call), O));
+        {exit, _, _} -> next_due(drop_calls(Id, O));
+        _ -> {[], O}
     end,
     {Woken, O2} = woken(Id, O1),
-    {[{Id, Entry, What} | Passed], first_due(O2) ++ Woken ++ Ready, O2}.
+    {[{Id, Entry, What} | Passed], Due ++ Woken ++ Ready, O2}.
 
 pass_call(Id, Place, #order{places = Places, due = Due} = O) ->
     case Places of
@@ -139,10 +139,10 @@ drop_calls(Id, #order{places = Places, due = Due} = O) ->
         #{} -> O
     end.
 
-first_due(#order{due = Due}) ->
+next_due(#order{due = Due} = O) ->
     case gb_sets:is_empty(Due) of
-        true -> [];
-        false -> [element(2, gb_sets:smallest(Due))]
+        true -> {[], O};
+        false -> {[element(2, gb_sets:smallest(Due))], O}
     end.
 
 woken(Id, #order{waits = Waits} = O) ->
