@@ -55,8 +55,7 @@ passed(Reports, Places) ->
     Passed ++ witness_step_reorder:finish(Order).
 
 places(Lists) ->
-    #{Id => [{Begin, witness_record_shared:kind(Module, Function)}
-             || {_, _, {ordered, Begin, _, {call, {Module, Function, _}, _, _}}} <- Reports] || Id := Reports <- Lists}.
+    #{Id => [witness_step_reorder:place(Call) || {_, _, {ordered, _, _, _} = Call} <- Reports] || Id := Reports <- Lists}.
 
 %% --- what must hold --------------------------------------------------------------
 

@@ -16,7 +16,7 @@ the order in which calls began agrees with messages. If a replay does not come t
 that call is given up when too much is kept back, or at the end.
 """.
 
--export([new/2, add/2, finish/1]).
+-export([new/2, place/1, add/2, finish/1]).
 
 -export_type([order/0, place/0]).
 
@@ -104,6 +104,8 @@ blocked_by_end(Pid, #order{ids = Ids, ends = Ends}) ->
 action({at, _, What}) -> What;
 action(What) -> What.
 
+-doc "The place of a call in the order of all, as in a recording or a report.".
+-spec place({ordered, Begin :: non_neg_integer(), End :: non_neg_integer(), Call :: tuple()}) -> place().
 place({ordered, Begin, _, Call}) ->
     {Module, Function, _} = element(2, Call),
     {Begin, witness_record_shared:kind(Module, Function)}.

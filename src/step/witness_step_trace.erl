@@ -138,9 +138,7 @@ places(#{dir := Dir}) ->
 places(none, _) -> [];
 places(Cursor, Places) ->
     case witness_log_recording_cursor:next(Cursor) of
-        {ok, {ordered, Begin, _, Call}, Next} ->
-            {Module, Function, _} = element(2, Call),
-            places(Next, [{Begin, witness_record_shared:kind(Module, Function)} | Places]);
+        {ok, {ordered, _, _, _} = Call, Next} -> places(Next, [witness_step_reorder:place(Call) | Places]);
         {ok, _, Next} -> places(Next, Places);
         _ -> lists:reverse(Places)
     end.
