@@ -4,7 +4,7 @@ Which steps of a trace depend on which: by the order of each process, messages, 
 
 The numbers of steps agree with the order of messages and births, and say nothing more. Of two steps that do not depend on each other,
 either one may have been first in the run. A message about an end may have a smaller number than that end
-(`witness_step_trace:skew/1`). Tables, names and the outside order steps as well, and the trace does not have that order.
+(`witness_step_trace:skew/1`). Tables, names and the outside order steps as well, which does not count here.
 """.
 
 -export([are_concurrent/3, first/2, mark/3]).
@@ -76,22 +76,22 @@ add(Id, N, Past, Bounds, Trace) ->
 
 %% A timer, or a process outside that answers, sends what its process has asked for.
 origin(N, Id, Cause, Trace) ->
-    case witness_step_trace:step(N, Trace) of
-        #{what := {recv, _, {'EXIT', Pid, _}}} -> ended(Pid, Trace);
-        #{what := {recv, _, {'DOWN', _, process, Pid, _}}} -> ended(Pid, Trace);
-        #{what := {recv, _, {timeout, Ref, _}}} when is_reference(Ref) -> own;
-        #{what := {recv, _, {io_reply, _, _}}} -> own;
-        #{what := {recv, _, {Tag, _}}} when is_reference(Tag) -> own;
-        #{what := {recv, _, {[alias | Tag], _}}} when is_reference(Tag) -> own;
-        #{what := {recv, _, Msg}} when Cause > 0 ->
-            case witness_step_trace:step(Cause, Trace) of
-                #{id := Id, what := {send, _, Id, Msg, _}} -> own;
-                _ -> unknown
-            end;
-        _ -> unknown
+    #{what := {recv, _, Msg}} = witness_step_trace:step(N, Trace),
+    case witness_step_state:ended(Msg) of
+        none -> asked_for(Msg, Id, Cause, Trace);
+        Pid -> {witness_step_trace:process_id(Pid, Trace), witness_step_trace:exit_step(Pid, Trace)}
     end.
 
-ended(Pid, Trace) -> {witness_step_trace:process_id(Pid, Trace), witness_step_trace:exit_step(Pid, Trace)}.
+asked_for({timeout, Ref, _}, _, _, _) when is_reference(Ref) -> own;
+asked_for({io_reply, _, _}, _, _, _) -> own;
+asked_for({Tag, _}, _, _, _) when is_reference(Tag) -> own;
+asked_for({[alias | Tag], _}, _, _, _) when is_reference(Tag) -> own;
+asked_for(Msg, Id, Cause, Trace) when Cause > 0 ->
+    case witness_step_trace:step(Cause, Trace) of
+        #{id := Id, what := {send, _, Id, Msg, _}} -> own;
+        _ -> unknown
+    end;
+asked_for(_, _, _, _) -> unknown.
 
 -doc "The first step that may depend on this one.".
 -spec first(pos_integer(), witness_step_trace:trace()) -> pos_integer().
@@ -104,15 +104,9 @@ mark(#{id := Id}, Marked, _) when is_map_key(Id, Marked) -> Marked;
 mark(#{number := N, id := Id, cause := Cause, brief := {recv, From, _, none}}, Marked, _)
   when is_map_key(From, Marked), Cause >= map_get(From, Marked) -> Marked#{Id => N};
 mark(#{number := N, id := Id, brief := {recv, outside, _, {_, _}}}, Marked, Trace) ->
-    case witness_step_trace:step(N, Trace) of
-        #{what := {recv, _, {'EXIT', Pid, _}}} -> mark_ended(Pid, Id, N, Marked, Trace);
-        #{what := {recv, _, {'DOWN', _, process, Pid, _}}} -> mark_ended(Pid, Id, N, Marked, Trace);
-        #{} -> Marked
-    end;
-mark(_, Marked, _) -> Marked.
-
-mark_ended(Pid, Id, N, Marked, Trace) ->
-    case is_map_key(witness_step_trace:process_id(Pid, Trace), Marked) of
+    #{what := {recv, _, Msg}} = witness_step_trace:step(N, Trace),
+    case is_map_key(witness_step_trace:process_id(witness_step_state:ended(Msg), Trace), Marked) of
         true -> Marked#{Id => N};
         false -> Marked
-    end.
+    end;
+mark(_, Marked, _) -> Marked.

@@ -91,15 +91,12 @@ blocked_by({recv, From, Msg}, Id, #order{sends = Sends}) when is_integer(From), 
         true -> {report, From};
         false -> none
     end;
-blocked_by({recv, outside, {'DOWN', _, process, Pid, _}}, _, O) -> blocked_by_end(Pid, O);
-blocked_by({recv, outside, {'EXIT', Pid, _}}, _, O) -> blocked_by_end(Pid, O);
+blocked_by({recv, outside, Msg}, _, #order{ids = Ids, ends = Ends}) ->
+    case maps:find(witness_step_state:ended(Msg), Ids) of
+        {ok, Id} when is_map_key(Id, Ends) -> {report, Id};
+        _ -> none
+    end;
 blocked_by(_, _, _) -> none.
-
-blocked_by_end(Pid, #order{ids = Ids, ends = Ends}) ->
-    case Ids of
-        #{Pid := Id} when is_map_key(Id, Ends) -> {report, Id};
-        #{} -> none
-    end.
 
 action({at, _, What}) -> What;
 action(What) -> What.

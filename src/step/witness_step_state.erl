@@ -7,7 +7,7 @@ A message is represented by the number of the step that sent it and a hash. So a
 transit at that point, not with the size of the messages.
 """.
 
--export([new/1, brief/1, step/3, size/1, pack/1, unpack/2, is_alive/2, entry/2, mailbox/2, links/2, monitors/2, names/1]).
+-export([new/1, brief/1, ended/1, step/3, size/1, pack/1, unpack/2, is_alive/2, entry/2, mailbox/2, links/2, monitors/2, names/1]).
 
 -export_type([state/0, what/0, brief/0, pids/0]).
 
@@ -68,6 +68,12 @@ pack(S) -> term_to_binary(S#state{ids = #{}, pids = #{}}, [{compressed, 1}]).
 -doc "The state of these bytes, with the pids of another one.".
 -spec unpack(binary(), state()) -> state().
 unpack(Bytes, #state{ids = Ids, pids = Pids}) -> (witness_event_external:decode(Bytes))#state{ids = Ids, pids = Pids}.
+
+-doc "The process whose end a message from outside reports, to a linked process or to one that monitors it.".
+-spec ended(term()) -> pid() | none.
+ended({'EXIT', Pid, _}) when is_pid(Pid) -> Pid;
+ended({'DOWN', _, process, Pid, _}) when is_pid(Pid) -> Pid;
+ended(_) -> none.
 
 -doc "The part of a step that `step/3` needs.".
 -spec brief(what()) -> brief().

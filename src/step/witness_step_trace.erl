@@ -227,8 +227,7 @@ note_signal({effect, {erlang, Exit, _}, [Pid | _]}, #make{at = At, ids = Ids, si
     end;
 note_signal(_, M) -> M.
 
-note_end({recv, outside, {'EXIT', Pid, _}}, _, M) -> note_early(Pid, M);
-note_end({recv, outside, {'DOWN', _, process, Pid, _}}, _, M) -> note_early(Pid, M);
+note_end({recv, outside, Msg}, _, M) -> note_early(witness_step_state:ended(Msg), M);
 note_end({exit, _, _}, Id, #make{at = At, pids = Pids, early = Early, skew = Skew} = M) ->
     case maps:take(map_get(Id, Pids), Early) of
         {N, Left} -> M#make{early = Left, skew = max(Skew, At + 1 - N)};
@@ -475,12 +474,10 @@ process_id(Pid, #trace{ids = Ids, processes = Processes}) ->
 
 -doc "The step with which the process of this pid ends; 0: it does not end, or is not in the recording.".
 -spec exit_step(term(), trace()) -> non_neg_integer().
-exit_step(Pid, #trace{ids = Ids, processes = Processes}) ->
-    case Ids of
-        #{Pid := Id} when is_map_key(Id, Processes) ->
-            #{Id := {_, _, _, Ended}} = Processes,
-            Ended;
-        #{} -> 0
+exit_step(Pid, Trace) ->
+    case process_id(Pid, Trace) of
+        0 -> 0;
+        Id -> maps:get(ended, process(Id, Trace))
     end.
 
 -doc "The last step that explicitly sent an exit signal to a process; 0: none.".

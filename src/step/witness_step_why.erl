@@ -103,8 +103,7 @@ first([Rule | Rules], Step, Trace) ->
     end.
 
 %% A message about an end has that end as its cause, and an end by a signal the last signal that was sent explicitly.
-ended(#{what := {recv, outside, {'EXIT', Pid, _}}}, Trace) -> known(witness_step_trace:exit_step(Pid, Trace));
-ended(#{what := {recv, outside, {'DOWN', _, process, Pid, _}}}, Trace) -> known(witness_step_trace:exit_step(Pid, Trace));
+ended(#{what := {recv, outside, Msg}}, Trace) -> known(witness_step_trace:exit_step(witness_step_state:ended(Msg), Trace));
 ended(#{id := Id, what := {exit, killed, _}}, Trace) -> known(witness_step_trace:signal(Id, Trace));
 ended(_, _) -> none.
 
