@@ -86,25 +86,21 @@ the oldest. `Idle`: which have done nothing since the look before (`idle/1`).
 look(Pids, Belongs, NowMs, Idle) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
     Whole = length(Pids) =:= length(Candidates),
-    All = [{To, {Process, Messages, maps:get(P, Idle, NowMs)}} || P <- Candidates, To <- [Belongs(P)], To =/= none,
-                                                                  {Process, Messages} <- [read(P)]],
-    Calls = #{P => Called || {_, {#{process := P, called := Called}, _, _}} <- All, Called =/= undefined},
+    All = [{To, Process#{idle_ms := NowMs - maps:get(P, Idle, NowMs)}, Messages}
+           || P <- Candidates, To <- [Belongs(P)], To =/= none, {Process, Messages} <- [read(P)]],
+    Processes = [Process || {system, Process, _} <- All],
+    Calls = #{P => Called || {_, #{process := P, called := Called}, _} <- All, Called =/= undefined},
     Circles = circles(Calls),
-    Read = [One || {system, One} <- All],
-    Waited = waited_for([P || {#{process := P}, _, _} <- Read] ++ lists:append(Circles), Calls, #{}),
-    Applications = [Process#{idle_ms := NowMs - Since} || {application, {#{process := P} = Process, _, Since}} <- All,
-                                                          is_map_key(P, Waited)],
-    Described = [{Process, Since} || {Process, _, Since} <- Read],
+    Waited = waited_for([P || #{process := P} <- Processes] ++ lists:append(Circles), Calls, #{}),
     Waiting = #{P => {IsLong, case Messages of unknown -> []; _ -> Messages end}
-                || {#{process := P, mailbox := Mailbox} = Process, Messages, Since} <- Read,
-                   IsLong <- [waits_long(Process, NowMs - Since)], IsLong orelse Mailbox > 0},
+                || {system, #{process := P, mailbox := Mailbox} = Process, Messages} <- All,
+                   IsLong <- [waits_long(Process)], IsLong orelse Mailbox > 0},
     %% What an answer, or that it was suspended, has cost a process is counted when it waits again.
     receive after ?ANSWERED_MS -> ok end,
-    Look = #{P => {reductions(P), Since} || {_, {#{process := P}, _, Since}} <- All},
-    Processes = [Process#{idle_ms := NowMs - Since} || {Process, Since} <- Described],
+    Look = #{P => {reductions(P), NowMs - IdleMs} || {_, #{process := P, idle_ms := IdleMs}, _} <- All},
     {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
-    {#{count => length(Pids) - length(Candidates) + length(Described), requests => length(Requests), servers => Requests,
-       processes => Others, applications => Applications,
+    {#{count => length(Pids) - length(Candidates) + length(Processes), requests => length(Requests), servers => Requests,
+       processes => Others, applications => [Process || {application, #{process := P} = Process, _} <- All, is_map_key(P, Waited)],
        circles => Circles, whole => Whole,
        idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Waiting, Look}.
 
@@ -117,7 +113,7 @@ waited_for([P | Ps], Calls, Waited) -> waited_for([Called || #{P := Called} <- [
 -spec waiting_ms() -> pos_integer().
 waiting_ms() -> ?WAITING_MS.
 
-waits_long(#{state := State}, IdleMs) -> (State =:= waits orelse State =:= calls) andalso IdleMs >= ?WAITING_MS.
+waits_long(#{state := State, idle_ms := IdleMs}) -> (State =:= waits orelse State =:= calls) andalso IdleMs >= ?WAITING_MS.
 
 %% Each circle once, from its oldest process on.
 circles(Calls) ->
