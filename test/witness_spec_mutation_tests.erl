@@ -103,7 +103,7 @@ focus(_) -> mixed.
 %% A fault that makes the compiler fail is no fault for the oracle.
 found(Peer, Module, From, To) ->
     {Module, Right, _} = code:get_object_code(Module),
-    Wrong = compiled(Module, witness_mutant:mutated(Module, Module, From, To)),
+    {ok, Module, Wrong} = witness_mutant:compiled(Module, witness_mutant:mutated(Module, Module, From, To), [binary]),
     try
         load(Peer, Module, Wrong),
         ?assertMatch({disagreement, #{kind := Kind}} when Kind =/= compile, pairs(Peer, ?PAIRS, focus(Module)))
@@ -114,13 +114,3 @@ found(Peer, Module, From, To) ->
 load(Peer, Module, Object) ->
     {module, Module} = peer:call(Peer, code, load_binary, [Module, atom_to_list(Module), Object]),
     ok.
-
-compiled(Module, Text) ->
-    Copy = filename:join("/tmp", lists:concat([Module, "_", os:getpid(), ".erl"])),
-    try
-        ok = file:write_file(Copy, unicode:characters_to_binary(Text)),
-        {ok, Module, Code} = compile:file(Copy, [binary, return_errors]),
-        Code
-    after
-        file:delete(Copy)
-    end.

@@ -1,7 +1,7 @@
 -module(witness_mutant).
 -moduledoc "A module with a fault: its source with one place replaced, loaded under another name.".
 
--export([load/5, can_be_planted/1, mutated/4, text/1]).
+-export([load/5, can_be_planted/1, mutated/4, compiled/3, text/1]).
 
 -export_type([fault/0]).
 
@@ -33,16 +33,20 @@ can_be_planted(Faults) ->
                                                                                Why <- refusals(Fault)] end}}.
 
 refusals({What, Module, Find, Replace}) ->
-    Source = source(Module),
-    Copy = filename:join("/tmp", lists:concat([Module, "_", os:getpid(), ".erl"])),
-    try
-        ok = file:write_file(Copy, unicode:characters_to_binary(mutated(Module, What, Find, Replace))),
-        case compile:file(Copy, [strong_validation, return_errors, {i, filename:dirname(Source)}]) of
-            {ok, Module} -> [];
-            {error, Errors, _} -> [Errors]
-        end
+    try compiled(Module, mutated(Module, What, Find, Replace), [strong_validation]) of
+        {ok, Module} -> [];
+        {error, Errors, _} -> [Errors]
     catch
         error:{the_fault_cannot_be_planted_any_more, _, _} = Reason -> [Reason]
+    end.
+
+-doc "What `compile:file/2` returns for the module with this source.".
+-spec compiled(module(), string(), [compile:option()]) -> tuple().
+compiled(Module, Text, Options) ->
+    Copy = filename:join("/tmp", lists:concat([Module, "_", os:getpid(), ".erl"])),
+    try
+        ok = file:write_file(Copy, unicode:characters_to_binary(Text)),
+        compile:file(Copy, [return_errors, {i, filename:dirname(source(Module))} | Options])
     after
         file:delete(Copy)
     end.
