@@ -47,7 +47,7 @@ table(_) -> none.
 accesses({ets, insert, 2}, [Table, Objects], _, Kind) -> written(change, Table, Objects, Kind(Table));
 accesses({ets, insert_new, 2}, [Table, Objects], true, Kind) -> written(both, Table, Objects, Kind(Table));
 accesses({ets, insert_new, 2}, [Table, Objects], _, Kind) ->
-    [Access || {_, Memory, Key, _} <- written(both, Table, Objects, Kind(Table)), Access <- [{read, Memory, Key, unknown}]];
+    [{read, Memory, Key, unknown} || {_, Memory, Key, _} <- written(both, Table, Objects, Kind(Table))];
 accesses({ets, delete_object, 2}, [Table, Object], _, Kind) ->
     [{change, Memory, Key, unknown} || {_, Memory, Key, _} <- written(change, Table, Object, Kind(Table))];
 accesses({ets, new, 2}, _, Table, _) -> [{change, {ets, Table}, all, unknown}];

@@ -69,7 +69,7 @@ pack(S) -> term_to_binary(S#state{ids = #{}, pids = #{}}, [{compressed, 1}]).
 -spec unpack(binary(), state()) -> state().
 unpack(Bytes, #state{ids = Ids, pids = Pids}) -> (witness_event_external:decode(Bytes))#state{ids = Ids, pids = Pids}.
 
--doc "The process whose end a message from outside reports, to a linked process or to one that monitors it.".
+-doc "The process that has ended, if a message from outside reports that: of a link, or of a monitor.".
 -spec ended(term()) -> pid() | none.
 ended({'EXIT', Pid, _}) when is_pid(Pid) -> Pid;
 ended({'DOWN', _, process, Pid, _}) when is_pid(Pid) -> Pid;

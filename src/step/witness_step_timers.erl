@@ -19,17 +19,14 @@ fired before the others were started, it is certain which it was.
 
 -doc "`none`: no timer of the recording sent it.".
 -spec cause(witness_step_trace:step(), witness_step_trace:trace()) -> witness_step_why:found() | none.
-cause(#{number := N, what := {recv, outside, {timeout, Ref, _}}} = Step, Trace) when is_reference(Ref) ->
-    case witness_step_trace:fold(fun(Brief, Found) -> find_start(Ref, Brief, Found) end, {0, 0}, N - 1, born(Step, Trace), Trace) of
+cause(#{number := N, id := Id, what := {recv, outside, {timeout, Ref, _}}} = Step, Trace) when is_reference(Ref) ->
+    #{born := Born} = witness_step_trace:process(Id, Trace),
+    case witness_step_trace:fold(fun(Brief, Found) -> find_start(Ref, Brief, Found) end, {0, 0}, N - 1, Born, Trace) of
         {0, _} -> message(Step, Trace);
         {Start, Late} -> {late(Late), [{Start, []}]}
     end;
 cause(#{what := {recv, outside, _}} = Step, Trace) -> message(Step, Trace);
 cause(_, _) -> none.
-
-born(#{id := Id}, Trace) ->
-    #{born := Born} = witness_step_trace:process(Id, Trace),
-    Born.
 
 find_start(Ref, #{number := N, brief := {call, {erlang, start_timer, _}, _, Ref}}, {_, Late}) -> {stop, {N, Late}};
 find_start(Ref, #{number := N, brief := {call, {erlang, cancel_timer, _}, [Ref | Options], Value}}, {_, Late}) ->
