@@ -145,7 +145,7 @@ elixir_that_hangs_is_named(_) ->
          {violated, P} = elixir_at_fault(System, [Check]),
          exit(P, kill)
      end || {System, Check} <- [{an_agent_is_not_stopped, leaks}, {a_message_of_a_task_is_left, mailboxes}]],
-    is_deadlock('Elixir.Faults', servers_call_each_other, 2).
+    [is_deadlock('Elixir.Faults', System, 2) || System <- [servers_call_each_other, a_server_awaits_a_task_that_calls_it]].
 
 elixir_at_fault(System, Checks) ->
     {Outcome, [#{process := P}]} = violations('Elixir.Faults', System, Checks),
@@ -179,7 +179,9 @@ has_waited(Run) ->
 
 deadlocks_are_found(_) ->
     [is_deadlock(witness_checks_system, System, Size)
-     || {System, Size} <- [{servers_call_each_other, 2}, {three_servers_call_each_other, 3}]].
+     || {System, Size} <- [{servers_call_each_other, 2}, {three_servers_call_each_other, 3},
+                            {a_child_calls_its_supervisor_when_it_starts, 2}, {a_child_calls_its_supervisor_when_it_ends, 2},
+                            {a_server_is_stopped_and_calls_back, 2}]].
 
 is_deadlock(Module, System, Size) ->
     {ok, Run} = witness:start(#{system => {Module, System, []}, checks => [deadlock], log => false}),
@@ -209,7 +211,8 @@ has_circle(Run) ->
 what_runs_on_is_no_deadlock(_) ->
     [?assertMatch({ok, [#{verdict := yes, spec := ~"check deadlock"}]},
                   ended(#{system => {witness_checks_system, System, []}, checks => [deadlock]}), System)
-     || System <- [servers_call_each_other_in_turn, a_server_calls_back_before_the_answer]],
+     || System <- [servers_call_each_other_in_turn, a_server_calls_back_before_the_answer,
+                    children_that_start_and_end_call_others]],
     {ok, Run} = witness:start(#{system => {timer, sleep, [infinity]}, checks => [deadlock], log => false}),
     {ok, #{outcome := ok, verdicts := #{yes := 1, no := 0, inconclusive := 0}, alive := #{processes := [#{process := P}]}}} =
         witness:stop(Run),

@@ -143,12 +143,12 @@ remaining(#{count := Count, requests := Requests, circles := Circles, processes 
       {processes, [remaining_process(Process) || Process <- Processes]},
       {applications, [remaining_process(Process) || Process <- Applications]}]}.
 
-remaining_process(#{process := P, signature := Signature, name := Name, state := State, called := Called, place := Place,
+remaining_process(#{process := P, signature := Signature, name := Name, state := State, awaited := Awaited, place := Place,
                     mailbox := Mailbox, messages := Messages, idle_ms := Idle} = Process) ->
     {[{process, text(witness_event:format_proc(P))},
       {signature, case Signature of undefined -> null; _ -> text(witness_event:format_function(Signature)) end},
       {name, case Name of undefined -> null; _ -> term(Name) end}, {state, State},
-      {called, case Called of undefined -> null; _ -> text(witness_event:format_proc(Called)) end},
+      {awaited, case Awaited of undefined -> null; _ -> text(witness_event:format_proc(Awaited)) end},
       {place, case Place of {M, F, A, _} -> text(witness_event:format_function({M, F, A})); undefined -> null end},
       {mailbox, Mailbox}, {messages, Messages}, {idle_ms, Idle}, {text, text(witness_run_remaining:format(Process))}]}.
 

@@ -106,7 +106,7 @@ add_remaining(Remaining, Waiting, {NowMs, EndedForMs}, C) ->
 
 add_look(#{processes := Processes}, NowMs, C = #checks{looks = Looks}) ->
     C#checks{looks = note_look(NowMs, Looks),
-             waits = lists:any(fun(#{state := State}) -> State =:= waits orelse State =:= calls end, Processes)}.
+             waits = lists:any(fun witness_run_remaining:waits/1, Processes)}.
 
 note_look(NowMs, none) -> {NowMs, NowMs, {NowMs, 1}};
 note_look(NowMs, {FirstMs, _, {CountedMs, _} = Counted}) when NowMs - CountedMs < ?NEXT_LOOK_MS -> {FirstMs, NowMs, Counted};

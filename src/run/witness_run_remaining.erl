@@ -2,12 +2,12 @@
 -moduledoc """
 The processes of a system that are still there: where each one is and what it waits for, as the VM tells it at this moment.
 
-A process that waits for the answer to a call of OTP monitors the process that it has called. If it monitors no other process, the
-called one is known. A process that has made no reduction since an earlier look has done nothing since then. What it answers to
+A process that waits in a function of OTP or Elixir for another process, for the answer to a call, its start, its end, or the result of
+a task, monitors that process meanwhile. If it monitors no other process, that one is known. A process that has made no reduction since an earlier look has done nothing since then. What it answers to
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/4, waiting_ms/0, describe/1, redact/1, format/1, shown/1, still_works/1]).
+-export([idle/1, look/4, waiting_ms/0, waits/1, describe/1, redact/1, format/1, shown/1, still_works/1]).
 -export([suspend_circle/3]).
 
 -export_type([look/0, process/0, remaining/0, waiting/0]).
@@ -19,24 +19,27 @@ others that look at it costs it some too, so that it may have done nothing for l
 
 -doc """
 - `parent`: the process that has spawned it; `signature`: what it was spawned with; `name`: its registered name or its label;
-- `state`: it runs, waits for a message, waits for a `request` (a server of OTP with an empty mailbox), has called the process
-  `called` and waits for the answer, or sleeps; of a process that is suspended, as at the end of a run, it may not be known;
+- `state`: it runs, sleeps, waits for a message, waits for a `request` (a server of OTP with an empty mailbox), or waits for the process
+  `awaited`: it has called it and waits for the answer (`calls`), or it waits until that has started (`starts`), has ended (`stops`), or
+  has the result of a task (`awaits`); of a process that is suspended, as at the end of a run, it may not be known;
 - `place`: the function in which it is, without those of OTP that wait for it;
 - `mailbox`: the number of its messages; `messages`: the oldest of them as text, if there are few and they are small; `idle_ms`:
   how long it has done nothing, as far as that is known; `suspended`: as at the end of a run, so that it is not known whether it would
   go on.
 """.
 -type process() :: #{process := pid(), parent := pid() | undefined, signature := mfa() | undefined, name := undefined | term(),
-                     state := runs | waits | request | calls | sleeps | unknown, called := undefined | pid(),
+                     state := runs | sleeps | waits | request | awaiting() | unknown, awaited := undefined | pid(),
                      place := undefined | {module(), atom(), arity(), [tuple()]},
                      mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer(), suspended := boolean()}.
+
+-type awaiting() :: calls | starts | stops | awaits.
 
 -doc """
 How many there are, how many of them are servers that only wait for a request (`servers`: those that are described), and the others,
 as far as they are described.
 `applications`: processes of applications that the system has started, if one of the system's waits for them, or they wait for each
 other. They are not counted: an application may run on.
-`circles`: processes of which each has called the next one, and the last one the first, so that no call is ever answered. `idle`:
+`circles`: processes of which each waits for the next one, and the last one for the first, so that none ever goes on. `idle`:
 whether none of all these has done anything since the look before; `whole`: whether all of them were looked at.
 """.
 -type remaining() :: #{count := non_neg_integer(), requests := non_neg_integer(), servers := [process()],
@@ -55,7 +58,14 @@ those that they have not taken, as far as these can be read cheaply: one that wa
 -define(WAITING_MS, 1000).
 %% Modules in which a process waits for the sake of the function that has called them.
 -define(WAITING, [gen, gen_server, gen_statem, gen_event, supervisor, proc_lib, timer, erlang, erts_internal, 'Elixir.GenServer',
-                  'Elixir.Agent', 'Elixir.Task', 'Elixir.Process', 'Elixir.Task.Supervised']).
+                  'Elixir.Agent', 'Elixir.Task', 'Elixir.Process', 'Elixir.Task.Supervised', 'Elixir.DynamicSupervisor']).
+%% Functions in which a process waits for one that it monitors, and for nothing else. Those that look again after a while, such as
+%% `Task.yield/2', are not among them: the process may go on without what it waits for.
+-define(AWAITING, #{{gen, do_call} => calls, {gen, receive_response} => calls, {gen_server, mc_recv} => calls,
+                    {proc_lib, sync_start} => starts, {proc_lib, sync_start_monitor} => starts,
+                    {proc_lib, stop} => stops, {supervisor, shutdown} => stops, {supervisor, wait_dynamic_children} => stops,
+                    {'Elixir.DynamicSupervisor', wait_children} => stops, {'Elixir.Task', shutdown_receive} => stops,
+                    {'Elixir.Task', await_receive} => awaits, {'Elixir.Task', await_many} => awaits}).
 %% Each of these costs little, whatever the process has. Its monitors and its mailbox may be long: they are read only if needed.
 -define(INFO, [status, current_stacktrace, message_queue_len, registered_name, parent]).
 %% Functions of gen_server in which it handles something else than a call.
@@ -89,9 +99,9 @@ look(Pids, Belongs, NowMs, Idle) ->
     All = [{To, Process#{idle_ms := NowMs - maps:get(P, Idle, NowMs)}, Messages}
            || P <- Candidates, To <- [Belongs(P)], To =/= none, {Process, Messages} <- [read(P)]],
     Processes = [Process || {system, Process, _} <- All],
-    Calls = #{P => Called || {_, #{process := P, called := Called}, _} <- All, Called =/= undefined},
-    Circles = circles(Calls),
-    Waited = waited_for([P || #{process := P} <- Processes] ++ lists:append(Circles), Calls, #{}),
+    Awaited = #{P => Other || {_, #{process := P, awaited := Other}, _} <- All, Other =/= undefined},
+    Circles = circles(Awaited),
+    Waited = waited_for([P || #{process := P} <- Processes] ++ lists:append(Circles), Awaited, #{}),
     Waiting = #{P => {IsLong, case Messages of unknown -> []; _ -> Messages end}
                 || {system, #{process := P, mailbox := Mailbox} = Process, Messages} <- All,
                    IsLong <- [waits_long(Process)], IsLong orelse Mailbox > 0},
@@ -104,20 +114,24 @@ look(Pids, Belongs, NowMs, Idle) ->
        circles => Circles, whole => Whole,
        idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Waiting, Look}.
 
-%% These, and what they have called, and so on.
+%% These, and what they wait for, and so on.
 waited_for([], _, Waited) -> Waited;
-waited_for([P | Ps], Calls, Waited) when is_map_key(P, Waited) -> waited_for(Ps, Calls, Waited);
-waited_for([P | Ps], Calls, Waited) -> waited_for([Called || #{P := Called} <- [Calls]] ++ Ps, Calls, Waited#{P => []}).
+waited_for([P | Ps], Awaited, Waited) when is_map_key(P, Waited) -> waited_for(Ps, Awaited, Waited);
+waited_for([P | Ps], Awaited, Waited) -> waited_for([Other || #{P := Other} <- [Awaited]] ++ Ps, Awaited, Waited#{P => []}).
 
 -doc "After so many milliseconds a process that waits is said to wait for long.".
 -spec waiting_ms() -> pos_integer().
 waiting_ms() -> ?WAITING_MS.
 
-waits_long(#{state := State, idle_ms := IdleMs}) -> (State =:= waits orelse State =:= calls) andalso IdleMs >= ?WAITING_MS.
+waits_long(#{idle_ms := IdleMs} = Process) -> waits(Process) andalso IdleMs >= ?WAITING_MS.
+
+-doc "Whether a process waits for another one, or for a message that is not a request.".
+-spec waits(process()) -> boolean().
+waits(#{state := State}) -> State =:= waits orelse lists:member(State, maps:values(?AWAITING)).
 
 %% Each circle once, from its oldest process on.
-circles(Calls) ->
-    lists:usort([Circle || P := _ <- Calls, {true, [Oldest | _] = Circle} <- [circle(P, P, [], Calls)],
+circles(Awaited) ->
+    lists:usort([Circle || P := _ <- Awaited, {true, [Oldest | _] = Circle} <- [circle(P, P, [], Awaited)],
                            Oldest =:= lists:min(Circle), waits_for_itself(Circle)]).
 
 %% The processes were described one after the other, and may have gone on meanwhile. While all of them are suspended, none does:
@@ -139,18 +153,21 @@ waits_for_itself(Circle) ->
 -spec suspend_circle(pid(), reference(), [pid(), ...]) -> ok.
 suspend_circle(Caller, Tag, [First | _] = Circle) ->
     Suspended = [P || P <- Circle, suspend(P)],
-    Waits = #{P => {Called, Messages} || P <- Suspended, {#{called := Called}, Messages} <- [read(P)], Called =/= undefined,
-                                         has_no_answer(Messages)},
-    Calls = #{P => Called || P := {Called, _} <- Waits, is_map_key(Called, Waits), has_request(Called, P, Waits)},
+    Waits = #{P => {State, Other, Messages} || P <- Suspended, {#{state := State, awaited := Other}, Messages} <- [read(P)],
+                                               Other =/= undefined, has_no_answer(Messages)},
+    Awaited = #{P => Other || P := {State, Other, _} <- Waits, is_map_key(Other, Waits),
+                              State =/= calls orelse has_request(Other, P, Waits)},
     lists:foreach(fun resume/1, Suspended),
-    Caller ! {Tag, circle(First, First, [], Calls) =:= {true, Circle}},
+    Caller ! {Tag, circle(First, First, [], Awaited) =:= {true, Circle}},
     ok.
 
 %% A server that has taken the request may have passed it on: then another process answers it. It has not taken it, or it handles a
 %% call, which is this one. The end of a deep stack is not known.
 has_request(Server, P, Waits) ->
-    #{Server := {_, Messages}} = Waits,
-    lists:any(fun({'$gen_call', {From, _}, _}) -> From =:= P; (_) -> false end, Messages) orelse not handles_no_call(Server).
+    #{Server := {_, _, Messages}} = Waits,
+    lists:any(fun({Request, {From, _}, _}) -> From =:= P andalso (Request =:= '$gen_call' orelse Request =:= system);
+                 (_) -> false
+              end, Messages) orelse not handles_no_call(Server).
 
 handles_no_call(Server) ->
     case process_info(Server, current_stacktrace) of
@@ -167,14 +184,15 @@ has_no_answer(unknown) -> false;
 has_no_answer(Messages) -> not lists:any(fun is_answer/1, Messages).
 
 is_answer({'DOWN', _, _, _, _}) -> true;
+is_answer({Started, P, _}) when Started =:= ack; Started =:= nack -> is_pid(P);
 is_answer({[alias | _], _}) -> true;
 is_answer({Tag, _}) -> is_reference(Tag);
 is_answer(_) -> false.
 
-circle(P, First, Path, Calls) ->
-    case Calls of
+circle(P, First, Path, Awaited) ->
+    case Awaited of
         #{P := First} -> {true, lists:reverse([P | Path])};
-        #{P := Next} -> not lists:member(Next, Path) andalso Next =/= P andalso circle(Next, First, [P | Path], Calls);
+        #{P := Next} -> not lists:member(Next, Path) andalso Next =/= P andalso circle(Next, First, [P | Path], Awaited);
         #{} -> false
     end.
 
@@ -194,11 +212,11 @@ read(P) ->
     case process_info(P, ?INFO) of
         undefined -> undefined;
         [{_, Status}, {_, Stack}, {_, Mailbox}, {_, Registered}, {_, Parent}] ->
-            {State, Called} = state(Status, Stack, Mailbox, P),
+            {State, Awaited} = state(Status, Stack, Mailbox, P),
             Messages = messages(P, Mailbox),
             {#{process => P, parent => Parent,
               signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
-              state => State, called => Called, place => place(Stack), mailbox => Mailbox,
+              state => State, awaited => Awaited, place => place(Stack), mailbox => Mailbox,
               messages => texts(Messages), idle_ms => 0, suspended => Status =:= suspended}, Messages}
     end.
 
@@ -227,9 +245,9 @@ signature({erlang, apply, _} = Unknown, Stack) ->
 signature(Signature, _) -> Signature.
 
 %% A process that is suspended in such a function of OTP waits there all the same.
-state(Status, [{gen, do_call, _, _} | _], _, P) when Status =:= waiting; Status =:= suspended ->
-    {calls, called(process_info(P, monitors))};
 state(Status, [{timer, sleep, _, _} | _], _, _) when Status =:= waiting; Status =:= suspended -> {sleeps, undefined};
+state(Status, [{M, F, _, _} | _], _, P) when is_map_key({M, F}, ?AWAITING), (Status =:= waiting orelse Status =:= suspended) ->
+    {map_get({M, F}, ?AWAITING), monitored(process_info(P, monitors))};
 state(Status, Stack, Mailbox, P) when Status =:= waiting; Status =:= suspended ->
     case Mailbox =:= 0 andalso (lists:any(fun is_loop/1, lists:sublist(Stack, 2)) orelse is_hibernating_server(Stack, P)) of
         true -> {request, undefined};
@@ -238,13 +256,21 @@ state(Status, Stack, Mailbox, P) when Status =:= waiting; Status =:= suspended -
     end;
 state(_, _, _, _) -> {runs, undefined}.
 
-called({monitors, [{process, P}]}) when is_pid(P) -> P;
-called({monitors, [{process, {Name, Node}}]}) when Node =:= node() ->
+%% The only one, which may be monitored more than once.
+monitored({monitors, Monitors}) ->
+    case lists:usort([monitored_process(Monitor) || Monitor <- Monitors]) of
+        [P] -> P;
+        _ -> undefined
+    end;
+monitored(undefined) -> undefined.
+
+monitored_process({process, P}) when is_pid(P) -> P;
+monitored_process({process, {Name, Node}}) when Node =:= node() ->
     case whereis(Name) of
         P when is_pid(P) -> P;
         _ -> undefined
     end;
-called(_) -> undefined.
+monitored_process(_) -> undefined.
 
 %% In OTP 27 a server that hibernates has no stack, as each supervisor does after it has started.
 is_hibernating_server([], P) ->
@@ -299,11 +325,16 @@ described(#{name := Name, signature := Signature}) ->
 does(#{state := runs} = P) -> [~"runs in ", where(P)];
 does(#{state := waits} = P) -> [~"waits for a message in ", where(P)];
 does(#{state := request}) -> ~"waits for a request";
-does(#{state := calls, called := undefined} = P) -> [~"waits for the answer to a call in ", where(P)];
-does(#{state := calls, called := Called} = P) ->
-    [~"waits for the answer to its call of ", witness_event:format_proc(Called), ~" in ", where(P)];
+does(#{state := calls, awaited := undefined} = P) -> [~"waits for the answer to a call in ", where(P)];
+does(#{state := calls} = P) -> [~"waits for the answer to its call of ", awaited(P), ~" in ", where(P)];
+does(#{state := starts} = P) -> [~"waits until ", awaited(P), ~" has started, in ", where(P)];
+does(#{state := stops} = P) -> [~"waits until ", awaited(P), ~" has ended, in ", where(P)];
+does(#{state := awaits} = P) -> [~"waits for the result of ", awaited(P), ~" in ", where(P)];
 does(#{state := sleeps} = P) -> [~"sleeps in ", where(P)];
 does(#{state := unknown} = P) -> [~"is in ", where(P)].
+
+awaited(#{awaited := undefined}) -> ~"another process";
+awaited(#{awaited := P}) -> witness_event:format_proc(P).
 
 where(#{place := undefined}) -> ~"a function that is not known";
 where(#{place := {M, F, A, Location}}) -> [witness_event:format_function({M, F, A}), file(Location)].

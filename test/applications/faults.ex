@@ -65,6 +65,11 @@ defmodule Faults do
     GenServer.call(first, :forward, :infinity)
   end
 
+  def a_server_awaits_a_task_that_calls_it do
+    {:ok, server} = GenServer.start(__MODULE__, :quiet)
+    GenServer.call(server, {:await, :infinity}, :infinity)
+  end
+
   # --- supervisors that give up, and their twins
 
   def a_child_raises_again_and_again do
@@ -115,6 +120,13 @@ defmodule Faults do
   def handle_call({:next, next}, _, _), do: {:reply, :ok, {:next, next}}
   def handle_call(:forward, _, {:next, next}), do: {:reply, GenServer.call(next, :forward, :infinity), {:next, next}}
   def handle_call(:never, _, state), do: {:noreply, state}
+  def handle_call(:what, _, state), do: {:reply, :ok, state}
+
+  def handle_call({:await, timeout}, _, state) do
+    server = self()
+    task = Task.async(fn -> GenServer.call(server, :what, :infinity) end)
+    {:reply, Task.await(task, timeout), state}
+  end
 
   def handle_cast(:crash, _), do: raise("boom")
 

@@ -204,6 +204,31 @@ three_servers_call_each_other() ->
     ok = gen_server:call(A, {next, C}),
     gen_server:call(A, {forward, {forward, {forward, what}}}, infinity).
 
+%% A supervisor does not answer while it starts a child.
+a_child_calls_its_supervisor_when_it_starts() ->
+    supervisor:start_link(?MODULE, {one_for_one, calls_its_parent}).
+
+%% Nor while it ends one.
+a_child_calls_its_supervisor_when_it_ends() ->
+    {ok, Sup} = supervisor:start_link(?MODULE, {one_for_one, calls_its_parent_at_its_end}),
+    supervisor:terminate_child(Sup, server).
+
+%% It stops the other one while it handles a call.
+a_server_is_stopped_and_calls_back() ->
+    {ok, A} = gen_server:start(?MODULE, quiet, []),
+    {ok, B} = gen_server:start(?MODULE, {calls_at_its_end, A}, []),
+    gen_server:call(A, {stop, B}, infinity).
+
+children_that_start_and_end_call_others() ->
+    {ok, A} = gen_server:start(?MODULE, quiet, []),
+    {ok, Sup} = supervisor:start_link(?MODULE, {one_for_one, {calls_at_its_start_and_end, A}}),
+    [begin
+         ok = supervisor:terminate_child(Sup, server),
+         {ok, _} = supervisor:restart_child(Sup, server)
+     end || _ <- lists:seq(1, 20)],
+    ok = gen_server:stop(Sup),
+    ok = gen_server:stop(A).
+
 servers_call_each_other_in_turn() ->
     {ok, A} = gen_server:start(?MODULE, quiet, []),
     {ok, B} = gen_server:start(?MODULE, {next, A}, []),
@@ -367,11 +392,28 @@ init(crashes_soon) ->
 init(at_fault) ->
     is_at_fault(),
     {ok, quiet};
+init(calls_its_parent) ->
+    {parent, Sup} = process_info(self(), parent),
+    _ = supervisor:count_children(Sup),
+    {ok, quiet};
+init(calls_its_parent_at_its_end) ->
+    {parent, Sup} = process_info(self(), parent),
+    init({calls_at_its_end, Sup});
+init({calls_at_its_start_and_end, Server}) ->
+    ok = gen_server:call(Server, what),
+    init({calls_at_its_end, Server});
+init({calls_at_its_end, Server}) ->
+    process_flag(trap_exit, true),
+    {ok, {calls_at_its_end, Server}};
 init(State) ->
     {ok, State}.
 
+terminate(_, {calls_at_its_end, Server}) -> gen_server:call(Server, what, infinity);
+terminate(_, _) -> ok.
+
 handle_call(crash, _, _) -> error(requested);
 handle_call(what, _, State) -> {reply, ok, State};
+handle_call({stop, Server}, _, State) -> {reply, gen_server:stop(Server), State};
 handle_call({next, Next}, _, _) -> {reply, ok, {next, Next}};
 handle_call({forward, Request}, _, {next, Next}) -> {reply, gen_server:call(Next, Request, infinity), {next, Next}};
 handle_call(answered_later, From, State) ->
