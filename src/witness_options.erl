@@ -200,7 +200,7 @@ check_checks(System, Checks) ->
 check_sound({log, _}, Checks) ->
     case Checks -- witness_check:system_checks() of
         Checks -> ok;
-        _ -> {error, {witness_option, {bad_option, checks, "crashes, calls or restarts, for what the run does not start"}}}
+        _ -> {error, {witness_option, {bad_option, checks, "crashes, calls, late or restarts, for what the run does not start"}}}
     end;
 check_sound(System, Checks) ->
     Unsound = [Check || Check <- lists:usort(Checks), not lists:member(Check, witness_check:attached_checks())],

@@ -21,7 +21,8 @@ all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, {group,
 groups() ->
     [{elixir, [], [elixir_crashes_are_named, elixir_that_is_right_has_no_alarm, elixir_that_hangs_is_named]}] ++
     [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash, calls_without_an_answer_name_the_caller,
-                 what_is_answered_is_no_violation, supervisors_that_give_up_are_named, what_does_not_give_up_is_no_violation]}
+                 what_is_answered_is_no_violation, late_answers_name_the_caller,
+                 what_is_not_late_is_no_violation, supervisors_that_give_up_are_named, what_does_not_give_up_is_no_violation]}
      || Kind <- [native, evm, central, log]].
 
 init_per_group(elixir, Config) ->
@@ -59,6 +60,11 @@ calls() -> [an_answer_is_forgotten, a_call_is_given_up_and_its_end_is_handled, a
 
 answered() -> [calls_are_answered, an_answer_comes_from_elsewhere, servers_that_are_gone_do_not_answer, a_caller_is_shut_down].
 
+late() -> [a_call_is_given_up_and_answered, a_call_that_ends_its_process_is_answered].
+
+not_late() -> [calls_are_answered_when_told, a_call_is_given_up_and_never_answered, a_caller_is_shut_down_before_the_answer |
+               answered()].
+
 given_up() -> [it_crashes_again_and_again, its_supervisor_is_started_again].
 
 not_given_up() -> [it_crashes_once, it_crashes_once_and_is_stopped, its_child_is_shut_down, it_ends_with_its_significant_child].
@@ -74,6 +80,10 @@ what_is_handled_is_no_crash(Config) -> are_right(crashes, handled(), Config).
 calls_without_an_answer_name_the_caller(Config) -> are_found(calls, calls(), Config).
 
 what_is_answered_is_no_violation(Config) -> are_right(calls, answered(), Config).
+
+late_answers_name_the_caller(Config) -> are_found(late, late(), Config).
+
+what_is_not_late_is_no_violation(Config) -> are_right(late, not_late(), Config).
 
 are_found(Check, Systems, Config) ->
     lists:foreach(fun(System) ->

@@ -63,7 +63,7 @@ crashes_are_in_the_order_of_their_times_test() ->
 %% A process that handled it may be among those with a gap.
 with_missing_events_nothing_is_certain_test() ->
     Gap = #{verdict => inconclusive, reason => {gap, overflow}, info => undefined, event => undefined},
-    {{report, Gap}, C} = witness_run_checks:add(Gap, meta(2), new()),
+    {{report, Gap}, C} = witness_run_checks:add(crashes, Gap, meta(2), new()),
     ?assertEqual([{1, inconclusive}], concluded(true, added([ends(1, {oops, ?STACK}, [])], C))),
     ?assertEqual([{1, inconclusive}], concluded(false, added([ends(1, {oops, ?STACK}, [])], new()))),
     ?assertEqual([{1, yes}], concluded(false, added([ends(1, {oops, ?STACK}, []), ends(2, normal, [{1, {oops, ?STACK}}])], new()))).
@@ -83,7 +83,7 @@ a_crash_shortly_before_observation_stops_is_not_certain_test() ->
 
 one_that_was_told_of_too_many_is_not_certain_test() ->
     {Outcome = #{info := Info}, Meta} = ends(2, normal, [{9, {oops, ?STACK}}]),
-    {{report, #{verdict := yes}}, C} = witness_run_checks:add(Outcome#{info := Info#{more := true}}, Meta, new()),
+    {{report, #{verdict := yes}}, C} = witness_run_checks:add(crashes, Outcome#{info := Info#{more := true}}, Meta, new()),
     ?assertEqual([{1, inconclusive}], concluded(true, added([ends(1, {oops, ?STACK}, [])], C))).
 
 too_many_are_told_of_test() ->
@@ -132,7 +132,8 @@ a_supervisor_gives_up_only_after_it_has_started_a_child_again_test() ->
 
 what_was_called_is_named_test() ->
     Explained = fun(Why) ->
-        #{note := Note} = witness_run_checks:explain(#{verdict => no, info => #{unanswered => server, why => Why}}),
+        Outcome = #{verdict => no, info => #{unanswered => server, why => Why}},
+        {{report, #{note := Note}}, _} = witness_run_checks:add(calls, Outcome, meta(1), new()),
         Note
     end,
     ?assertEqual(~"its call of server never got an answer", Explained(never)),
@@ -253,7 +254,7 @@ attached_verdict(Check, Watched, Looks) ->
     Verdict.
 
 checks_of_running_processes_are_those_without_a_reason_against_them_test() ->
-    ?assertEqual([calls, deadlock, mailboxes], witness_check:attached_checks()),
+    ?assertEqual([calls, late, deadlock, mailboxes], witness_check:attached_checks()),
     ?assertEqual([crashes, leaks, restarts],
                  lists:sort([Check || Check <- witness_check:names(), is_binary(witness_check:why_not_attached(Check))])).
 
@@ -311,7 +312,7 @@ ends(P, Reason, Told, Time) ->
 
 added(Reports, C) ->
     lists:foldl(fun({Outcome, Meta}, Acc) ->
-        {Reported, Next} = witness_run_checks:add(Outcome, Meta, Acc),
+        {Reported, Next} = witness_run_checks:add(crashes, Outcome, Meta, Acc),
         case Reported of
             {report, #{verdict := yes}} -> ok;
             keep -> ok

@@ -1,7 +1,7 @@
 -module(restaurant).
 -moduledoc """
 Two servers, a waiter and a cook, that ask each other. No specification says what can go wrong: a table orders what is not on the menu, and nothing
-takes care of the crash; the waiter forgets an order; the waiter asks whether a dish is ready, while the cook asks the waiter; a guest
+takes care of the crash; the waiter forgets an order, or comes with it too late; the waiter asks whether a dish is ready, while the cook asks the waiter; a guest
 stays, and takes no bill; an oven is switched on again and again.
 """.
 -behaviour(gen_server).
@@ -10,7 +10,7 @@ stays, and takes no bill; an oven is switched on again and again.
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2]).
 
 -doc "An evening: each has a fault, but the one that is `quiet`.".
--spec main(quiet | unknown_dish | forgotten | impatient | late | hot) -> ok.
+-spec main(quiet | unknown_dish | forgotten | slow | impatient | late | hot) -> ok.
 main(late) ->
     Guest = spawn(fun guest/0),
     Guest ! {bill, 480},
@@ -32,6 +32,8 @@ table(Waiter, unknown_dish) ->
     price(gen_server:call(Waiter, {order, pizza}));
 table(Waiter, forgotten) ->
     try gen_server:call(Waiter, {order, coffee}, 100) catch exit:{timeout, _} -> leaves end;
+table(Waiter, slow) ->
+    try gen_server:call(Waiter, {order, tea}, 100) catch exit:{timeout, _} -> leaves end;
 table(Waiter, impatient) ->
     gen_server:call(Waiter, {ready, soup}, infinity);
 table(Waiter, quiet) ->
@@ -59,6 +61,8 @@ handle_continue(heat, oven) -> error(too_hot).
 -doc false.
 handle_call({order, soup}, _, {waiter, _} = Waiter) -> {reply, {ok, 480}, Waiter};
 handle_call({order, coffee}, _, {waiter, _} = Waiter) -> {noreply, Waiter};
+handle_call({order, tea}, _, {waiter, _} = Waiter) ->
+    receive after 300 -> {reply, {ok, 250}, Waiter} end;
 handle_call({order, _}, _, {waiter, _} = Waiter) -> {reply, sold_out, Waiter};
 handle_call({ready, Dish}, _, {waiter, Cook} = Waiter) -> {reply, gen_server:call(Cook, {ready, Dish, self()}, infinity), Waiter};
 handle_call({ready, Dish, Waiter}, _, cook) -> {reply, gen_server:call(Waiter, {order, Dish}, infinity), cook}.

@@ -14,16 +14,17 @@ processes that are still there.
 -doc """
 - `crashes`: a process ends by an error that nothing handles;
 - `calls`: a call gets no answer;
+- `late`: the answer to a call comes when its process has given it up;
 - `restarts`: a supervisor gives up on a child;
 - `deadlock`: processes wait for each other;
 - `mailboxes`: messages are never taken, or come faster than they are taken;
 - `leaks`: a process is still there after the end of the system.
 """.
--type name() :: crashes | calls | restarts | deadlock | mailboxes | leaks.
+-type name() :: crashes | calls | late | restarts | deadlock | mailboxes | leaks.
 
 -doc "All checks.".
 -spec names() -> [name()].
-names() -> [crashes, calls, restarts | system_checks()].
+names() -> [crashes, calls, late, restarts | system_checks()].
 
 -doc "The checks that have no monitors: they look at the processes that are still there.".
 -spec system_checks() -> [name()].
@@ -52,7 +53,8 @@ why_not_attached(_) -> none.
 monitors(Checks) -> [{{'_', '_', '_'}, {Module, undefined}} || Check <- Checks, {Module, Of} <- modules(), Of =:= Check].
 
 modules() ->
-    [{witness_check_crashes, crashes}, {witness_check_calls, calls}, {witness_check_restarts, restarts}].
+    [{witness_check_crashes, crashes}, {witness_check_calls, calls}, {witness_check_late, late},
+     {witness_check_restarts, restarts}].
 
 -doc "What verdicts name as their specification: that of a check, or of a monitor that a user has written.".
 -spec spec(name() | module()) -> binary().

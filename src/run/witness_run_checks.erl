@@ -10,7 +10,9 @@ that ends, passes an error on. The process that ended first is the one to look a
 reported, and are undecided if events are missing. Of two crashes by the same error, one of them handled, the other one is not
 reported.
 
-The other checks judge the processes that are still there (`m:witness_run_remaining`), at several looks and when observation ends:
+An answer that came late is judged by what all processes have reported, too (`m:witness_run_late`).
+
+Others judge the processes that are still there (`m:witness_run_remaining`), at several looks and when observation ends:
 
 - a *deadlock* is a circle of processes of which each waits for the answer to its call of the next one;
 - a mailbox has messages that are *never taken* if nothing happens any more, and its process has waited for something else for a
@@ -22,7 +24,7 @@ If the processes ran before the run, or are only some of the system's (`t:watche
 satisfied only if it has seen them for as long as a violation takes.
 """.
 
--export([new/2, monitored/1, add/3, add_remaining/4, explain/1, conclude/3]).
+-export([new/2, monitored/1, add/4, add_remaining/4, conclude/3]).
 
 -export_type([checks/0, watched/0, judged/0, time/0]).
 
@@ -47,6 +49,7 @@ satisfied only if it has seen them for as long as a violation takes.
                  untaken = {false, []} :: {IsIdle :: boolean(), [witness_run_remaining:process()]},
                  leaks = {false, 0, []} :: {IsLate :: boolean(), Count :: non_neg_integer(), [witness_run_remaining:process()]},
                  crashes = [] :: [crash()],
+                 late = witness_run_late:new() :: witness_run_late:late(),
                  told = #{} :: #{witness_check_crashes:ended() => [none | {error, term()}, ...]},
                  pending = #{} :: #{witness_check_crashes:ended() => []},
                  missing = none :: none | {gap, term()}}).
@@ -153,12 +156,21 @@ grows(_) -> false.
 add_leaks(#{count := Count, processes := Processes, servers := Servers}, EndedForMs, C) ->
     C#checks{leaks = {is_integer(EndedForMs) andalso EndedForMs >= ?LEAKED_MS, Count, Processes ++ Servers}}.
 
--doc "Takes the outcome of a monitor: it is reported now, or at the end (`keep`).".
--spec add(outcome(), meta(), checks()) -> {{report, outcome()} | keep, checks()}.
-add(#{verdict := inconclusive, reason := Reason} = Outcome, _, C = #checks{missing = Missing}) ->
+-doc "Takes the outcome of a monitor of a check: it is reported now, or at the end (`keep`).".
+-spec add(witness_check:name(), outcome(), meta(), checks()) -> {{report, Reported} | keep, checks()} when
+    Reported :: outcome() | #{note := binary(), _ => _}.
+add(Check, #{verdict := inconclusive, reason := Reason} = Outcome, _, C = #checks{missing = Missing})
+  when Check =:= crashes; Check =:= late ->
     {{report, Outcome}, C#checks{missing = case Missing of none -> gap(Reason); _ -> Missing end}};
-add(#{verdict := yes} = Outcome, _, C) -> {{report, Outcome}, C};
-add(#{verdict := no, info := #{crash := Crash, told := Told, more := More}} = Outcome, Meta, C) ->
+add(late, Outcome, Meta, C) ->
+    case witness_run_late:add(Outcome, Meta, C#checks.late) of
+        {keep, Late} -> {keep, C#checks{late = Late}};
+        {satisfied, Late} -> {{report, satisfied(Outcome)}, C#checks{late = Late}}
+    end;
+add(crashes, #{verdict := no} = Outcome, Meta, C) -> add_crash(Outcome, Meta, C);
+add(_, Outcome, _, C) -> {{report, explain(Outcome)}, C}.
+
+add_crash(#{info := #{crash := Crash, told := Told, more := More}} = Outcome, Meta, C) ->
     Own = case Crash of none -> none; {error, Reason} -> {error, witness_check_crashes:origin(Reason)} end,
     {IsLong, Untaken} = untaken(Meta, C),
     Pending = case IsLong of true -> #{}; false -> maps:with(Untaken, Told) end,
@@ -186,8 +198,7 @@ tell(Ended, Own, C = #checks{told = Told}) ->
 
 satisfied(Outcome) -> Outcome#{verdict := yes, info := undefined}.
 
--doc "The outcome of a monitor of the checks `calls` and `restarts`, with what more is to say of it.".
--spec explain(outcome()) -> outcome() | #{note := binary(), _ => _}.
+%% What more is to say of a violation.
 explain(#{verdict := no, info := #{unanswered := Server, why := Why}} = Outcome) ->
     Outcome#{info := #{processes => [Server || is_pid(Server)]}, note => iolist_to_binary([~"its call of ", server(Server), why(Why)])};
 explain(#{verdict := no, info := #{child := Runs, reason := Reason, restarts := Restarts}} = Outcome) ->
@@ -209,10 +220,15 @@ What is reported at the end. `IsComplete`: whether the run has missed no event; 
 before the system.
 """.
 -spec conclude(IsComplete :: boolean(), StoppedAtMs :: integer() | none, checks()) -> [judged()].
-conclude(IsComplete, StoppedAtMs, C = #checks{names = Names}) ->
+conclude(IsComplete, StoppedAtMs, C = #checks{names = Names, late = Late}) ->
+    Missing = case IsComplete of true -> C#checks.missing; false -> {gap, tracer_lost} end,
     Judged = [{Check, judge_system(Check, StoppedAtMs, C)} || Check <- witness_check:system_checks(), lists:member(Check, Names)],
     lists:append([[{Outcome, maps:merge(meta(Check), Of)} || {Outcome, Of} <- Found] || {Check, Found} <- Judged])
-        ++ crashes(IsComplete, StoppedAtMs, C).
+        ++ witness_run_late:conclude(unknown_answers(Missing, C), Late) ++ crashes(Missing, StoppedAtMs, C).
+
+%% A process that is not watched may have answered.
+unknown_answers(none, #checks{watched = attached}) -> stopped;
+unknown_answers(Missing, _) -> Missing.
 
 judge_system(deadlock, _, #checks{circles = [], unseen = Unseen, waiting = Waiting} = C) ->
     decided(not Unseen andalso not lists:keymember(true, 1, maps:values(Waiting)) andalso is_wait_seen(C));
@@ -275,10 +291,9 @@ numbers(Numbers) -> witness_text:list([integer_to_binary(N) || N <- Numbers]).
 
 lines(Processes) -> unicode:characters_to_binary(lists:join(~"\n  ", [witness_run_remaining:format(Process) || Process <- Processes])).
 
-crashes(IsComplete, StoppedAtMs, C = #checks{crashes = Kept, missing = Missing}) ->
-    Why = case IsComplete of true -> Missing; false -> {gap, tracer_lost} end,
+crashes(Missing, StoppedAtMs, C = #checks{crashes = Kept}) ->
     ByOrigin = maps:groups_from_list(fun(#{origin := Origin}) -> Origin end, lists:reverse(Kept)),
-    Judged = [judge(Sorted, unknown(Why, StoppedAtMs, lists:last(Sorted)), C)
+    Judged = [judge(Sorted, unknown(Missing, StoppedAtMs, lists:last(Sorted)), C)
               || _ := Crashes <- ByOrigin, Sorted <- [lists:sort(fun is_before/2, Crashes)]],
     lists:append(lists:sort(fun([{First, _} | _], [{Second, _} | _]) -> time(First) =< time(Second) end, Judged)).
 

@@ -171,13 +171,12 @@ end_monitor(Outcome = #{covered := Mask}, Meta, F) ->
 %% The verdict of a check may depend on what other processes have reported.
 judge(Outcome, Meta = #{spec := Spec}, F = #findings{checks = Checks}) ->
     case witness_check:of_spec(Spec) of
-        {ok, Check} when Check =:= calls; Check =:= restarts -> add_verdict(witness_run_checks:explain(Outcome), Meta, F);
-        {ok, crashes} ->
-            case witness_run_checks:add(Outcome, Meta, Checks) of
+        {ok, Check} ->
+            case witness_run_checks:add(Check, Outcome, Meta, Checks) of
                 {{report, Judged}, Checks1} -> add_verdict(Judged, Meta, F#findings{checks = Checks1});
                 {keep, Checks1} -> F#findings{checks = Checks1}
             end;
-        _ -> add_verdict(Outcome, Meta, F)
+        error -> add_verdict(Outcome, Meta, F)
     end.
 
 add_coverage(Property, Mask, F = #findings{tally = Tally}) ->

@@ -244,6 +244,54 @@ a_server_calls_back_before_the_answer() ->
     ok = gen_server:call(A, {forward, {passed_on, A}}),
     [ok = gen_server:stop(S) || S <- [A, B]].
 
+%% --- answers that come late ----------------------------------------------------------
+
+%% The process goes on, and only then the server answers.
+a_call_is_given_up_and_answered() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    ends(spawn(fun() -> is_at_fault(), gives_up(S), answers(S) end)),
+    ok = gen_server:stop(S).
+
+%% The process has ended by then, and another one answers.
+a_call_that_ends_its_process_is_answered() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    ends(spawn(fun() -> is_at_fault(), gen_server:call(S, when_told, 20) end)),
+    {asked, From} = asked(S),
+    gen_server:reply(From, ok),
+    ok = gen_server:stop(S).
+
+calls_are_answered_when_told() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    P = spawn(fun() -> ok = gen_server:call(S, when_told, infinity) end),
+    answers(S),
+    ends(P),
+    ok = gen_server:stop(S).
+
+a_call_is_given_up_and_never_answered() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    ends(spawn(fun() -> gives_up(S) end)),
+    ok = gen_server:stop(S).
+
+a_caller_is_shut_down_before_the_answer() ->
+    {ok, S} = gen_server:start(?MODULE, quiet, []),
+    P = spawn(fun() -> gen_server:call(S, when_told, infinity) end),
+    asked(S),
+    exit(P, shutdown),
+    ends(P),
+    answers(S),
+    ok = gen_server:stop(S).
+
+gives_up(S) -> try gen_server:call(S, when_told, 20) catch exit:{timeout, _} -> ok end.
+
+%% When the server has a call to answer.
+answers(S) ->
+    asked(S),
+    S ! answer,
+    ok.
+
+asked(S) -> witness_await:until(fun() -> case sys:get_state(S) of {asked, _} -> true; Other -> Other end end),
+    sys:get_state(S).
+
 %% --- supervisors that give up --------------------------------------------------------
 
 %% Its intensity is 1 in 5 seconds.
@@ -413,6 +461,7 @@ terminate(_, _) -> ok.
 
 handle_call(crash, _, _) -> error(requested);
 handle_call(what, _, State) -> {reply, ok, State};
+handle_call(when_told, From, _) -> {noreply, {asked, From}};
 handle_call({stop, Server}, _, State) -> {reply, gen_server:stop(Server), State};
 handle_call({next, Next}, _, _) -> {reply, ok, {next, Next}};
 handle_call({forward, Request}, _, {next, Next}) -> {reply, gen_server:call(Next, Request, infinity), {next, Next}};
@@ -429,6 +478,7 @@ handle_call(never, _, State) -> {noreply, State}.
 handle_cast(crash, _) -> error(requested).
 
 handle_info(crash, _) -> error(requested);
+handle_info(answer, {asked, From}) -> gen_server:reply(From, ok), {noreply, quiet};
 handle_info({call, Server}, State) -> ok = gen_server:call(Server, what, infinity), {noreply, State};
 handle_info(_, State) -> {noreply, State}.
 
