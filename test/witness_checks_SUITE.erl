@@ -58,7 +58,8 @@ handled() ->
 
 calls() -> [an_answer_is_forgotten, a_call_is_given_up_and_its_end_is_handled, a_request_is_not_waited_for].
 
-answered() -> [calls_are_answered, an_answer_comes_from_elsewhere, servers_that_are_gone_do_not_answer, a_caller_is_shut_down].
+answered() -> [calls_are_answered, servers_are_called_at_once, an_answer_comes_from_elsewhere,
+               servers_that_are_gone_do_not_answer, a_caller_is_shut_down].
 
 late() -> [a_call_is_given_up_and_answered, a_call_that_ends_its_process_is_answered].
 
@@ -191,7 +192,7 @@ deadlocks_are_found(_) ->
     [is_deadlock(witness_checks_system, System, Size)
      || {System, Size} <- [{servers_call_each_other, 2}, {three_servers_call_each_other, 3},
                             {a_child_calls_its_supervisor_when_it_starts, 2}, {a_child_calls_its_supervisor_when_it_ends, 2},
-                            {a_server_is_stopped_and_calls_back, 2}]].
+                            {a_server_is_stopped_and_calls_back, 2}, {state_machines_call_each_other, 2}]].
 
 is_deadlock(Module, System, Size) ->
     {ok, Run} = witness:start(#{system => {Module, System, []}, checks => [deadlock], log => false}),
@@ -222,7 +223,7 @@ what_runs_on_is_no_deadlock(_) ->
     [?assertMatch({ok, [#{verdict := yes, spec := ~"check deadlock"}]},
                   ended(#{system => {witness_checks_system, System, []}, checks => [deadlock]}), System)
      || System <- [servers_call_each_other_in_turn, a_server_calls_back_before_the_answer,
-                    children_that_start_and_end_call_others]],
+                    other_servers_call_back_before_the_answer, children_that_start_and_end_call_others]],
     {ok, Run} = witness:start(#{system => {timer, sleep, [infinity]}, checks => [deadlock], log => false}),
     {ok, #{outcome := ok, verdicts := #{yes := 1, no := 0, inconclusive := 0}, alive := #{processes := [#{process := P}]}}} =
         witness:stop(Run),
@@ -263,7 +264,7 @@ messages_that_are_not_taken_name_the_process(_) ->
 
 messages_that_are_taken_are_no_violation(_) ->
     [?assertMatch({ok, [#{verdict := yes}]}, ends_with_what_is_left(System, [mailboxes]), System)
-     || System <- [it_is_slow_but_done_in_time, it_takes_all]],
+     || System <- [it_is_slow_but_done_in_time, it_takes_all, it_does_a_long_job_first, a_burst_is_worked_off]],
     exit(witness_checks_system:at_fault(), kill).
 
 %% The same application as at another node (`m:witness_remote_SUITE').
@@ -314,7 +315,7 @@ a_killed_look_leaves_no_process_suspended(_) ->
     Waits = spawn(fun() -> receive never -> ok end end),
     Busy = spawn(fun() -> erts_debug:dirty_io(wait, 20_000) end),
     witness_await:until(fun() -> process_info(Busy, current_function) =:= {current_function, {erts_debug, dirty_io, 2}} end),
-    {Look, Ref} = spawn_monitor(witness_run_remaining, suspend_circle, [self(), make_ref(), [Waits, Busy]]),
+    {Look, Ref} = spawn_monitor(witness_run_remaining, suspend_circle, [self(), make_ref(), [Waits, Busy], false]),
     witness_await:until(fun() -> process_info(Waits, status) =:= {status, suspended} end),
     exit(Look, kill),
     receive {'DOWN', Ref, process, Look, killed} -> ok end,

@@ -170,17 +170,21 @@ a_deadlock_is_the_system_s_test() ->
 looked(Remaining, Waiting, C) -> witness_run_checks:add_remaining(Remaining, Waiting, {0, none}, C).
 
 a_mailbox_that_was_longer_at_each_look_grows_test() ->
-    Grows = fun(Looks) ->
+    GrowsIn = fun(State, Looks) ->
         C = lists:foldl(fun({Ms, Length, Oldest}, Acc) ->
+            #{processes := [Process]} = Remaining = with_mailbox(Length, false),
             Waiting = case Oldest of unknown -> #{}; _ -> #{self() => {false, [Oldest]}} end,
-            witness_run_checks:add_remaining(with_mailbox(Length, false), Waiting, {Ms, none}, Acc)
+            witness_run_checks:add_remaining(Remaining#{processes := [Process#{state := State}]}, Waiting, {Ms, none}, Acc)
         end, witness_run_checks:new([mailboxes], started), Looks),
         concluded(true, C) =:= [{self(), no}]
     end,
+    Grows = fun(Looks) -> GrowsIn(waits, Looks) end,
     Long = [{500, 200, unknown}, {1000, 400, unknown}, {2000, 800, unknown}, {4000, 1600, unknown}],
     ?assert(Grows(Long)),
-    %% It stays found.
-    ?assert(Grows(Long ++ [{8000, 1, unknown}])),
+    %% It was a burst that is worked off, or not.
+    ?assertNot(Grows(Long ++ [{8000, 1, unknown}])),
+    ?assertNot(Grows(Long ++ [{8000, 0, unknown}])),
+    ?assert(Grows(Long ++ [{8000, 1500, unknown}])),
     ?assertNot(Grows(tl(Long))),
     ?assertNot(Grows([{Ms, Length div 2, Oldest} || {Ms, Length, Oldest} <- Long])),
     ?assertNot(Grows([{Ms div 2, Length, Oldest} || {Ms, Length, Oldest} <- Long])),
@@ -190,6 +194,9 @@ a_mailbox_that_was_longer_at_each_look_grows_test() ->
     %% A short one, of which the oldest message stays.
     Short = [{500, 5, old}, {1000, 10, old}, {2000, 20, old}, {4000, 40, unknown}],
     ?assert(Grows(Short)),
+    %% It does a long job, and takes them after that.
+    [?assertNot(GrowsIn(State, Short)) || State <- [runs, sleeps, calls]],
+    ?assert(GrowsIn(runs, Long)),
     ?assertNot(Grows(lists:keyreplace(2000, 1, Short, {2000, 20, new}))),
     ?assertNot(Grows(lists:keyreplace(2000, 1, Short, {2000, 20, unknown}))),
     ?assertNot(Grows([{500, 1, old}, {1000, 2, old}, {2000, 3, old}, {4000, 4, old}])).
@@ -209,9 +216,19 @@ messages_are_never_taken_if_nothing_happens_any_more_test() ->
     %% The system has ended.
     ?assertEqual(yes, Verdict(true, #{self() => {true, [a, b]}}, none)).
 
+%% What is stopped is suspended: then it is not known what it has done since the last look, nor that it waits.
+a_process_that_is_suspended_takes_no_messages_test() ->
+    Verdict = fun(IsIdle, IsLong) ->
+        #{processes := [Process]} = Remaining = with_mailbox(2, IsIdle),
+        Suspended = Remaining#{processes := [Process#{suspended := true, state := unknown}], idle := false},
+        Looks = [{0, Remaining, #{self() => {IsLong, [a, b]}}}, {10, Suspended, #{self() => {false, [a, b]}}}],
+        attached_verdict(mailboxes, started, Looks)
+    end,
+    ?assertEqual([no, inconclusive, yes], [Verdict(true, true), Verdict(false, true), Verdict(true, false)]).
+
 with_mailbox(Length, IsIdle) ->
     #{processes := [Process]} = Remaining = remaining([], true),
-    Remaining#{processes := [Process#{mailbox := Length}], idle := IsIdle}.
+    Remaining#{processes := [Process#{mailbox := Length, state := waits}], idle := IsIdle}.
 
 %% Of processes that ran already, it is not known for how long they have waited.
 no_deadlock_among_some_processes_needs_time_test() ->

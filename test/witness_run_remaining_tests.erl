@@ -158,7 +158,7 @@ look(Pids, NowMs, Before) -> look(Pids, fun(_) -> system end, NowMs, Before).
 
 look(Pids, Belongs, NowMs, Before) ->
     Idle = witness_run_remaining:idle(Before),
-    {Remaining, _, Look} = witness_run_remaining:look(Pids, Belongs, NowMs, Idle),
+    {Remaining, _, Look} = witness_run_remaining:look(Pids, Belongs, true, NowMs, Idle),
     {Remaining, Look}.
 
 idle(#{processes := Processes}) -> [{P, Ms} || #{process := P, idle_ms := Ms} <- Processes].
@@ -258,4 +258,4 @@ a_full_mailbox_is_not_read_test_() ->
          witness_await:waits(P),
          ?assertMatch(#{mailbox := Count, messages := []}, witness_run_remaining:describe(P)),
          exit(P, kill)
-     end || Messages <- [lists:seq(1, 101), [lists:seq(1, 100_000)]]].
+     end || Messages <- [lists:seq(1, 1001), [lists:seq(1, 100_000)]]].

@@ -3,7 +3,7 @@
 The monitor of the check `calls`: whether each call of its process gets an answer.
 
 A call is a request of OTP's servers (`'$gen_call'`) that the process itself sends. It is answered by a message with its tag, or by
-the message that the server has ended. It has *no answer* if the process gives it up (its timeout ends the process), or if the process,
+the message that the server has ended, which may have another first element than `'DOWN'`. It has *no answer* if the process gives it up (its timeout ends the process), or if the process,
 or the run, comes to its end first. A process that is shut down, or that ends by an error, needs no answer any more.
 """.
 -behaviour(witness_monitor).
@@ -29,7 +29,7 @@ attached(_, _, _) -> {ok, #{}}.
 -spec alphabet(undefined) -> [witness_event:kind() | {witness_event:kind(), ets:match_spec()}].
 alphabet(_) ->
     [init, exit, {send, [{['_', {'$gen_call', '_', '_'}], [], [true]}]},
-     {recv, [{['_', {'_', '_'}], [], [true]}, {['_', {'DOWN', '_', '_', '_', '_'}], [], [true]}]}].
+     {recv, [{['_', {'_', '_'}], [], [true]}, {['_', {'_', '_', process, '_', '_'}], [], [true]}]}].
 
 -doc false.
 -spec handle_event(witness_event:event(), state()) -> {ok, state()} | {verdict, yes | no, undefined | report()}.
@@ -39,7 +39,7 @@ handle_event({send, P, To, {'$gen_call', {P, Tag}, _}, _}, Pending) ->
         Call -> {ok, maps:put(Call, To, Pending)}
     end;
 handle_event({recv, _, _, {Tag, _}, _}, Pending) -> {ok, maps:remove(reference(Tag), Pending)};
-handle_event({recv, _, _, {'DOWN', Call, _, _, _}, _}, Pending) -> {ok, maps:remove(Call, Pending)};
+handle_event({recv, _, _, {_, Call, process, _, _}, _}, Pending) -> {ok, maps:remove(Call, Pending)};
 handle_event({exit, _, {timeout, {M, F, _}}, _}, Pending) when is_atom(M), is_atom(F), map_size(Pending) > 0 ->
     {verdict, no, #{unanswered => server(Pending), why => given_up}};
 handle_event({exit, _, normal, _}, Pending) -> judge(Pending);
@@ -64,6 +64,7 @@ server(Pending) ->
 -doc "The reference of a call, by the tag that its request and its reply have.".
 -spec reference(Tag :: term()) -> reference() | none.
 reference([alias | Ref]) when is_reference(Ref) -> Ref;
-reference([[alias | Ref] | _]) when is_reference(Ref) -> Ref;
+%% `multi_call' has one alias for all servers, and monitors each.
+reference([[alias | _] | Monitor]) when is_reference(Monitor) -> Monitor;
 reference(Ref) when is_reference(Ref) -> Ref;
 reference(_) -> none.

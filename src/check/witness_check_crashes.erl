@@ -104,9 +104,11 @@ origin({Inner, {M, F, Args}} = Reason) when is_atom(M), is_atom(F), is_list(Args
 origin(Reason) -> Reason.
 
 %% An uncaught exception has a stack. A call of OTP, or of Elixir, that fails has its function and arguments; a server that is shut
-%% down while it is called is no error.
+%% down while it is called is no error (`shutdown` may have a term with it).
 is_error({_, [{M, F, Args, Location} | _]})
   when is_atom(M), is_atom(F), is_list(Location), (is_integer(Args) orelse is_list(Args)) ->
     true;
-is_error({Reason, {M, F, Args}}) when Reason =/= shutdown, is_atom(M), is_atom(F), is_list(Args) -> true;
+is_error({shutdown, {_, _, _}}) -> false;
+is_error({{shutdown, _}, {_, _, _}}) -> false;
+is_error({_, {M, F, Args}}) when is_atom(M), is_atom(F), is_list(Args) -> true;
 is_error(_) -> false.

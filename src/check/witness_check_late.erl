@@ -45,7 +45,7 @@ attached(_, _, _) -> {ok, #late{}}.
 alphabet(_) ->
     [init, exit,
      {send, [{['_', {'$gen_call', '_', '_'}], [], [true]}, ?ANSWER]},
-     {recv, [{['_', {'_', '_'}], [], [true]}, {['_', {'DOWN', '_', '_', '_', '_'}], [], [true]}]}].
+     {recv, [{['_', {'_', '_'}], [], [true]}, {['_', {'_', '_', process, '_', '_'}], [], [true]}]}].
 
 -doc false.
 -spec handle_event(witness_event:event(), #late{}) -> {ok, #late{}} | {verdict, yes, undefined | report()}.
@@ -61,7 +61,7 @@ handle_event({send, _, _, {Tag, _}, Time}, L) ->
     end;
 handle_event({recv, _, _, {Tag, _}, _}, L = #late{calls = Calls}) ->
     {ok, L#late{calls = maps:remove(reference(Tag), Calls)}};
-handle_event({recv, _, _, {'DOWN', Call, _, _, _}, _}, L = #late{calls = Calls}) -> {ok, L#late{calls = maps:remove(Call, Calls)}};
+handle_event({recv, _, _, {_, Call, process, _, _}, _}, L = #late{calls = Calls}) -> {ok, L#late{calls = maps:remove(Call, Calls)}};
 handle_event({exit, _, Reason, _}, L) -> {verdict, yes, report(goes_on_without(Reason), L)};
 handle_event(_, L) -> {ok, L}.
 
@@ -86,6 +86,6 @@ handle_end(stopped, L) -> {yes, report(unknown, L)}.
 %% As in `m:witness_check_calls'. What a monitor calls must be in its own module, so that it is seen to be bounded
 %% (`m:witness_monitor_safety').
 reference([alias | Ref]) when is_reference(Ref) -> Ref;
-reference([[alias | Ref] | _]) when is_reference(Ref) -> Ref;
+reference([[alias | _] | Monitor]) when is_reference(Monitor) -> Monitor;
 reference(Ref) when is_reference(Ref) -> Ref;
 reference(_) -> none.

@@ -361,7 +361,8 @@ look(R = #run{options = #{redact := Redact} = Options, before = Others, look = L
             false -> case OfSystem(P) of true -> system; false -> application end
         end
     end,
-    {#{whole := Whole} = Seen, Waiting, Look} = witness_run_remaining:look(Processes, Belongs, now_ms(), Idle),
+    IsClosed = AreAll andalso not witness_run_attach:is_partial(maps:get(system, Options)),
+    {#{whole := Whole} = Seen, Waiting, Look} = witness_run_remaining:look(Processes, Belongs, IsClosed, now_ms(), Idle),
     Remaining = Seen#{whole := Whole andalso AreAll},
     Shown = case Redact of true -> maps:map(fun redact_remaining/2, Remaining); false -> Remaining end,
     {Shown, Waiting, R#run{look = Look}}.

@@ -100,7 +100,8 @@ meta(Check) -> #{spec => witness_check:spec(Check), name => undefined}.
 
 -doc """
 Takes the processes that are still there, and those of them that wait, with their messages. A deadlock that was found earlier stays: a
-call may be given up later. So does a mailbox that has grown, and what is known of a process that is suspended now: it can do nothing.
+call may be given up later. So does what is known of a process that is suspended now: it can do nothing. A mailbox that has become shorter
+again, or whose process has ended, has not grown.
 """.
 -spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), time(), checks()) -> checks().
 add_remaining(Remaining, Waiting, {NowMs, EndedForMs}, C) ->
@@ -125,22 +126,29 @@ add_waiting(#{circles := Circles, processes := Processes, applications := Applic
              || Circle <- Circles, not lists:keymember(Circle, 1, Before)],
     C#checks{unseen = not Whole, circles = Before ++ Found, waiting = maps:merge(Told, Kept)}.
 
-add_mailboxes(#{processes := Processes, idle := IsIdle}, Waiting, NowMs, C = #checks{lengths = Before, grown = Grown}) ->
-    Lengths = #{P => lengthen({NowMs, Length, oldest(P, Waiting)}, maps:get(P, Before, []))
-                || #{process := P, mailbox := Length} <- Processes, Length > 0},
+add_mailboxes(#{processes := Processes, idle := IsIdle}, Messages, NowMs, C) ->
+    #checks{lengths = Before, grown = GrownBefore, waiting = Waiting, untaken = {WasIdle, _}} = C,
+    Lengths = #{P => lengthen({NowMs, Length, oldest(Process, Messages)}, maps:get(P, Before, []))
+                || #{process := P, mailbox := Length} = Process <- Processes, Length > 0},
+    Grown = [Of || {#{process := P}, Last} = Of <- GrownBefore, #{P := [{_, Length, _} | _]} <- [Lengths],
+                   2 * Length >= lists:last(Last)],
     Known = [P || {#{process := P}, _} <- Grown],
     New = [{Process, [Length || {_, Length, _} <- lists:reverse(Last)]}
            || #{process := P} = Process <- Processes, not lists:member(P, Known), #{P := Last} <- [Lengths], grows(Last)],
     Untaken = [Process || #{process := P, mailbox := Length} = Process <- Processes, Length > 0,
                           element(1, maps:get(P, Waiting, {false, []}))],
-    C#checks{lengths = Lengths, grown = Grown ++ New, untaken = {IsIdle, Untaken}}.
+    C#checks{lengths = Lengths, grown = Grown ++ New, untaken = {IsIdle orelse WasIdle andalso are_suspended(Processes), Untaken}}.
 
-%% Of a mailbox that cannot be read at a small cost, the oldest message is not known.
-oldest(P, Waiting) ->
-    case Waiting of
+%% That they were suspended has cost them something, so it is not known whether they have done anything since the last look.
+are_suspended(Processes) -> lists:all(fun(#{suspended := IsSuspended}) -> IsSuspended end, Processes).
+
+%% A process that waits passes over all messages that it has. The oldest one is not known of a mailbox that cannot be read cheaply.
+oldest(#{process := P, state := waits}, Messages) ->
+    case Messages of
         #{P := {_, [Oldest | _]}} -> {message, erlang:phash2(Oldest)};
         #{} -> unknown
-    end.
+    end;
+oldest(_, _) -> unknown.
 
 lengthen({NowMs, Length, _}, [{AtMs, Last, _} | _] = Before) when NowMs - AtMs < ?NEXT_LOOK_MS, Length >= Last -> Before;
 lengthen({_, Length, _} = Now, [{_, Last, _} | _] = Before) when Length > Last -> [Now | lists:sublist(Before, 2 * ?GROWING_LOOKS)];

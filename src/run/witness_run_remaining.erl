@@ -7,8 +7,9 @@ a task, monitors that process meanwhile. If it monitors no other process, that o
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/4, waiting_ms/0, waits/1, describe/1, redact/1, format/1, shown/1, still_works/1]).
--export([suspend_circle/3]).
+-export([idle/1, look/5, waiting_ms/0, waits/1, describe/1, redact/1, format/1, shown/1, still_works/1]).
+-export([suspend_circle/4]).
+
 
 -export_type([look/0, process/0, remaining/0, waiting/0]).
 
@@ -57,8 +58,9 @@ those that they have not taken, as far as these can be read cheaply: one that wa
 -define(MAX_SHOWN, 5).
 -define(WAITING_MS, 1000).
 %% Modules in which a process waits for the sake of the function that has called them.
--define(WAITING, [gen, gen_server, gen_statem, gen_event, supervisor, proc_lib, timer, erlang, erts_internal, 'Elixir.GenServer',
-                  'Elixir.Agent', 'Elixir.Task', 'Elixir.Process', 'Elixir.Task.Supervised', 'Elixir.DynamicSupervisor']).
+-define(WAITING, [gen, gen_server, gen_statem, gen_event, supervisor, proc_lib, sys, timer, erlang, erts_internal,
+                  'Elixir.GenServer', 'Elixir.Agent', 'Elixir.Task', 'Elixir.Process', 'Elixir.Task.Supervised',
+                  'Elixir.DynamicSupervisor']).
 %% Functions in which a process waits for one that it monitors, and for nothing else. Those that look again after a while, such as
 %% `Task.yield/2', are not among them: the process may go on without what it waits for.
 -define(AWAITING, #{{gen, do_call} => calls, {gen, receive_response} => calls, {gen_server, mc_recv} => calls,
@@ -68,14 +70,12 @@ those that they have not taken, as far as these can be read cheaply: one that wa
                     {'Elixir.Task', await_receive} => awaits, {'Elixir.Task', await_many} => awaits}).
 %% Each of these costs little, whatever the process has. Its monitors and its mailbox may be long: they are read only if needed.
 -define(INFO, [status, current_stacktrace, message_queue_len, registered_name, parent]).
-%% Functions of gen_server in which it handles something else than a call.
--define(NO_CALL, [try_handle_info, try_handle_cast, try_handle_continue]).
 -define(ANSWERED_MS, 1).
 %% How long processes of a circle may be suspended.
 -define(SUSPENDED_MS, 100).
 -define(NAME_CHARACTERS, 80).
 %% The VM copies all messages of a mailbox. In a process of so many bytes, so many of them cost little.
--define(MAX_MESSAGES, 100).
+-define(MAX_MESSAGES, 1000).
 -define(MAX_BYTES, 1_000_000).
 -define(SHOWN_MESSAGES, 3).
 -define(MESSAGE_CHARACTERS, 60).
@@ -89,18 +89,20 @@ idle(Last) -> #{P => Since || P := {Reductions, Since} <- Last, reductions(P) =:
 
 -doc """
 Looks at those of the processes that belong to the system, and of its applications at those that they wait for; of very many only at
-the oldest. `Idle`: which have done nothing since the look before (`idle/1`).
+the oldest. `IsClosed`: whether no other process takes part in the system. `Idle`: which have done nothing since the look before
+(`idle/1`).
 """.
--spec look([pid()], Belongs :: fun((pid()) -> system | application | none), NowMs :: integer(), Idle :: #{pid() => integer()}) ->
+-spec look([pid()], Belongs :: fun((pid()) -> system | application | none), IsClosed :: boolean(), NowMs :: integer(),
+           Idle :: #{pid() => integer()}) ->
     {remaining(), waiting(), look()}.
-look(Pids, Belongs, NowMs, Idle) ->
+look(Pids, Belongs, IsClosed, NowMs, Idle) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
     Whole = length(Pids) =:= length(Candidates),
     All = [{To, Process#{idle_ms := NowMs - maps:get(P, Idle, NowMs)}, Messages}
            || P <- Candidates, To <- [Belongs(P)], To =/= none, {Process, Messages} <- [read(P)]],
     Processes = [Process || {system, Process, _} <- All],
     Awaited = #{P => Other || {_, #{process := P, awaited := Other}, _} <- All, Other =/= undefined},
-    Circles = circles(Awaited),
+    Circles = circles(Awaited, IsClosed andalso Whole andalso lists:all(fun is_quiet/1, [Process || {_, Process, _} <- All])),
     Waited = waited_for([P || #{process := P} <- Processes] ++ lists:append(Circles), Awaited, #{}),
     Waiting = #{P => {IsLong, case Messages of unknown -> []; _ -> Messages end}
                 || {system, #{process := P, mailbox := Mailbox} = Process, Messages} <- All,
@@ -129,19 +131,23 @@ waits_long(#{idle_ms := IdleMs} = Process) -> waits(Process) andalso IdleMs >= ?
 -spec waits(process()) -> boolean().
 waits(#{state := State}) -> State =:= waits orelse lists:member(State, maps:values(?AWAITING)).
 
-%% Each circle once, from its oldest process on.
-circles(Awaited) ->
+%% It waits for a request or for another process. In a `receive` of its own it may wait for some time only.
+is_quiet(#{state := State, idle_ms := IdleMs}) ->
+    IdleMs >= ?WAITING_MS andalso (State =:= request orelse lists:member(State, maps:values(?AWAITING))).
+
+%% Each circle once, from its oldest process on. `IsQuiet`: whether no process of the system has done anything for a while.
+circles(Awaited, IsQuiet) ->
     lists:usort([Circle || P := _ <- Awaited, {true, [Oldest | _] = Circle} <- [circle(P, P, [], Awaited)],
-                           Oldest =:= lists:min(Circle), waits_for_itself(Circle)]).
+                           Oldest =:= lists:min(Circle), waits_for_itself(Circle, IsQuiet)]).
 
 %% The processes were described one after the other, and may have gone on meanwhile. While all of them are suspended, none does:
 %% then each must still wait for the next, and have no answer in its mailbox that it has not taken.
 %%
 %% A process of its own suspends them. It waits for each one, which takes long if that runs a long NIF meanwhile. So it has a limit,
 %% and is killed then. However it ends, the VM resumes what it has suspended. It ends with the run, too.
-waits_for_itself(Circle) ->
+waits_for_itself(Circle, IsQuiet) ->
     Tag = make_ref(),
-    Suspender = spawn_link(?MODULE, suspend_circle, [self(), Tag, Circle]),
+    Suspender = spawn_link(?MODULE, suspend_circle, [self(), Tag, Circle, IsQuiet]),
     Waits = receive {Tag, Found} -> Found after ?SUSPENDED_MS -> false end,
     unlink(Suspender),
     exit(Suspender, kill),
@@ -150,29 +156,29 @@ waits_for_itself(Circle) ->
     Waits.
 
 -doc false.
--spec suspend_circle(pid(), reference(), [pid(), ...]) -> ok.
-suspend_circle(Caller, Tag, [First | _] = Circle) ->
+-spec suspend_circle(pid(), reference(), [pid(), ...], boolean()) -> ok.
+suspend_circle(Caller, Tag, [First | _] = Circle, IsQuiet) ->
     Suspended = [P || P <- Circle, suspend(P)],
     Waits = #{P => {State, Other, Messages} || P <- Suspended, {#{state := State, awaited := Other}, Messages} <- [read(P)],
                                                Other =/= undefined, has_no_answer(Messages)},
     Awaited = #{P => Other || P := {State, Other, _} <- Waits, is_map_key(Other, Waits),
-                              State =/= calls orelse has_request(Other, P, Waits)},
+                              State =/= calls orelse IsQuiet orelse has_request(Other, P, Waits)},
     lists:foreach(fun resume/1, Suspended),
     Caller ! {Tag, circle(First, First, [], Awaited) =:= {true, Circle}},
     ok.
 
 %% A server that has taken the request may have passed it on: then another process answers it. It has not taken it, or it handles a
-%% call, which is this one. The end of a deep stack is not known.
+%% call, which is this one. Only of a gen_server is it known that it does. If nothing happens any more, no process answers.
 has_request(Server, P, Waits) ->
     #{Server := {_, _, Messages}} = Waits,
     lists:any(fun({Request, {From, _}, _}) -> From =:= P andalso (Request =:= '$gen_call' orelse Request =:= system);
                  (_) -> false
-              end, Messages) orelse not handles_no_call(Server).
+              end, Messages) orelse handles_call(Server).
 
-handles_no_call(Server) ->
+handles_call(Server) ->
     case process_info(Server, current_stacktrace) of
-        {_, Stack} -> lists:any(fun({M, F, _, _}) -> M =:= gen_server andalso lists:member(F, ?NO_CALL) end, Stack);
-        undefined -> true
+        {_, Stack} -> lists:any(fun({M, F, _, _}) -> M =:= gen_server andalso F =:= try_handle_call end, Stack);
+        undefined -> false
     end.
 
 %% It may have ended.

@@ -127,10 +127,13 @@ exits_are_no_errors() ->
 
 %% A server that is shut down while it is called.
 a_called_server_is_shut_down() ->
+    [a_called_server_ends_by(Reason) || Reason <- [shutdown, {shutdown, closed}]].
+
+a_called_server_ends_by(Reason) ->
     {ok, S} = gen_server:start(?MODULE, silent, []),
     Self = self(),
     P = spawn(fun() -> gen_server:call(S, {announce, Self}, infinity) end),
-    receive called -> exit(S, shutdown) end,
+    receive called -> exit(S, Reason) end,
     ends(P).
 
 %% --- calls without an answer --------------------------------------------------------
@@ -153,6 +156,13 @@ a_request_is_not_waited_for() ->
     ok = gen_server:stop(S).
 
 %% --- their twins --------------------------------------------------------------------
+
+%% The second server is not there, which a message tells with a first element of its own.
+servers_are_called_at_once() ->
+    {ok, S} = gen_server:start({local, ?MODULE}, ?MODULE, quiet, []),
+    {[{_, ok}], []} = gen_server:multi_call([node()], ?MODULE, what),
+    {[], [_]} = gen_server:multi_call([node()], there_is_no_such_server, what),
+    ok = gen_server:stop(S).
 
 calls_are_answered() ->
     {ok, S} = gen_server:start(?MODULE, quiet, []),
@@ -218,6 +228,34 @@ a_server_is_stopped_and_calls_back() ->
     {ok, A} = gen_server:start(?MODULE, quiet, []),
     {ok, B} = gen_server:start(?MODULE, {calls_at_its_end, A}, []),
     gen_server:call(A, {stop, B}, infinity).
+
+%% Of a state machine it is not known what it handles. When nothing happens any more, no process answers.
+state_machines_call_each_other() ->
+    {ok, A} = gen_statem:start(?MODULE, machine, []),
+    {ok, B} = gen_statem:start(?MODULE, machine, []),
+    gen_statem:call(A, {ask, B, {ask, A, what}}, infinity).
+
+%% Each has passed the request on, and the answer comes while it calls the process that asked.
+other_servers_call_back_before_the_answer() ->
+    {ok, Machine} = gen_statem:start(?MODULE, machine, []),
+    Plain = spawn(fun plain_server/0),
+    [begin
+         {ok, A} = gen_server:start(?MODULE, {next, Server}, []),
+         ok = gen_server:call(A, {forward, {passed_on, A}}, infinity),
+         ok = gen_server:stop(A)
+     end || Server <- [Machine, Plain]],
+    ok = gen_statem:stop(Machine),
+    exit(Plain, kill).
+
+plain_server() ->
+    receive
+        {'$gen_call', From, {passed_on, Back}} ->
+            answers_later(From),
+            ok = gen_server:call(Back, what, infinity),
+            plain_server()
+    end.
+
+answers_later(From) -> spawn(fun() -> receive after 1500 -> gen_server:reply(From, ok) end end).
 
 children_that_start_and_end_call_others() ->
     {ok, A} = gen_server:start(?MODULE, quiet, []),
@@ -402,6 +440,18 @@ it_takes_all() ->
     P = spawn(fun() -> is_at_fault(), worker() end),
     [begin P ! {work, self()}, receive worked -> ok end end || _ <- lists:seq(1, 20)].
 
+%% More and more messages wait, until its job is done.
+it_does_a_long_job_first() ->
+    P = spawn(fun() -> receive after 5000 -> slow_worker_ends(40) end end),
+    [begin P ! job, receive after 100 -> ok end end || _ <- lists:seq(1, 40)],
+    ends(P).
+
+%% They become more for some seconds, and are worked off.
+a_burst_is_worked_off() ->
+    P = spawn(fun() -> slow_worker_ends(4000) end),
+    [begin [P ! job || _ <- [1, 2]], receive after 1 -> ok end end || _ <- lists:seq(1, 2000)],
+    ends(P).
+
 %% Many messages, but they become fewer.
 it_is_slow_but_done_in_time() ->
     P = spawn(fun() -> slow_worker_ends(1500) end),
@@ -453,8 +503,22 @@ init({calls_at_its_start_and_end, Server}) ->
 init({calls_at_its_end, Server}) ->
     process_flag(trap_exit, true),
     {ok, {calls_at_its_end, Server}};
+init(machine) ->
+    {ok, state, data};
 init(State) ->
     {ok, State}.
+
+callback_mode() -> handle_event_function.
+
+handle_event({call, From}, {ask, Server, Request}, state, data) ->
+    {keep_state_and_data, {reply, From, gen_statem:call(Server, Request, infinity)}};
+handle_event({call, From}, what, state, data) -> {keep_state_and_data, {reply, From, ok}};
+handle_event({call, From}, {passed_on, Back}, state, data) ->
+    _ = answers_later(From),
+    {keep_state_and_data, {next_event, internal, {call, Back}}};
+handle_event(internal, {call, Back}, state, data) ->
+    ok = gen_server:call(Back, what, infinity),
+    keep_state_and_data.
 
 terminate(_, {calls_at_its_end, Server}) -> gen_server:call(Server, what, infinity);
 terminate(_, _) -> ok.
@@ -469,7 +533,7 @@ handle_call(answered_later, From, State) ->
     _ = spawn(fun() -> gen_server:reply(From, ok) end),
     {noreply, State};
 handle_call({passed_on, Back}, From, State) ->
-    _ = spawn(fun() -> receive after 1500 -> gen_server:reply(From, ok) end end),
+    _ = answers_later(From),
     self() ! {call, Back},
     {noreply, State};
 handle_call({announce, To}, _, State) -> To ! called, {noreply, State};
