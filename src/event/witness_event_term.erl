@@ -19,30 +19,16 @@ back as the same term.
 
 -export([format/2, call/2, function/4, text/2, identifier/1]).
 
-%% Finished text; a binary is ASCII, so that its size is its number of characters.
--type chunk() :: binary() | [char()].
-
-%% The work that remains, in order.
--type work() :: [
-    {text, chunk()}
-  | {term, term()}
-  | {rest, term(), Close :: chunk()}                       % what follows an element of a list, and the list's end
+%% What remains to be written, beside text.
+-type item() ::
+    {term, term()}
+  | {rest, term(), Close :: witness_event_bounded:chunk()}     % what follows an element of a list, and the list's end
   | {tuple, tuple(), Next :: pos_integer()}
-  | {pairs, maps:iterator(), Before :: chunk()}
-  | {bits, bitstring(), Before :: chunk()}
-].
-
--define(SORTED_KEYS, 64).
--define(DECIMAL_BYTES, 375).
+  | {pairs, maps:iterator(), Before :: witness_event_bounded:chunk()}
+  | {bits, bitstring(), Before :: witness_event_bounded:chunk()}.
 
 %% Characters that have an escape of one letter.
 -define(IS_NAMED(C), (C >= $\b andalso C =< $\r orelse C =:= $\e)).
-
-%% Characters that take no place or change the direction of others.
--define(IS_HIDDEN(C),
-    (C =:= 16#AD orelse C =:= 16#61C orelse C =:= 16#180E orelse C >= 16#200B andalso C =< 16#200F
-        orelse C >= 16#2028 andalso C =< 16#202E orelse C >= 16#2060 andalso C =< 16#206F orelse C =:= 16#FEFF
-        orelse C >= 16#FFF9 andalso C =< 16#FFFB orelse C >= 16#E0000 andalso C =< 16#E0FFF)).
 
 -define(IS_CONTROL(C), (C < 16#20 orelse C >= 16#7F andalso C < 16#A0)).
 
@@ -72,36 +58,12 @@ function(Module, Function, Arity, Limit) ->
 -spec text(binary(), Limit :: non_neg_integer()) -> binary().
 text(Text, Limit) ->
     case is_text(Text, Limit) of
-        true -> write([{text, escape(unicode:characters_to_list(prefix(Text, Limit)), none)}], Limit);
+        true -> write([{text, escape(witness_event_bounded:prefix(Text, Limit), none)}], Limit);
         false -> format(Text, Limit)
     end.
 
-%% A stack of work instead of recursion: the depth of a term costs nothing. Every step writes something or is followed
-%% by one that does, and no step reads more of a term than can still be written. So the limit bounds the work.
--spec write(work(), Limit :: non_neg_integer()) -> binary().
-write(Work, Limit) -> write(Work, Limit, Limit, []).
-
-write([], _, _, Written) ->
-    encode(lists:reverse(Written));
-write([{text, Text} | Work], Left, Limit, Written) ->
-    case Left - size_of(Text) of
-        Less when Less >= 0 -> write(Work, Less, Limit, [Text | Written]);
-        _ -> cut(lists:reverse(Written, [Text]), Limit)
-    end;
-write([Item | Work], Left, Limit, Written) ->
-    write(expand(Item, Left) ++ Work, Left, Limit, Written).
-
-size_of(Text) when is_binary(Text) -> byte_size(Text);
-size_of(Text) -> length(Text).
-
-cut(Written, Limit) ->
-    Room = max(Limit - 3, 0),
-    Kept = lists:sublist(unicode:characters_to_list(Written), Room),
-    encode([Kept, lists:duplicate(Limit - Room, $.)]).
-
-%% Only Unicode is written.
-encode(Text) ->
-    <<_/binary>> = unicode:characters_to_binary(Text).
+-spec write(witness_event_bounded:work(item()), Limit :: non_neg_integer()) -> binary().
+write(Work, Limit) -> witness_event_bounded:write(Work, Limit, fun expand/2).
 
 %% An item of work as its parts.
 expand({term, Term}, Left) -> term(Term, Left);
@@ -128,20 +90,20 @@ expand({bits, Rest, Before}, _) ->
     [{text, Before}, {term, Bits}, {text, ~":"}, {term, Size}, {text, ~">>"}].
 
 term(Atom, _) when is_atom(Atom) -> [{text, atom(Atom)}];
-term(Integer, Left) when is_integer(Integer) -> [{text, integer(Integer, Left)}];
+term(Integer, Left) when is_integer(Integer) -> [{text, witness_event_bounded:integer(Integer, "16#", Left)}];
 term(Float, _) when is_float(Float) -> [{text, float_to_binary(Float, [short])}];
 term([], _) -> [{text, ~"[]"}];
 term(List, Left) when is_list(List) ->
     case is_string(List, Left) of
-        true -> [{text, ~"\""}, {text, escape(prefix(List, Left), $")}, {text, ~"\""}];
+        true -> [{text, ~"\""}, {text, escape(witness_event_bounded:prefix(List, Left), $")}, {text, ~"\""}];
         false -> [{text, ~"["} | elements(List, ~"]")]
     end;
 term(Tuple, _) when is_tuple(Tuple) -> [{text, ~"{"}, {tuple, Tuple, 1}];
-term(Map, _) when is_map(Map) -> [{text, ~"#{"}, {pairs, iterator(Map), ~""}];
+term(Map, _) when is_map(Map) -> [{text, ~"#{"}, {pairs, witness_event_bounded:iterator(Map), ~""}];
 term(<<>>, _) -> [{text, ~"<<>>"}];
 term(Bits, Left) when is_bitstring(Bits) ->
     case is_binary(Bits) andalso is_text(Bits, Left) of
-        true -> [{text, ~"<<\""} | quoted(unicode:characters_to_list(prefix(Bits, Left)))];
+        true -> [{text, ~"<<\""} | quoted(witness_event_bounded:prefix(Bits, Left))];
         false -> [{text, ~"<<"}, {bits, Bits, ~""}]
     end;
 term(Fun, _) when is_function(Fun) -> [{text, escape(erlang:fun_to_list(Fun), none)}];
@@ -170,28 +132,12 @@ numbered(Identifier, Text) ->
 elements([Head | Tail], Close) -> [{term, Head}, {rest, Tail, Close}];
 elements(Rest, Close) -> [{rest, Rest, Close}].
 
-iterator(Map) when map_size(Map) =< ?SORTED_KEYS -> maps:iterator(Map, ordered);
-iterator(Map) -> maps:iterator(Map).
-
 quoted(Chars) ->
     Close = case lists:any(fun(Char) -> Char > 16#7F end, Chars) of
         true -> ~"\"/utf8>>";
         false -> ~"\">>"
     end,
     [{text, escape(Chars, $")}, {text, Close}].
-
-%% The time for decimal digits grows with the square of the size, so large integers are shown in base 16.
-integer(Integer, Left) ->
-    case erlang:external_size(Integer) =< ?DECIMAL_BYTES of
-        true -> integer_to_binary(Integer);
-        false -> hexadecimal(Integer, Left)
-    end.
-
-hexadecimal(Integer, Left) when Integer < 0 -> [$- | hexadecimal(-Integer, Left)];
-hexadecimal(Integer, Left) ->
-    Bytes = binary:encode_unsigned(Integer),
-    Digits = binary:encode_hex(binary:part(Bytes, 0, min(byte_size(Bytes), Left + 1))),
-    "16#" ++ string:trim(binary_to_list(Digits), leading, "0").
 
 %% The quotes and escapes are those that the scanner reads. `io_lib` leaves only hidden characters unescaped.
 atom(Atom) -> escape(io_lib:write_atom(Atom), none).
@@ -240,25 +186,16 @@ is_char(C) when ?IS_NAMED(C) -> true;
 is_char(C) when ?IS_CONTROL(C) -> false;
 is_char(C) -> C < 16#D800 orelse C > 16#DFFF andalso C band 16#FFFE =/= 16#FFFE.
 
-%% One character more than can be written, so that the cut is detected.
-prefix(List, Left) when is_list(List) -> lists:sublist(List, Left + 1);
-prefix(Binary, Left) -> binary:part(Binary, 0, prefix_size(Binary, Left + 1, 0)).
-
-prefix_size(_, 0, Size) -> Size;
-prefix_size(Binary, Count, Size) ->
-    case Binary of
-        <<_:Size/binary, C/utf8, _/binary>> -> prefix_size(Binary, Count - 1, Size + byte_size(<<C/utf8>>));
-        _ -> Size
-    end.
-
 %% Escapes every character that could harm a terminal, and the quote, as Erlang's scanner reads them.
 escape([], _) -> [];
 escape([Quote | Rest], Quote) -> [$\\, Quote | escape(Rest, Quote)];
 escape([$\\ | Rest], Quote) when Quote =/= none -> "\\\\" ++ escape(Rest, Quote);
 escape([C | Rest], Quote) when ?IS_NAMED(C) -> [$\\, letter(C) | escape(Rest, Quote)];
-escape([C | Rest], Quote) when ?IS_CONTROL(C); ?IS_HIDDEN(C) ->
-    "\\x{" ++ integer_to_list(C, 16) ++ "}" ++ escape(Rest, Quote);
-escape([C | Rest], Quote) -> [C | escape(Rest, Quote)].
+escape([C | Rest], Quote) ->
+    case ?IS_CONTROL(C) orelse witness_event_bounded:is_hidden(C) of
+        true -> "\\x{" ++ integer_to_list(C, 16) ++ "}" ++ escape(Rest, Quote);
+        false -> [C | escape(Rest, Quote)]
+    end.
 
 letter($\b) -> $b;
 letter($\t) -> $t;
