@@ -5,6 +5,8 @@ Signatures of real processes of Elixir. The toolchain always has Elixir: where i
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([load/0, unload/1]).
+
 -define(PROGRAM, 'Elixir.WitnessEventElixir').
 
 program() ->

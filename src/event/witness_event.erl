@@ -25,8 +25,9 @@ every event of the child; a stronger order holds only if the source of the event
 
 -export([kind/1, proc/1, ts/1, bytes/1]).
 -export([format/1, format/2, format_term/2, format_signature/1, format_function/1, format_proc/1]).
+-export([format_term/3, format_reason/3, format_signature/2, format_function/2, format_proc/2]).
 
--export_type([signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
+-export_type([syntax/0, signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
 
 -doc "The function and arguments that a process was spawned with, as its author wrote them (see `witness_event_signature`).".
 -type signature() :: {module(), Function :: atom(), Args :: [term()]}.
@@ -42,6 +43,9 @@ every event of the child; a stronger order holds only if the source of the event
 
 -doc "The sender of a message. `undefined` for timers, remote processes, and sources that do not report it.".
 -type origin() :: proc() | port() | undefined.
+
+-doc "The notation of terms, functions and processes: that of Erlang, or that of `inspect/2` of Elixir.".
+-type syntax() :: erlang | elixir.
 
 -doc "Something that a process did, or that was done to it.".
 -type event() ::
@@ -97,19 +101,19 @@ The text is UTF-8, on one line, and without control characters, whatever the sys
 """.
 -spec format(item(), Limit :: non_neg_integer()) -> binary().
 format({fork, Parent, Child, Signature, _}, Limit) ->
-    join([peer(Parent), ~" -> ", peer(Child), ~", ", witness_event_term:call(Signature, Limit)]);
+    join([format_proc(Parent), ~" -> ", format_proc(Child), ~", ", witness_event_term:call(Signature, Limit)]);
 format({init, Child, Parent, Signature, _}, Limit) ->
-    join([peer(Child), ~" <- ", peer(Parent), ~", ", witness_event_term:call(Signature, Limit)]);
+    join([format_proc(Child), ~" <- ", format_proc(Parent), ~", ", witness_event_term:call(Signature, Limit)]);
 format({exit, Proc, Reason, _}, Limit) ->
-    join([peer(Proc), ~" ** ", witness_event_term:format(Reason, Limit)]);
+    join([format_proc(Proc), ~" ** ", witness_event_term:format(Reason, Limit)]);
 format({send, Proc, To, Msg, _}, Limit) ->
-    join([peer(Proc), ~" : ", peer(To), ~" ! ", witness_event_term:format(Msg, Limit)]);
+    join([format_proc(Proc), ~" : ", format_proc(To), ~" ! ", witness_event_term:format(Msg, Limit)]);
 format({recv, Proc, _From, Msg, _}, Limit) ->
-    join([peer(Proc), ~" ? ", witness_event_term:format(Msg, Limit)]);
+    join([format_proc(Proc), ~" ? ", witness_event_term:format(Msg, Limit)]);
 format({gap, Proc, Reason, Missing, _}, Limit) ->
-    join([peer(Proc), ~" gap, ", missing(Missing), ~": ", witness_event_term:format(Reason, Limit)]);
+    join([format_proc(Proc), ~" gap, ", missing(Missing), ~": ", witness_event_term:format(Reason, Limit)]);
 format({attached, Proc, {Module, Function, Arity}, _}, Limit) ->
-    join([peer(Proc), ~" attached, in ", witness_event_term:function(Module, Function, Arity, Limit)]).
+    join([format_proc(Proc), ~" attached, in ", witness_event_term:function(Module, Function, Arity, Limit)]).
 
 -doc """
 A term as text of at most `Limit` characters, on one line, in Erlang's notation.
@@ -120,6 +124,16 @@ and the characters that change the direction of text, appear as escapes only.
 -spec format_term(term(), Limit :: non_neg_integer()) -> binary().
 format_term(Term, Limit) -> witness_event_term:format(Term, Limit).
 
+-doc "Like `format_term/2`, in the notation of a language.".
+-spec format_term(term(), Limit :: non_neg_integer(), syntax()) -> binary().
+format_term(Term, Limit, erlang) -> format_term(Term, Limit);
+format_term(Term, Limit, elixir) -> witness_event_inspect:format(Term, Limit).
+
+-doc "Why a process has ended: a term of Erlang, or what `Exception.format_exit/1` of Elixir says, on one line.".
+-spec format_reason(Reason :: term(), Limit :: non_neg_integer(), syntax()) -> binary().
+format_reason(Reason, Limit, erlang) -> format_term(Reason, Limit);
+format_reason(Reason, Limit, elixir) -> witness_event_inspect_exit:format(Reason, Limit).
+
 -doc """
 A signature as text, `m:f(A1,A2)`, cut to 200 characters. A module of Elixir is written by its alias,
 `MyApp.Server.init(1)`.
@@ -127,19 +141,31 @@ A signature as text, `m:f(A1,A2)`, cut to 200 characters. A module of Elixir is 
 -spec format_signature(signature()) -> binary().
 format_signature(Signature) -> witness_event_term:call(Signature, ?PART_CHARACTERS).
 
+-doc "Like `format_signature/1`, in the notation of a language: `:m.f(a1, a2)` in that of Elixir.".
+-spec format_signature(signature(), syntax()) -> binary().
+format_signature(Signature, erlang) -> format_signature(Signature);
+format_signature(Signature, elixir) -> witness_event_inspect:call(Signature, ?PART_CHARACTERS).
+
 -doc "A function as text, `m:f/2`, cut to 200 characters.".
 -spec format_function(mfa()) -> binary().
 format_function({Module, Function, Arity}) -> join([witness_event_term:function(Module, Function, Arity, ?PART_CHARACTERS)]).
 
+-doc "Like `format_function/1`, in the notation of a language: `:m.f/2` in that of Elixir.".
+-spec format_function(mfa(), syntax()) -> binary().
+format_function(Function, erlang) -> format_function(Function);
+format_function({Module, Function, Arity}, elixir) -> witness_event_inspect:function(Module, Function, Arity, ?PART_CHARACTERS).
+
 -doc "A process, as in the text of an event.".
 -spec format_proc(proc()) -> binary().
-format_proc(Proc) -> peer(Proc).
+format_proc(Proc) -> format_proc(Proc, erlang).
+
+-doc "Like `format_proc/1`, in the notation of a language: `#PID<0.90.0>` in that of Elixir.".
+-spec format_proc(proc(), syntax()) -> binary().
+format_proc(undefined, _) -> ~"_";
+format_proc({external, Name}, _) when is_binary(Name) -> witness_event_term:text(Name, ?PART_CHARACTERS);
+format_proc(Proc, Syntax) -> format_term(Proc, ?PART_CHARACTERS, Syntax).
 
 %% Internal
-
-peer(undefined) -> ~"_";
-peer({external, Name}) when is_binary(Name) -> witness_event_term:text(Name, ?PART_CHARACTERS);
-peer(Peer) -> witness_event_term:format(Peer, ?PART_CHARACTERS).
 
 missing(unknown) -> ~"an unknown number of events missing";
 missing(1) -> ~"1 event missing";

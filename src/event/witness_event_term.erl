@@ -17,7 +17,7 @@ are shown in base 16. If the text is not cut, and has no processes, ports, refer
 back as the same term.
 """.
 
--export([format/2, call/2, function/4, text/2, identifier/1]).
+-export([format/2, call/2, function/4, text/2, identifier/1, are_unknown/1]).
 
 %% What remains to be written, beside text.
 -type item() ::
@@ -44,7 +44,8 @@ call({Module, Function, Args}, Limit) ->
         false -> write(name(Module, Function) ++ [{text, ~"("} | elements(Args, ~")")], Limit)
     end.
 
-%% Whether all arguments are unknown (`witness_event_signature:unknown/1`).
+-doc "Whether all arguments are unknown (`witness_event_signature:unknown/1`).".
+-spec are_unknown(Args :: [term()]) -> boolean().
 are_unknown(['_']) -> true;
 are_unknown(['_' | Args]) -> are_unknown(Args);
 are_unknown(_) -> false.
