@@ -96,7 +96,7 @@ structs() ->
         ["1..3", "3..1//-1", "1..3//2", "3..1//1", "-1..-1", "MapSet.new()", "MapSet.new([1, 2, \"a\"])", "MapSet.new([97, 98])",
          "MapSet.new([a: 1])", "MapSet.new([MapSet.new([1])])",
          "~r/a/", "~r/a\\/b/iu", "~r/[\\\\]#x/sxfUm", "Regex.compile!(\"a/\\n\\t\\\\n\\\#{b}\\e\\d\")",
-         "Regex.compile!(\"\\\\\\\\/é\")",
+         "Regex.compile!(\"\\\\\\\\/é\")", "Regex.compile!(\"a\\\\/b\")",
          "~D[2026-01-02]", "Date.new!(-5, 1, 1)", "~T[01:02:03]", "~T[01:02:03.004]", "~T[23:59:59.999999]",
          "~N[2026-01-02 03:04:05.6]", "~U[2026-01-02 03:04:05.000600Z]",
          "%{~U[2026-01-02 03:04:05Z] | time_zone: \"Europe/Malta\", zone_abbr: \"CET\", utc_offset: 3600}",
@@ -198,7 +198,9 @@ harmful_characters_are_escaped_test() ->
     [?assertEqual(Text, format(Term))
      || {Text, Term} <- [{~B("\eb"), ~"\eb"}, {~B(:"\e[31m"), '\e[31m'}, {~B(:"\u009B"), '\x{9B}'}, {~B("a\u00AD"), <<"a", 16#AD/utf8>>},
                          {~B("\u{0E0001}"), <<16#E0001/utf8>>}, {~B("\u206A"), <<16#206A/utf8>>}]],
-    ?assertEqual(~B"no connection to \u202E@a", format_exit({nodedown, '\x{202E}@a'})).
+    ?assertEqual(~B"no connection to \u202E@a", format_exit({nodedown, '\x{202E}@a'})),
+    Exception = #{'__struct__' => 'Elixir.E', '__exception__' => true, message => <<"a\n\eb", 16#202E/utf8>>},
+    ?assertEqual(~B"an exception was raised: ** (E) a \x1Bb\u202E :m.f/1", format_exit({Exception, [{m, f, 1, []}]})).
 
 large_integers_are_in_base_16_test() ->
     ?assertEqual(~"0x100000000000000...", witness_event:format_term(1 bsl 80_000, 20, elixir)).
