@@ -116,6 +116,28 @@ big_integers_are_shown_in_base_16_test() ->
     ?assertEqual(~"-16#ABC0000000000...", witness_event:format_term(-(16#ABC bsl 80_000), 20)),
     ?assertEqual(1 bsl 80_000, evaluate(format(1 bsl 80_000))).
 
+%% OTP 29 has terms that no earlier release has.
+native_records_are_written_test() ->
+    case list_to_integer(erlang:system_info(otp_release)) >= 29 of
+        true ->
+            Record = native_record("a\e[31m"),
+            ?assertEqual(~B'{a,#native:point{x = "a\e[31m"}}', format({a, Record})),
+            ?assertEqual(~B'{:a, #native:point{x = "a\e[31m"}}', witness_event:format_term({a, Record}, ?ALL, elixir)),
+            ?assertEqual(~"{a,#native...", witness_event:format_term({a, Record}, 13)),
+            ?assertEqual({a, 'term()'}, witness_event_redact:term({a, Record}));
+        false -> ok
+    end.
+
+native_record(X) ->
+    Forms = [begin
+                 {ok, Tokens, _} = erl_scan:string(Form),
+                 {ok, Parsed} = erl_parse:parse_form(Tokens),
+                 Parsed
+             end || Form <- ["-module(native).", "-export([make/1]).", "-record #point{x}.", "make(X) -> #point{x = X}."]],
+    {ok, native, Code} = compile:forms(Forms),
+    {module, native} = code:load_binary(native, "native", Code),
+    native:make(X).
+
 %% Properties
 
 every_text_is_short_harmless_and_on_one_line_test_() ->

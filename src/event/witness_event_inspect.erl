@@ -64,7 +64,8 @@ mfa(Module, Function, Arity) when is_atom(Module), is_atom(Function) ->
     case witness_event_inspect_name:parent(atom_to_list(Function)) of
         none -> qualified(Module, atom_to_list(Function)) ++ arity(Arity);
         {Parent, ParentArity} ->
-            [{text, ~"anonymous fn"} | arity(Arity)] ++ [{text, ~" in "} | qualified(Module, Parent)] ++ [{text, [$/ | ParentArity]}]
+            Place = qualified(Module, Parent) ++ [{text, [$/ | ParentArity]}],
+            [{text, ~"anonymous fn"} | arity(Arity)] ++ [{text, ~" in "} | Place]
     end;
 mfa(Module, Function, Arity) -> [{term, Module}, {text, ~"."}, {term, Function} | arity(Arity)].
 
@@ -125,7 +126,8 @@ term(Pid, _) when is_pid(Pid) -> [{text, "#PID" ++ witness_event_term:identifier
 term(Reference, _) when is_reference(Reference) ->
     "#Ref" ++ Numbers = witness_event_term:identifier(Reference),
     [{text, "#Reference" ++ Numbers}];
-term(Port, _) when is_port(Port) -> [{text, witness_event_term:identifier(Port)}].
+term(Port, _) when is_port(Port) -> [{text, witness_event_term:identifier(Port)}];
+term(Other, Left) -> [{text, witness_event_term:other(Other, Left)}].
 
 %% Elixir leaves out the exponent of floats that are written with up to 16 digits.
 decimal(Float) when abs(Float) >= 1.0, abs(Float) < 1.0e16, trunc(Float) == Float -> integer_to_list(trunc(Float)) ++ ".0";

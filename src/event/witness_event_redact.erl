@@ -8,6 +8,7 @@ A shape is a term, so it is shown, matched and drawn like any other:
 |---|---|
 | an atom, process, port or reference | itself |
 | an integer, float or function | `'integer()'`, `'float()'`, `'fun()'` |
+| a term of another type, such as a native record of OTP 29 | `'term()'` |
 | a binary, or other bits | `{'binary()', Bytes}`, `{'bitstring()', Bits}` |
 | a list of characters | `{'string()', Length}` |
 | a tuple | the tuple of the shapes; of more than 16 elements `{'tuple()', Size, [Shape of the first ones]}` |
@@ -83,7 +84,8 @@ shape(T, Left) when is_list(T) ->
         true -> {{'string()', length(T)}, Left - 1};
         false -> list(T, Left - 1)
     end;
-shape(T, Left) when is_map(T) -> map(T, Left - 1).
+shape(T, Left) when is_map(T) -> map(T, Left - 1);
+shape(_, Left) -> {'term()', Left - 1}.
 
 list(T, Left) when length(T) =< ?SHOWN_LIST_ELEMENTS -> shapes(T, Left);
 list(T, Left) when length(T) > ?SHOWN_LIST_ELEMENTS ->

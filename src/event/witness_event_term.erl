@@ -17,7 +17,7 @@ are shown in base 16. If the text is not cut, and has no processes, ports, refer
 back as the same term.
 """.
 
--export([format/2, call/2, function/4, text/2, identifier/1, are_unknown/1]).
+-export([format/2, call/2, function/4, text/2, identifier/1, other/2, are_unknown/1]).
 
 %% What remains to be written, beside text.
 -type item() ::
@@ -108,7 +108,14 @@ term(Bits, Left) when is_bitstring(Bits) ->
         false -> [{text, ~"<<"}, {bits, Bits, ~""}]
     end;
 term(Fun, _) when is_function(Fun) -> [{text, escape(erlang:fun_to_list(Fun), none)}];
-term(Identifier, _) -> [{text, identifier(Identifier)}].
+term(Identifier, _) when is_pid(Identifier); is_port(Identifier); is_reference(Identifier) -> [{text, identifier(Identifier)}];
+term(Other, Left) -> [{text, other(Other, Left)}].
+
+-doc """
+A term of a type that Witness does not know, such as a native record of OTP 29: as `io_lib` writes it, without harmful characters.
+""".
+-spec other(term(), Left :: non_neg_integer()) -> string().
+other(Term, Left) -> escape(lists:flatten(io_lib:format("~0tp", [Term], [{chars_limit, Left + 1}])), none).
 
 -doc """
 A process, port or reference as text. If it was read from a log, where a number identifies another node, the result is the text
