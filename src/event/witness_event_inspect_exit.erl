@@ -5,7 +5,7 @@ Why a process has ended, in the words of `Exception.format_exit/1` of Elixir, on
 | Reason | Text |
 |---|---|
 | `{timeout, {'Elixir.GenServer', call, [Pool, get, 5000]}}` | `exited in: GenServer.call(Pool, :get, 5000) ** (EXIT) time out` |
-| `{{badmatch, 1}, Stack}` | `an exception was raised: ** (MatchError) no match of right hand side value: 1 lib/pool.ex:3: Pool.get/1` |
+| `{{badmatch, 1}, Stack}` | `an exception was raised: ** (MatchError) no match of right hand side value: 1 a.ex:3: Pool.get/1` |
 | `{shutdown, closed}` | `shutdown: :closed` |
 
 No code of the system runs, so an exception says what its field `message` does. If it has no such text, its struct is shown. The
@@ -50,7 +50,9 @@ explain({shutdown, {failed_to_start_child, Child, {'EXIT', Reason}}}, _) -> not_
 explain({shutdown, {failed_to_start_child, Child, Reason}}, _) -> not_started(Child, Reason);
 explain({Reason, {Module, Function, Args}} = Whole, _) when is_atom(Module), is_atom(Function) ->
     case is_short(Args, ?MAX_ARGS) of
-        true -> [{text, ~"exited in: "} | witness_event_inspect:mfa(Module, Function, Args)] ++ [{text, ~" ** (EXIT) "}, {exit, Reason}];
+        true ->
+            Call = witness_event_inspect:mfa(Module, Function, Args),
+            [{text, ~"exited in: "} | Call] ++ [{text, ~" ** (EXIT) "}, {exit, Reason}];
         false -> plain(Whole)
     end;
 explain(Reason, _) -> plain(Reason).
@@ -90,7 +92,9 @@ exception(cond_clause, _, _) -> {'Elixir.CondClauseError', [{text, ~"no cond cla
 exception({badarity, {Fun, Args}} = Term, _, _) when is_function(Fun) ->
     {arity, Arity} = erlang:fun_info(Fun, arity),
     case is_short(Args, ?MAX_ARGS) of
-        true -> {'Elixir.BadArityError', [{term, Fun}, {text, ~" with arity "}, {term, Arity}, {text, ~" called with "} | count(Args)]};
+        true ->
+            {'Elixir.BadArityError',
+             [{term, Fun}, {text, ~" with arity "}, {term, Arity}, {text, ~" called with "} | count(Args)]};
         false -> other(Term)
     end;
 exception({badfun, Term}, _, _) when not is_function(Term) ->
@@ -110,7 +114,8 @@ exception({badkey, Key}, _, _) -> missing(Key, nil);
 exception({badkey, Key, Term}, _, _) -> missing(Key, Term);
 exception(#{'__struct__' := 'Elixir.KeyError', '__exception__' := true, key := Key, term := Term, message := nil}, _, _) ->
     missing(Key, Term);
-exception(undef, Stack, _) -> {'Elixir.UndefinedFunctionError', [{text, ~"function "} | first(Stack)] ++ [{text, ~" is undefined"}]};
+exception(undef, Stack, _) ->
+    {'Elixir.UndefinedFunctionError', [{text, ~"function "} | first(Stack)] ++ [{text, ~" is undefined"}]};
 exception(function_clause, Stack, _) ->
     {'Elixir.FunctionClauseError', [{text, ~"no function clause matching in "} | first(Stack)]};
 exception(#{'__struct__' := Module, '__exception__' := true} = Exception, _, Left) when is_atom(Module) ->

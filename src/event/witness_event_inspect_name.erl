@@ -13,8 +13,8 @@ No text has a character that could harm a terminal. Elixir leaves some of those 
 
 %% Operators that can be called.
 -define(OPERATORS,
-        ["&", "!", "^", "not", "+", "-", "@", "<-", "\\\\", "when", "|", "=", "||", "|||", "or", "&&", "&&&", "and", "==", "!=", "=~",
-         "===", "!==", "<", "<=", ">=", ">", "|>", "<<<", ">>>", "<~", "~>", "<<~", "~>>", "<~>", "in", "++", "--", "<>", "+++",
+        ["&", "!", "^", "not", "+", "-", "@", "<-", "\\\\", "when", "|", "=", "||", "|||", "or", "&&", "&&&", "and", "==", "!=",
+         "=~", "===", "!==", "<", "<=", ">=", ">", "|>", "<<<", ">>>", "<~", "~>", "<<~", "~>>", "<~>", "in", "++", "--", "<>", "+++",
          "---", "*", "/", "**"]).
 %% Those that need quotes as an atom, and those that need quotes when they are called.
 -define(QUOTED_OPERATORS, ["::", "^^^", "~~~", "<|>"]).
