@@ -57,7 +57,10 @@ iterator(Map) -> maps:iterator(Map).
 -doc "The beginning of a string, or of text in UTF-8: one character more than can be written, so that the cut is detected.".
 -spec prefix(string() | binary(), Left :: non_neg_integer()) -> string().
 prefix(List, Left) when is_list(List) -> lists:sublist(List, Left + 1);
-prefix(Binary, Left) -> unicode:characters_to_list(binary:part(Binary, 0, prefix_size(Binary, Left + 1, 0))).
+prefix(Binary, Left) ->
+    case unicode:characters_to_list(binary:part(Binary, 0, prefix_size(Binary, Left + 1, 0))) of
+        Chars when is_list(Chars) -> Chars
+    end.
 
 prefix_size(_, 0, Size) -> Size;
 prefix_size(Binary, Count, Size) ->

@@ -109,8 +109,7 @@ modifiers([Option | Options], Letters) ->
         export -> modifiers(Options, [$E | Letters]);
         _ -> false
     end;
-modifiers([], Letters) -> Letters;
-modifiers(_, _) -> false.
+modifiers([], Letters) -> Letters.
 
 %% In a regular expression a backslash has its own meaning.
 regex("\\\\" ++ Rest) -> "\\\\" ++ regex(Rest);
@@ -118,7 +117,7 @@ regex("\\/" ++ Rest) -> "\\/" ++ regex(Rest);
 regex("/" ++ Rest) -> "\\/" ++ regex(Rest);
 regex("\\#{" ++ Rest) -> "\\#{" ++ regex(Rest);
 regex("#{" ++ Rest) -> "\\#{" ++ regex(Rest);
-regex([C | Rest]) when C =:= 7; C >= $\t, C =< $\r -> witness_event_inspect_name:escape([C], none) ++ regex(Rest);
+regex([C | Rest]) when C =:= 7; C >= $\t, C =< $\r -> witness_event_inspect_name:escape([C], $/) ++ regex(Rest);
 regex([C | Rest]) when C >= 16#80, C < 16#A0 -> "\\x" ++ integer_to_list(C, 16) ++ regex(Rest);
 regex([C | Rest]) -> witness_event_inspect_name:escape_character(C) ++ regex(Rest);
 regex("") -> "".
