@@ -100,8 +100,8 @@ meta(Check) -> #{spec => witness_check:spec(Check), name => undefined}.
 
 -doc """
 Takes the processes that are still there, and those of them that wait, with their messages. A deadlock that was found earlier stays: a
-call may be given up later. So does what is known of a process that is suspended now: it can do nothing. A mailbox that has become shorter
-again, or whose process has ended, has not grown.
+call may be given up later. So does what is known of a process that is suspended now: it can do nothing. A mailbox has not grown if it has
+become shorter again, or if its process has ended.
 """.
 -spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), time(), checks()) -> checks().
 add_remaining(Remaining, Waiting, {NowMs, EndedForMs}, C) ->
