@@ -42,6 +42,16 @@ only_violations_are_asked_about_and_only_so_many_test() ->
     ?assertMatch(#{names := _}, Second),
     ?assertEqual(Violation, Third).
 
+owner_of_an_alias_has_a_name_test() ->
+    with_processes(fun(Named, Labelled, _, _, _, _) ->
+        Labelled ! {alias, self()},
+        Alias = receive {alias, A} -> A end,
+        Send = {send, Named, Alias, {[alias | Alias], 7}, undefined},
+        ?assertEqual(#{Named => ~"'names test'", Labelled => ~"{worker,7}"}, names([Send], false)),
+        ?assertEqual(#{Alias => Labelled}, witness_run_names:aliases([#{event => Send}], false)),
+        ?assertEqual(#{}, witness_run_names:aliases([#{event => {send, Named, make_ref(), x, undefined}}], false))
+    end).
+
 names(Events, Redact) -> names(Events, #{}, Redact).
 
 names(Events, Known, Redact) ->
@@ -69,4 +79,8 @@ labelled(Label) ->
     P = proc_lib:spawn(fun() -> proc_lib:set_label(Label), Self ! {labelled, self()}, waiting() end),
     receive {labelled, P} -> P end.
 
-waiting() -> receive stop -> ok end.
+waiting() ->
+    receive
+        {alias, From} -> From ! {alias, alias()}, waiting();
+        stop -> ok
+    end.

@@ -167,7 +167,8 @@ sequence(text, Messages, S, Look) ->
     Modules = #{Pid(Id) => element(1, maps:get(called, witness_step:process(Id, S))) || Id <- Parties},
     witness_text_chart:chart([#{index => N, event => {recv, Pid(To), Pid(From), Message, undefined}, formula => undefined,
                                 bindings => []}
-                              || #{number := N, from := From, to := To, message := Message} <- Messages], Modules, undefined, Look);
+                              || #{number := N, from := From, to := To, message := Message} <- Messages],
+                             #{titles => Modules, aliases => #{}}, undefined, Look);
 sequence(mermaid, Messages, S, _) ->
     Parties = lists:uniq(lists:append([[From, To] || #{from := From, to := To} <- Messages])),
     [string:trim(Line, trailing, "\n")

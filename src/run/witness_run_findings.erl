@@ -229,9 +229,13 @@ end_log(#{refused := Refused} = Ended, F) ->
 
 %% --- verdicts --------------------------------------------------------------------
 
-add_verdict(Outcome, Meta, F = #findings{versions = Versions, tally = Tally}) ->
+add_verdict(#{steps := Steps} = Outcome, Meta, F = #findings{options = #{system := System}, versions = Versions, tally = Tally}) ->
     %% For a property over all processes, the outcome has the deciding process.
-    Found = maps:merge(maps:merge(#{process => undefined, signature => undefined}, Outcome), Meta),
+    Whole = maps:merge(maps:merge(#{process => undefined, signature => undefined}, Outcome), Meta),
+    Found = case witness_run_names:aliases(Steps, is_log(System)) of
+        Aliases when map_size(Aliases) > 0 -> Whole#{aliases => Aliases};
+        _ -> Whole
+    end,
     V = redact(Found#{source => witness_run_maps:source(Found, witness_run_versions:sources(Versions))}, F),
     case witness_run_tally:is_reported(V, Tally) of
         true ->
@@ -240,6 +244,9 @@ add_verdict(Outcome, Meta, F = #findings{versions = Versions, tally = Tally}) ->
             #{reason := Reason} = V,
             F#findings{tally = witness_run_tally:add_undecided(key(V), Reason, 1, Tally)}
     end.
+
+is_log({log, _}) -> true;
+is_log(_) -> false.
 
 %% Redaction precedes every notification.
 redact(V, #findings{options = #{redact := true}, versions = Versions}) ->

@@ -1,10 +1,10 @@
 -module(witness_run_names).
 -moduledoc """
-What the processes in the explanation of a violation are called. The VM tells it only as long as a process lives, so the run asks for it
-as soon as the violation is reported.
+What the processes in the explanation of a violation are called, and which of them its aliases belong to. The VM tells the name of a
+process only as long as it lives, so the run asks for it as soon as the violation is reported.
 """.
 
--export([add/4]).
+-export([add/4, aliases/2]).
 
 -export_type([names/0]).
 
@@ -34,8 +34,21 @@ names(Steps, Known, Options) ->
     maps:merge(#{P => shown(Module) || P := Module <- Known, lists:member(P, Local)},
                #{P => Name || P <- lists:sublist(Local, ?MAX_PROCESSES), Name <- name(P, Options)}).
 
+-doc "The aliases to which messages were sent in these steps, with the processes that have made them. `IsLog`: the steps are from a log.".
+-spec aliases([#{event := witness_event:event(), _ => _}], IsLog :: boolean()) -> #{reference() => pid()}.
+aliases(Steps, IsLog) ->
+    #{To => Owner || #{event := {send, _, To, _, _}} <- Steps, is_reference(To), {ok, Owner} <- [owner(To, IsLog)]}.
+
+owner(Alias, true) -> witness_event_alias:foreign_owner(Alias);
+owner(Alias, false) -> witness_event_alias:owner(Alias).
+
 parties({fork, Parent, Child, _, _}) -> [Parent, Child];
 parties({init, Child, Parent, _, _}) -> [Child, Parent];
+parties({send, P, To, _, _}) when is_reference(To) ->
+    case witness_event_alias:owner(To) of
+        {ok, Owner} -> [P, Owner];
+        none -> [P]
+    end;
 parties({Kind, P, Other, _, _}) when Kind =:= send; Kind =:= recv -> [P, Other];
 parties(Item) -> [witness_event:proc(Item)].
 

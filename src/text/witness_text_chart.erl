@@ -21,7 +21,8 @@ is given by the number of its step. The deciding row is marked `=>`.
 
 A message that comes from a timer or from an unknown process has an arrow without a beginning. Requests and answers of
 the OTP behaviours are written as in the specification language: `call(_, Request)`, `reply(_, Reply)`,
-`cast(Message)`. An answer to an alias, which is a reference, is drawn to the process that asked.
+`cast(Message)`. An answer to an alias, which is a reference, is drawn to the process that asked, if it is known: from the
+request, if that is a step, and from the alias itself.
 
 The chart has as many lanes as fit into the width of the line, two to five: those of the processes of the last steps.
 All other processes share one more lane.
@@ -29,7 +30,7 @@ All other processes share one more lane.
 
 -export([chart/4, sequence/2]).
 
--export_type([step/0, titles/0, lane/0, arrow/0]).
+-export_type([step/0, titles/0, known/0, lane/0, arrow/0]).
 
 -doc "A step of a verdict; `formula` and `bindings` are what the monitor knew after it.".
 -type step() :: #{index := pos_integer(), event := witness_event:event(),
@@ -40,6 +41,9 @@ All other processes share one more lane.
 
 -doc "The names of processes, as text, or the modules that they were spawned with.".
 -type titles() :: #{party() => binary() | module()}.
+
+-doc "What is known beside the steps. `aliases`: the processes that have made them.".
+-type known() :: #{titles := titles(), aliases := #{reference() => pid()}}.
 
 -doc "A process or other party, and its name or the module that it was spawned with, if that is known.".
 -type lane() :: #{name := binary(), title := binary() | undefined}.
@@ -70,13 +74,12 @@ A step between lanes, which are counted from 0: the lane that it is in, and, for
 -define(GOOD_TEXT_COLUMNS, 40).   % columns for it, so that lanes may be wide
 
 -doc """
-The lines of the chart. `Known` are titles that are known beside those in the steps. `Decided` is the index of the deciding step, if
-one decided.
+The lines of the chart. `Decided` is the index of the deciding step, if one decided.
 """.
--spec chart([step()], Known :: titles(), Decided :: pos_integer() | undefined, witness_text:look()) -> [unicode:chardata()].
+-spec chart([step()], known(), Decided :: pos_integer() | undefined, witness_text:look()) -> [unicode:chardata()].
 chart([], _, _, _) -> [];
 chart(Steps, Known, Decided, Look) ->
-    Rows = rows(Steps),
+    Rows = rows(Steps, Known),
     Gutter = case lists:all(fun(#{time := Time}) -> Time =:= ~"" end, Rows) of
         true -> ?GUTTER_COLUMNS;
         false -> ?GUTTER_COLUMNS + ?TIME_COLUMNS
@@ -89,9 +92,9 @@ chart(Steps, Known, Decided, Look) ->
 -doc """
 The same steps for other drawings. Every party has a lane, in the order of their first appearance.
 """.
--spec sequence([step()], Known :: titles()) -> {[lane()], [arrow()]}.
+-spec sequence([step()], known()) -> {[lane()], [arrow()]}.
 sequence(Steps, Known) ->
-    Rows = rows(Steps),
+    Rows = rows(Steps, Known),
     Parties = lists:uniq([Party || Row <- Rows, Party <- parties(Row)]),
     Titles = titles(Known, Steps),
     Places = (maps:from_list([{Party, Place} || {Place, Party} <- lists:enumerate(0, Parties)]))#{undefined => undefined},
@@ -102,7 +105,7 @@ sequence(Steps, Known) ->
         ends => Mark =:= $X, text => Text}
       || #{step := Step, time := Time, own := Own, from := From, to := To, mark := Mark, text := Text} <- Rows]}.
 
-titles(Known, Steps) -> maps:merge(lists:foldl(fun add_module/2, #{}, Steps), Known).
+titles(#{titles := Known}, Steps) -> maps:merge(lists:foldl(fun add_module/2, #{}, Steps), Known).
 
 add_module(#{event := {init, Child, _, {Module, _, _}, _}}, Modules) -> Modules#{Child => Module};
 add_module(#{event := {attached, Proc, {Module, _, _}, _}}, Modules) -> Modules#{Proc => Module};
@@ -111,17 +114,17 @@ add_module(_, Modules) -> Modules.
 
 %% Rows
 
--spec rows([step()]) -> [row()].
-rows([]) -> [];
-rows([#{event := First} | _] = Steps) ->
-    {Rows, _} = lists:mapfoldl(fun row/2, #{}, Steps),
+-spec rows([step()], known()) -> [row()].
+rows([], _) -> [];
+rows([#{event := First} | _] = Steps, #{aliases := Aliases}) ->
+    {Rows, _} = lists:mapfoldl(fun row/2, Aliases, Steps),
     [Row#{time => time(witness_event:ts(First), witness_event:ts(Event))} || #{step := #{event := Event}} = Row <- Rows].
 
 %% Nothing for the first event itself, and for others that are as old.
 time(First, Time) when is_integer(First), is_integer(Time), Time > First -> witness_text:duration(Time - First);
 time(_, _) -> ~"".
 
-%% `Callers' has the callers of calls by the tags of their calls, so that replies to aliases find them.
+%% `Callers' has the callers of calls by the tags of their calls, and the owners of aliases, so that replies to aliases find them.
 row(#{event := Event} = Step, Callers) ->
     Row = event_row(Event, Callers),
     {Row#{step => Step}, add_caller(Event, Callers)}.

@@ -9,7 +9,7 @@ that decided, in its line of the specification, in the way that compilers show a
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([verdict/2, kind/1, place/1, property/1, titles/1, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
+-export([verdict/2, kind/1, place/1, property/1, known/1, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
 
 -define(TERM_CHARS, 400).
 -define(CRASH_PREFIX, ~"the monitor crashed: ").
@@ -23,7 +23,7 @@ verdict(Found, Look) ->
           ++ [~"" || Steps =/= []]
           ++ [[~"    ... ", witness_text:count(Skipped, ~"earlier event is not shown", ~"earlier events are not shown")]
               || Skipped > 0, Steps =/= []]
-          ++ witness_text_chart:chart(last_formula(Steps), titles(V), deciding_index(V), Look)
+          ++ witness_text_chart:chart(last_formula(Steps), known(V), deciding_index(V), Look)
           ++ [witness_text:style(bad, ~" => end: no event followed", Look)
               || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
           ++ decision(V, Look)
@@ -51,7 +51,9 @@ place(#{source := Source, signature := Signature, info := Info}) ->
      case Signature of undefined -> undefined; {M, F, Args} -> {M, F, length(Args)} end}.
 
 -doc "What is known of its processes beside the steps.".
--spec titles(witness:verdict()) -> witness_text_chart:titles().
+-spec known(witness:verdict()) -> witness_text_chart:known().
+known(V) -> #{titles => titles(V), aliases => maps:get(aliases, V, #{})}.
+
 titles(#{process := Process, signature := {Module, _, _}} = V) -> maps:merge(#{Process => Module}, maps:get(names, V, #{}));
 titles(V) -> maps:get(names, V, #{}).
 

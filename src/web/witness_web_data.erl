@@ -108,7 +108,7 @@ function_name(Function) -> witness_event:format_function(Function).
 -doc "A violation with its explanation.".
 -spec explained_violation(witness:verdict()) -> #{atom() => json()}.
 explained_violation(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = Verdict) ->
-    {Lanes, Arrows} = witness_text_chart:sequence(Steps, witness_text_verdict:titles(Verdict)),
+    {Lanes, Arrows} = witness_text_chart:sequence(Steps, witness_text_verdict:known(Verdict)),
     (violation_head(Verdict, ?MAX_TERM_CHARS))#{
         explanation => #{skipped => Skipped, ended => Event =:= undefined,
                          lanes => [Lane#{title := or_null(Title)} || #{title := Title} = Lane <- Lanes],
