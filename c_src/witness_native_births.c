@@ -10,6 +10,7 @@
 void wn_births_spawn(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child, ERL_NIF_TERM mfa)
 {
     if (run->watching) {
+        wn_called_spawned(env, &run->called, child, mfa);
         wn_awaited_spawned(env, run, parent, child);
         return;
     }
@@ -81,6 +82,7 @@ void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_
 {
     unsigned todo = 0, todo_births = 0;
     uintptr_t consumer = 0, coordinator = 0;
+    wn_called_spawned(env, &run->called, child, mfa);
     bool held, is_new = false, is_lost = false, old_held = false;
     wn_partition *partition = inherited(run, parent, &held);
     wn_naming naming = {0};

@@ -30,7 +30,7 @@ ERL_NIF_TERM wn_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 ERL_NIF_TERM wn_enabled_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc;
-    return argv[0] == am_spawn || argv[0] == am_spawned || argv[0] == am_exit ? am_trace : am_discard;
+    return argv[0] == am_spawn || argv[0] == am_spawned || argv[0] == am_exit || argv[0] == am_register ? am_trace : am_discard;
 }
 
 /* --- events ---------------------------------------------------------------------- */
@@ -101,5 +101,7 @@ ERL_NIF_TERM wn_trace_procs(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
         wn_births_spawn(env, run, argv[2], argv[3], spawned_with(env, argv[4]));
     else if (argv[0] == am_spawned)
         wn_births_spawned(env, run, argv[2], argv[3], spawned_with(env, argv[4]));
+    else if (argv[0] == am_register)
+        wn_called_registered(&run->called, argv[2], argv[3]);
     return am_ok;
 }

@@ -326,6 +326,17 @@ static ERL_NIF_TERM counts(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return map_of(env, keys, values, 6);
 }
 
+/* called_of(Run, Pid) -> {Name | undefined, Module | undefined} */
+static ERL_NIF_TERM called(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = wn_run_of(env, argv[0]);
+    ErlNifPid pid;
+    (void)argc;
+    if (!run || !enif_get_local_pid(env, argv[1], &pid))
+        return enif_make_badarg(env);
+    return wn_called_find(env, &run->called, argv[1]);
+}
+
 /* resources() -> map() */
 static ERL_NIF_TERM resources(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -392,6 +403,7 @@ static ErlNifFunc functions[] = {
     {"close_run", 1, close_run, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"tick", 2, tick, 0},
     {"counts_of", 1, counts, 0},
+    {"called_of", 2, called, 0},
     {"resources", 0, resources, 0},
 };
 

@@ -43,7 +43,8 @@ wn_run *wn_run_new(ErlNifEnv *env, const wn_run_options *options, wn_names *name
     }
     if (run->births_hub)
         run->births = wn_partition_new(run->births_hub, false);
-    bool good = run->hub && run->births && (!options->shards || run->shards) && wn_table_init(&run->table, options->slots);
+    bool good = run->hub && run->births && wn_called_init(&run->called) && (!options->shards || run->shards) &&
+                wn_table_init(&run->table, options->slots);
     return good ? run : NULL;
 }
 
@@ -64,6 +65,7 @@ void wn_run_destroy(ErlNifEnv *env, void *object)
         wn_table_free(&run->table);
     }
     wn_names_free(&run->names);
+    wn_called_free(&run->called);
     if (run->hub)
         wn_hub_drain(run->hub);
     for (unsigned i = 0; run->shards && i < run->shard_count; i++)

@@ -6,6 +6,7 @@
 #ifndef WITNESS_NATIVE_RUN_H
 #define WITNESS_NATIVE_RUN_H
 
+#include "witness_native_called.h"
 #include "witness_native_names.h"
 #include "witness_native_shard.h"
 #include "witness_native_table.h"
@@ -15,6 +16,7 @@
 typedef struct {
     wn_table table;
     wn_names names;
+    wn_called called;
     wn_hub *hub;
     wn_hub *births_hub;
     wn_partition *births;

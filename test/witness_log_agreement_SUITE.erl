@@ -115,7 +115,7 @@ run(#{specs := Specs, monitors := Monitors}, More) ->
 compared(Verdicts) -> lists:sort([compared_verdict(V) || V <- Verdicts]).
 
 compared_verdict(#{reason := Reason, event := Event, steps := Steps} = Verdict) ->
-    comparable((maps:without([log, names], Verdict))#{
+    comparable((maps:without([log, names, aliases], Verdict))#{
                  reason := case Reason of {crashed, {Class, Why, _}} -> {crashed, Class, Why}; _ -> Reason end,
                  event := case Event of undefined -> undefined; _ -> untimed(Event) end,
                  steps := [untimed(Step) || Step <- Steps]}).

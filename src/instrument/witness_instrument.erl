@@ -23,7 +23,7 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 """.
 
 -export([new/1, process/1, can/2, launch/3, parents/2, alive/1, adopt_node/2, attach/3, replace/2, stop/1]).
--export([each/2, acknowledge/2, lives/2, give_up/1, inherit/3]).
+-export([each/2, acknowledge/2, lives/2, give_up/1, inherit/3, called/1]).
 
 -export_type([t/0, started/0, abilities/0, ability/0, chosen/0, counts/0]).
 
@@ -43,13 +43,14 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 - `acknowledge`: it waits until the run has passed on what was found (`c:acknowledge/2`);
 - `lives`: it reports births and ends to the history of the run, which has no other way to know of them (`c:lives/2`);
 - `give_up`: monitors that it runs may delay its end, until it gives them up (`c:give_up/1`);
-- `inherit`: if its process dies, the run inherits a table of monitors that were not announced (`c:inherit/2`).
+- `inherit`: if its process dies, the run inherits a table of monitors that were not announced (`c:inherit/2`);
+- `called`: it remembers what processes were called that have ended (`c:called/1`).
 """.
 -type abilities() :: #{attach := boolean(), parents := boolean(), adopt_node := boolean(), alive := boolean(),
                        replace := true | {false, Why :: atom()}, each := boolean(), acknowledge := boolean(),
-                       lives := boolean(), give_up := boolean(), inherit := boolean()}.
+                       lives := boolean(), give_up := boolean(), inherit := boolean(), called := boolean()}.
 
--type ability() :: attach | parents | adopt_node | alive | replace | each | acknowledge | lives | give_up | inherit.
+-type ability() :: attach | parents | adopt_node | alive | replace | each | acknowledge | lives | give_up | inherit | called.
 
 -doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be called repeatedly.".
 -type chosen() :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean())}.
@@ -114,7 +115,14 @@ returns, no monitor is started by the old maps any more, and each one that was h
 -doc "The process of the instrument has died, and its table is the run's: the announcements of the monitors in it. Deletes the table.".
 -callback inherit(Dead :: pid(), ets:table()) -> [Report :: tuple()].
 
--optional_callbacks([parents/2, alive/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2, give_up/1, inherit/2]).
+-doc """
+A function that gives the registered name of an observed process, or else the module that it was spawned with; none if neither is
+known any more. It works when the process of the instrument has ended too.
+""".
+-callback called(pid()) -> fun((pid()) -> [atom()]).
+
+-optional_callbacks([parents/2, alive/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2, give_up/1, inherit/2,
+                     called/1]).
 
 -doc "The instrument of a run.".
 -spec new(started()) -> t().
@@ -180,6 +188,10 @@ give_up({Module, Pid} = I) -> if_able(give_up, I, fun() -> Module:give_up(Pid) e
 -doc "See `c:inherit/2`.".
 -spec inherit(t(), Dead :: pid(), ets:table()) -> [Report :: tuple()].
 inherit({Module, _} = I, Dead, Table) -> if_able(inherit, I, fun() -> Module:inherit(Dead, Table) end, []).
+
+-doc "See `c:called/1`.".
+-spec called(t()) -> fun((pid()) -> [atom()]).
+called({Module, Pid} = I) -> if_able(called, I, fun() -> Module:called(Pid) end, fun(_) -> [] end).
 
 if_able(Ability, I, Do, Otherwise) ->
     case can(Ability, I) of

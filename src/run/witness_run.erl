@@ -49,7 +49,7 @@ monitors. When the run itself dies, the links end everything else, and with the 
               remaining = none :: none | witness_run_remaining:remaining(),
               %% so many violations still get the names of processes; the first process may have ended by then
               unnamed :: non_neg_integer(),
-              known = #{} :: #{pid() => module()}}).
+              called :: witness_run_names:called()}).
 
 -define(MAX_NAMED, 100).
 %% Milliseconds in which the reader of a log that is given up must report what was found.
@@ -141,7 +141,8 @@ handle_continue(start_parts, Options) ->
               started_at_ms := Now} = Parts,
             Core = witness_run_core:new(Options, witness_instrument:process(Instrument), Now, Warnings, {Specs, Properties}),
             R = #run{options = Options, core = Core, instrument = Instrument, counts = Counts, notifier = Notifier, log = Log,
-                     history = History, maps = Maps, gathered = Gathered, before = before(Options), unnamed = unnamed(Options)},
+                     history = History, maps = Maps, gathered = Gathered, before = before(Options), unnamed = ?MAX_NAMED,
+                     called = witness_instrument:called(Instrument)},
             ok = schedule_checks(Options),
             case Parts of
                 #{adopts := true} -> {noreply, R};
@@ -155,10 +156,6 @@ schedule_checks(#{system := System}) ->
     _ = witness_run_attach:is_partial(System) andalso (self() ! {input, first_check}),
     _ = erlang:send_after(?CHECK_MS, self(), {input, check}),
     ok.
-
-%% The processes of a log are not of this time.
-unnamed(#{system := {log, _}}) -> 0;
-unnamed(_) -> ?MAX_NAMED.
 
 before(#{scope := node}) -> maps:from_keys(processes(), []);
 before(#{scope := tree}) -> #{}.
@@ -221,8 +218,8 @@ handle_info({'EXIT', History, _}, R = #run{history = History}) -> {noreply, R#ru
 handle_info({flushed, Notifier}, R = #run{notifier = Notifier}) -> no_reply(step(flushed, R));
 handle_info({told, Notifier}, R = #run{notifier = Notifier}) -> no_reply(step(summary_delivered, R));
 handle_info({input, Input}, R) -> no_reply(step(Input, R));
-handle_info(Message, R = #run{unnamed = Unnamed, known = Known, options = Options}) when is_tuple(Message) ->
-    {Named, Left} = witness_run_names:add(Message, Unnamed, Known, Options),
+handle_info(Message, R = #run{unnamed = Unnamed, called = Called, options = Options}) when is_tuple(Message) ->
+    {Named, Left} = witness_run_names:add(Message, Unnamed, Called, Options),
     no_reply(step(Named, R#run{unnamed = Left}));
 %% No part of the run sends any other message.
 handle_info(_, R) -> {noreply, R}.
@@ -289,7 +286,7 @@ perform_effect(adopt_node, #run{options = Options, instrument = Instrument, hist
 perform_effect({start_applications, What}, R) -> {input, {starter, witness_run_application:start_link(What, self())}, R};
 perform_effect(launch, R = #run{options = Options}) ->
     Root = launch(R),
-    {input, {launched, Root}, R#run{known = #{Root => Module || #{system := {Module, _, _}} <- [Options]}}};
+    {input, {launched, Root}, R#run{called = called(Root, Options, R)}};
 perform_effect(stop_instrument, R = #run{instrument = Instrument}) -> {input, {instrument_stopped, stop_instrument(Instrument)}, R};
 perform_effect(give_up_instrument, R = #run{instrument = Instrument}) ->
     ok = witness_instrument:give_up(Instrument),
@@ -332,6 +329,11 @@ launch(#run{options = #{system := System, group_leader := GroupLeader}, instrume
     catch
         exit:_ -> undefined
     end.
+
+%% The first process may have ended before the run knows it, and not every instrument remembers it.
+called(Root, #{system := {Module, _, _}}, #run{called = Called}) ->
+    fun(P) when P =:= Root -> case Called(P) of [] -> [Module]; Names -> Names end; (P) -> Called(P) end;
+called(_, _, #run{called = Called}) -> Called.
 
 stop_instrument(Instrument) ->
     try witness_instrument:stop(Instrument)

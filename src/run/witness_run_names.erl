@@ -6,33 +6,53 @@ process only as long as it lives, so the run asks for it as soon as the violatio
 
 -export([add/4, aliases/2]).
 
--export_type([names/0]).
+-export_type([names/0, called/0]).
 
 -doc "Registered names, labels, or the modules that processes were spawned with, as text.".
 -type names() :: #{witness_event:proc() => binary()}.
+
+-doc "The registered name of a process, or the module that it was spawned with; none if neither is known.".
+-type called() :: fun((pid()) -> [atom()]).
 
 -define(MAX_PROCESSES, 20).
 -define(NAME_CHARACTERS, 60).
 
 -doc """
 Adds `names` to the outcomes of a report that are violations. To ask costs the processes some reductions, so only as many outcomes get
-names as are `Left`. `Known`: the modules of processes that may have ended. With `redact` labels are left out: they may be data.
+names as are `Left`. `Called` gives the names or modules of processes that may have ended. With `redact` labels are left out: they may be data.
 """.
--spec add(Message :: tuple(), Left :: non_neg_integer(), Known :: #{pid() => module()}, witness_options:options()) ->
+-spec add(Message :: tuple(), Left :: non_neg_integer(), called(), witness_options:options()) ->
     {tuple(), Left :: non_neg_integer()}.
 add(Report, 0, _, _) -> {Report, 0};
-add({reports, Reports}, Left, Known, Options) ->
-    {Named, Left1} = lists:mapfoldl(fun(Report, N) -> add(Report, N, Known, Options) end, Left, Reports),
+add({reports, Reports}, Left, Called, Options) ->
+    {Named, Left1} = lists:mapfoldl(fun(Report, N) -> add(Report, N, Called, Options) end, Left, Reports),
     {{reports, Named}, Left1};
-add({Kind, Reader, #{verdict := no, steps := [_ | _] = Steps} = Outcome}, Left, Known, Options)
+add({Kind, Reader, #{verdict := no, steps := [_ | _] = Steps} = Outcome}, Left, Called, Options)
         when Kind =:= verdict; Kind =:= slice ->
-    {{Kind, Reader, Outcome#{names => names(Steps, Known, Options)}}, Left - 1};
+    {{Kind, Reader, Outcome#{names => names(Steps, Called, Options)}}, Left - 1};
+%% What was found in a part of a log.
+add({checked, Number, #{found := Found} = Checked}, Left, Called, Options) ->
+    {Named, Left1} = lists:mapfoldl(fun({Kind, Meta, Place, Outcome}, N) ->
+        {{_, _, Outcome1}, N1} = add({Kind, undefined, Outcome}, N, Called, Options),
+        {{Kind, Meta, Place, Outcome1}, N1}
+    end, Left, Found),
+    {{checked, Number, Checked#{found := Named}}, Left1};
 add(Report, Left, _, _) -> {Report, Left}.
 
-names(Steps, Known, Options) ->
-    Local = lists:uniq([P || #{event := Event} <- lists:reverse(Steps), P <- parties(Event), is_pid(P), node(P) =:= node()]),
-    maps:merge(#{P => shown(Module) || P := Module <- Known, lists:member(P, Local)},
-               #{P => Name || P <- lists:sublist(Local, ?MAX_PROCESSES), Name <- name(P, Options)}).
+%% The processes of a log are not of this time: the VM is not asked.
+names(Steps, Called, #{system := {log, _}}) ->
+    #{P => shown(Name) || P <- latest([Q || Q <- parties(Steps, true), is_process(Q)]), Name <- Called(P)};
+names(Steps, Called, Options) ->
+    #{P => Name || P <- latest([Q || Q <- parties(Steps, false), is_pid(Q), node(Q) =:= node()]),
+                   Name <- named(name(P, Options), P, Called)}.
+
+latest(Processes) -> lists:sublist(lists:uniq(Processes), ?MAX_PROCESSES).
+
+named([], P, Called) -> [shown(Name) || Name <- Called(P)];
+named(Live, _, _) -> Live.
+
+is_process({external, Name}) -> is_binary(Name);
+is_process(P) -> is_pid(P).
 
 -doc "The aliases to which messages were sent in these steps, with the processes that have made them. `IsLog`: the steps are from a log.".
 -spec aliases([#{event := witness_event:event(), _ => _}], IsLog :: boolean()) -> #{reference() => pid()}.
@@ -42,13 +62,13 @@ aliases(Steps, IsLog) ->
 owner(Alias, true) -> witness_event_alias:foreign_owner(Alias);
 owner(Alias, false) -> witness_event_alias:owner(Alias).
 
+%% The last ones first.
+parties(Steps, IsLog) ->
+    Aliases = aliases(Steps, IsLog),
+    [maps:get(P, Aliases, P) || #{event := Event} <- lists:reverse(Steps), P <- parties(Event)].
+
 parties({fork, Parent, Child, _, _}) -> [Parent, Child];
 parties({init, Child, Parent, _, _}) -> [Child, Parent];
-parties({send, P, To, _, _}) when is_reference(To) ->
-    case witness_event_alias:owner(To) of
-        {ok, Owner} -> [P, Owner];
-        none -> [P]
-    end;
 parties({Kind, P, Other, _, _}) when Kind =:= send; Kind =:= recv -> [P, Other];
 parties(Item) -> [witness_event:proc(Item)].
 

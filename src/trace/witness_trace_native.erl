@@ -41,7 +41,7 @@ effect. What else they do is not reported. `sweep/2` finds the dead processes.
 """.
 
 -export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
-         traced/2, sweep/2, close/1, counts/1, resources/0, guarantees/0]).
+         traced/2, sweep/2, close/1, counts/1, called/1, resources/0, guarantees/0]).
 -export([shards/1, take_shard/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
@@ -53,7 +53,7 @@ effect. What else they do is not reported. `sweep/2` finds the dead processes.
        new_run/9, central_of/2, narrow_to/2, take/1, take_gap/1, unread/1,
        shard_take/2, shard_unread/3, shard_narrow/4, shard_detach/3, shard_reset/2, add_launcher/2, add_parent/2, watch/1,
        is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
-       counts_of/1, resources/0]).
+       counts_of/1, called_of/2, resources/0]).
 -on_load(load/0).
 
 -doc "A trace session; it ends when the last process that has it is gone.".
@@ -312,6 +312,20 @@ many bytes the buffers take now; how many partitions of shards are read now, and
                              bytes := non_neg_integer(), read := non_neg_integer(), most_read := non_neg_integer()}.
 counts({_, {Run, _}, _, _, _}) -> counts_of(Run).
 
+-doc """
+A function that gives the registered name of a process that was seen, or else the module that it was spawned with; none if neither
+is known. Both are remembered for some thousand processes, the last ones. The function does not keep the session open.
+""".
+-spec called(session()) -> fun((pid()) -> [atom()]).
+called({_, {Run, _}, _, _, _}) ->
+    fun(P) ->
+        case called_of(Run, P) of
+            {undefined, undefined} -> [];
+            {undefined, Module} -> [Module];
+            {Name, _} -> [Name]
+        end
+    end.
+
 -doc "How many things of each kind the native code has allocated, in all runs: for tests.".
 -spec resources() -> #{runs | hubs | partitions | tracees | batches := non_neg_integer()}.
 resources() -> erlang:nif_error(not_loaded).
@@ -362,3 +376,4 @@ close_run(_) -> erlang:nif_error(not_loaded).
 -spec tick(reference(), Age :: pos_integer()) -> boolean().
 tick(_, _) -> erlang:nif_error(not_loaded).
 counts_of(_) -> erlang:nif_error(not_loaded).
+called_of(_, _) -> erlang:nif_error(not_loaded).

@@ -49,7 +49,7 @@ it is not judged. It reports the last of them to the run after that.
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, stop/1, info/1, counts/1, each/2, inherit/2]).
+-export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, stop/1, info/1, counts/1, each/2, inherit/2, called/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0, tree_watch/0]).
@@ -115,7 +115,7 @@ process belongs to the system.
 abilities() ->
     #{attach => false, parents => true, adopt_node => true, alive => true, replace => {false, inline}, each => true,
       acknowledge => false, lives => false,
-      give_up => false, inherit => true}.
+      give_up => false, inherit => true, called => true}.
 
 -doc """
 Weaves and loads the modules, and observes processes that are born in them from then on.
@@ -149,6 +149,12 @@ adopt_node(Coordinator, Own) -> call_tree_watch(Coordinator, adopt_node, [Own]).
 -doc "As in outline mode.".
 -spec info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
 info(Coordinator) -> call_tree_watch(Coordinator, info, []).
+
+-doc "See `c:witness_instrument:called/1`: what the process that watches the system remembers.".
+-spec called(pid()) -> fun((pid()) -> [atom()]).
+called(Coordinator) ->
+    Watch = gen_server:call(Coordinator, life, infinity),
+    witness_instrument:called(witness_instrument:new(Watch)).
 
 call_tree_watch(Coordinator, Function, Args) ->
     {Module, Pid, _} = gen_server:call(Coordinator, life, infinity),

@@ -14,7 +14,7 @@ It is an instrument (`m:witness_instrument`) without monitors.
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/2, launch/3, parents/2, alive/1, scope/1, stop/1, info/1, counts/1]).
+-export([start_link/2, launch/3, parents/2, alive/1, scope/1, stop/1, info/1, called/1, counts/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% The most processes that are monitored at a time.
@@ -38,7 +38,7 @@ It is an instrument (`m:witness_instrument`) without monitors.
 abilities() ->
     #{attach => false, parents => true, adopt_node => false, alive => true, replace => {false, inline}, each => false,
       acknowledge => false, lives => false,
-      give_up => false, inherit => false}.
+      give_up => false, inherit => false, called => true}.
 
 -doc "For the run, with options of `witness_trace_native:open/1`.".
 -spec start_link(Run :: pid(), witness_trace_native:options()) -> gen_server:start_ret().
@@ -78,6 +78,10 @@ counts(Watch) ->
         _ = witness_trace_native:sweep(Session, 0),
         witness_trace_native:counts(Session)
     end.
+
+-doc "See `c:witness_instrument:called/1`. Names are not known.".
+-spec called(pid()) -> fun((pid()) -> [atom()]).
+called(Watch) -> witness_trace_native:called(get_session(Watch)).
 
 get_session(Watch) -> gen_server:call(Watch, session, infinity).
 

@@ -25,7 +25,7 @@ end it reports `{log_ended, How}` (`t:ended/0`) once, and ends.
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, lives/2, launch/3, each/2, acknowledge/2, stop/1, info/1, give_up/1, counts/1]).
+-export([start_link/1, lives/2, launch/3, each/2, acknowledge/2, stop/1, info/1, give_up/1, counts/1, called/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0, checked/0, place/0, ended/0, counter/0, missing/0]).
@@ -34,13 +34,14 @@ end it reports `{log_ended, How}` (`t:ended/0`) once, and ends.
 `feed`: the log and how it is read (`t:witness_trace_feed:options/0`); `log`: what is made of it
 (`t:witness_offline_core:config/0`); `file`: how errors name the log; `each`: whether each verdict is reported by itself
 (`each/2`), as by default. With `save`, the position is saved in a file at intervals and when reading ends. With `from`,
-reading goes on at a position that was saved with the same `identity`.
+reading goes on at a position that was saved with the same `identity`. `called`, what processes are called, is set by `start_link/1`.
 """.
 -type config() :: #{feed := witness_trace_feed:options(), log := witness_offline_core:config(), file := binary(),
                     each => boolean(), explain := pos_integer(), max_slices := pos_integer(),
                     slice_idle => pos_integer() | infinity,
                     memory => pos_integer(), run := pid(),
-                    identity := binary(), save => file:name_all(), from => file:name_all()}.
+                    identity := binary(), save => file:name_all(), from => file:name_all(),
+                    called => witness_instrument_called:called()}.
 
 -doc """
 What a part of the log has shown. `started`: how many monitors of each property were started; `monitors`: which ones, if that
@@ -137,14 +138,15 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
 abilities() ->
     #{attach => false, parents => false, adopt_node => false, alive => false, replace => {false, log}, each => true,
       acknowledge => true, lives => true,
-      give_up => true, inherit => false}.
+      give_up => true, inherit => false, called => true}.
 
 -doc "Opens the log, for a run, which is the calling process. An error is text for people.".
 -spec start_link(config()) -> {ok, pid(), counter()} | {error, unicode:chardata()}.
 start_link(Config) ->
     Counter = {counters:new(4, [write_concurrency]), witness_trace_feed:progress()},
     %% Blocks are garbage soon, and the state is small.
-    case gen_server:start_link(?MODULE, {Config, Counter}, [{spawn_opt, [{fullsweep_after, 10}]}]) of
+    Whole = Config#{called => witness_instrument_called:new()},
+    case gen_server:start_link(?MODULE, {Whole, Counter}, [{spawn_opt, [{fullsweep_after, 10}]}]) of
         {ok, Pid} -> {ok, Pid, Counter};
         {error, {shutdown, Text}} -> {error, Text}
     end.
@@ -155,6 +157,12 @@ From now on births and ends are reported to a process as well, by the call `{liv
 """.
 -spec lives(pid(), To :: pid()) -> ok.
 lives(Pid, To) -> gen_server:call(Pid, {lives, To}, infinity).
+
+-doc "See `c:witness_instrument:called/1`: a log has no registered names.".
+-spec called(pid()) -> fun((witness_event:proc()) -> [atom()]).
+called(Pid) ->
+    Called = gen_server:call(Pid, called, infinity),
+    fun(P) -> witness_instrument_called:find(P, Called) end.
 
 -doc "Starts to read.".
 -spec launch(pid(), term(), pid()) -> {ok, pid()}.
@@ -239,7 +247,10 @@ load(#{position := Position, log := Log, shards := Shards, metas := Metas, line 
 load(#{}, O) -> O.
 
 -doc false.
--spec handle_call(launch | {lives, pid()} | {each, boolean()}, gen_server:from(), #offline{}) -> {reply, ok, #offline{}}.
+-spec handle_call(launch | called | {lives, pid()} | {each, boolean()}, gen_server:from(), #offline{}) ->
+    {reply, ok | witness_instrument_called:called(), #offline{}}.
+handle_call(called, _, O = #offline{config = #{called := Called}}) ->
+    {reply, Called, O};
 handle_call({lives, To}, _, O = #offline{log = Log}) ->
     {reply, ok, O#offline{lives = To, log = witness_offline_core:report_lives(Log)}};
 handle_call({each, Each}, _, O = #offline{each = Ref}) ->
@@ -408,7 +419,9 @@ end_reading(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
 work(Log, O) -> work(Log, true, O).
 
 work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
-    {#{operations := Operations, started := Started, lives := Lives}, Log} = witness_offline_core:take(Log0),
+    {#{operations := Operations, started := Started, births := Births, lives := Lives}, Log} = witness_offline_core:take(Log0),
+    #offline{config = #{called := Called}} = O,
+    lists:foreach(fun({P, Signature}) -> witness_instrument_called:add_birth(P, Signature, Called) end, Births),
     ok = report_lives(Lives, O),
     Number = Last + 1,
     {Waits, O1} = maps:fold(fun(Shard, Of, {Pids, A}) ->

@@ -41,11 +41,12 @@ their monitors are started first and read every event, in the order of delivery.
 -type life() :: witness_event:event() | {there, witness_event:proc(), witness_event:signature() | undefined}.
 
 -doc """
-For each shard the operations since the last `take/1`, in order, and the monitors that were started with them; births and
-ends with their lines, if they are wanted (`report_lives/1`).
+For each shard the operations since the last `take/1`, in order, and the monitors that were started with them; which processes
+were spawned with which signatures; births and ends with their lines, if they are wanted (`report_lives/1`).
 """.
 -type batch() :: #{operations := #{shard() => [witness_offline_shard:op(), ...]},
-                   started := [{witness_offline_shard:id(), shard(), meta()}], lives := [{line(), life()}]}.
+                   started := [{witness_offline_shard:id(), shard(), meta()}],
+                   births := [{witness_event:proc(), witness_event:signature()}], lives := [{line(), life()}]}.
 
 -doc """
 Where an operation stems from: the line of its item. If the item had to wait for its spawn, also the line with which it could
@@ -63,7 +64,7 @@ be delivered. The latter never decreases, so operations can be put in an order (
 %% properties: with their numbers
 %% place: that of the item that is delivered
 %% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
-%% operations: newest first
+%% operations, births: newest first
 -record(log, {config :: config(),
               source :: witness_trace_log:log(),
               cores :: #{tracer() => witness_outline_core:core()},
@@ -82,6 +83,7 @@ be delivered. The latter never decreases, so operations can be put in an order (
               missing = [] :: [missing()],
               operations = #{} :: #{shard() => [witness_offline_shard:op(), ...]},
               started = [] :: [{witness_offline_shard:id(), shard(), meta()}],
+              births = [] :: [{witness_event:proc(), witness_event:signature()}],
               lives = none :: none | [{line(), life()}]}).
 
 -opaque state() :: #log{}.
@@ -185,10 +187,11 @@ stop(Line, L) -> give_all(stopped, Line, L).
 
 -doc "Takes the operations that monitors have to perform.".
 -spec take(state()) -> {batch(), state()}.
-take(L = #log{operations = Operations, started = Started, lives = Lives}) ->
+take(L = #log{operations = Operations, started = Started, births = Births, lives = Lives}) ->
     {#{operations => #{Shard => lists:reverse(Of) || Shard := Of <- Operations}, started => lists:reverse(Started),
+       births => lists:reverse(Births),
        lives => case Lives of none -> []; _ -> lists:reverse(Lives) end},
-     L#log{operations = #{}, started = [], lives = case Lives of none -> none; _ -> [] end}}.
+     L#log{operations = #{}, started = [], births = [], lives = case Lives of none -> none; _ -> [] end}}.
 
 -doc "From now on births and ends are reported too.".
 -spec report_lives(state()) -> state().
@@ -249,7 +252,7 @@ place(Now, Now) -> Now;
 place(Line, Now) -> {Now, Line}.
 
 %% A process that the log shows only from its middle on has no signature, and so no monitor of its own.
-add_root(P, Signature, L) -> adopt_first(P, Signature, add_life({there, P, Signature}, L)).
+add_root(P, Signature, L) -> adopt_first(P, Signature, add_birth({there, P, Signature}, add_life({there, P, Signature}, L))).
 
 adopt_first(P, undefined, L) ->
     adopt_root(P, witness_instrument_map:new([], #{held => true}), fun witness_outline_core:adopt/3, L);
@@ -271,7 +274,7 @@ handle_delivered({gap, P, Reason, Count, _}, Tracer,
 handle_delivered({attached, _, _, _} = Mark, _, L = #log{all = All}) ->
     give(All, Mark, L);
 handle_delivered(E, Tracer, L0) ->
-    L = handle(Tracer, {own, {none, E}}, add_life(E, L0#log{events = L0#log.events + 1})),
+    L = handle(Tracer, {own, {none, E}}, add_birth(E, add_life(E, L0#log{events = L0#log.events + 1}))),
     case E of
         {exit, P, _, _} -> L#log{plain = maps:remove(P, L#log.plain)};
         _ -> note_plain(element(2, E), Tracer, L)
@@ -279,6 +282,10 @@ handle_delivered(E, Tracer, L0) ->
 
 %% A gap with one of these reasons hides no births. Which events other gaps hide is not known here.
 may_hide(Reason) -> not lists:member(Reason, [killed, contents, unwoven]).
+
+add_birth({fork, _, P, Signature, _}, L = #log{births = Births}) -> L#log{births = [{P, Signature} | Births]};
+add_birth({there, P, {_, _, _} = Signature}, L = #log{births = Births}) -> L#log{births = [{P, Signature} | Births]};
+add_birth(_, L) -> L.
 
 add_life(_, L = #log{lives = none}) -> L;
 add_life(E, L) when element(1, E) =:= send; element(1, E) =:= recv -> L;

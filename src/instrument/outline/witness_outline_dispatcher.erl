@@ -37,7 +37,8 @@ Then no birth is reported here, only that the last process has ended, and which 
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, replace/2, stop/1, info/1, session/1, counts/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, replace/2, stop/1, info/1, called/1, session/1,
+         counts/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0]).
@@ -72,7 +73,7 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 abilities() ->
     #{attach => false, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false,
       lives => false,
-      give_up => false, inherit => false}.
+      give_up => false, inherit => false, called => true}.
 
 -doc "Starts the instrumentation of a run, which is the calling process.".
 -spec start_link(config()) -> gen_server:start_ret().
@@ -119,6 +120,10 @@ stop(Dispatcher) -> gen_server:call(Dispatcher, stop, infinity).
 -doc "How many partitions are read now, and how many at most at the same time. No tracer is kept idle.".
 -spec info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
 info(Dispatcher) -> gen_server:call(Dispatcher, info, infinity).
+
+-doc "See `c:witness_instrument:called/1`.".
+-spec called(pid()) -> fun((pid()) -> [atom()]).
+called(Dispatcher) -> witness_trace_native:called(session(Dispatcher)).
 
 -doc "The session that `counts/1` takes; it stays valid when this process has ended.".
 -spec session(pid()) -> witness_trace_native:session().

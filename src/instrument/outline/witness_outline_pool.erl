@@ -11,7 +11,7 @@ The same happens when gathering is given up for lack of memory (`m:witness_outli
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, attach/3, replace/2, stop/1, info/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, attach/3, replace/2, stop/1, info/1, called/1]).
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -41,7 +41,7 @@ The same happens when gathering is given up for lack of memory (`m:witness_outli
 abilities() ->
     #{attach => true, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false,
       lives => false,
-      give_up => false, inherit => false}.
+      give_up => false, inherit => false, called => true}.
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that of `m:witness_outline_tracer`,
@@ -50,7 +50,7 @@ have not come to an end `drain` milliseconds after the call of `stop/1`, the poo
 """.
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Config) ->
-    gen_server:start_link(?MODULE, Config, []).
+    gen_server:start_link(?MODULE, Config#{called => witness_instrument_called:new()}, []).
 
 -doc "Starts the system's first process under observation.".
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
@@ -88,6 +88,12 @@ returns, no monitor is started by the old maps any more, and each one that was h
 """.
 -spec replace(pid(), [witness_instrument_map:instrumentation()]) -> ok.
 replace(Pool, Maps) -> gen_server:call(Pool, {replace, Maps}, infinity).
+
+-doc "See `c:witness_instrument:called/1`.".
+-spec called(pid()) -> fun((pid()) -> [atom()]).
+called(Pool) ->
+    Called = gen_server:call(Pool, called, infinity),
+    fun(P) -> witness_instrument_called:find(P, Called) end.
 
 root(Pool) -> gen_server:call(Pool, root, infinity).
 
@@ -135,6 +141,8 @@ handle_call(tracer, _, P = #pool{config = Config}) ->
     {reply, Handle, lend(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
+handle_call(called, _, P = #pool{config = #{called := Called}}) ->
+    {reply, Called, P};
 %% A tracer may be waiting for the pool at this time, so the pool does not wait for tracers.
 handle_call({replace, Maps}, From, P = #pool{config = Config}) ->
     {noreply, replace(1, From, P#pool{config = Config#{maps := Maps}})};

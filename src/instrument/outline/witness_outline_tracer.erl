@@ -20,7 +20,7 @@ needs a tracer for a new process. The pool only ever waits for the VM.
 
 -doc """
 What all tracers of a run share. `counters`: processes, events; `held`: how many of the processes
-that the run waits for are alive. `central`: there is one tracer, and these properties are over all processes.
+that the run waits for are alive; `called`: what processes are called. `central`: there is one tracer, and these properties are over all processes.
 `groups`: so many of the first maps may have properties for groups; 0: none has.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
@@ -29,7 +29,8 @@ that the run waits for are alive. `central`: there is one tracer, and these prop
                     central => [witness_instrument_map:entry()], groups := non_neg_integer(), hold_back := pos_integer(),
                     message_size => pos_integer() | infinity,
                     budget := witness_outline_overload:budget(),
-                    counters := counters:counters_ref(), held := atomics:atomics_ref()}.
+                    counters := counters:counters_ref(), held := atomics:atomics_ref(),
+                    called := witness_instrument_called:called()}.
 
 -doc """
 A tracer, its session (to switch processes on in), and whether it is lent: 1 from the moment
@@ -189,6 +190,7 @@ handle_message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hid
     %% No monitor reads this exit, but the choreography needs it, and so does what waits for the process to end.
     recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, demonitor_hidden(P, T)));
 handle_message(Message, T = #tracer{core = Core}) ->
+    ok = note_name(Message, T),
     case decode(Message, T) of
         {_, E} = S when element(1, E) =:= recv; element(1, E) =:= send ->
             P = element(2, E),
@@ -200,9 +202,19 @@ handle_message(Message, T = #tracer{core = Core}) ->
             end;
         {_, {gap, P, sensitive, _, _}} = S -> recycle(handle({own, S}, monitor_hidden(P, T)));
         {_, {exit, P, _, _}} = S -> recycle(handle({own, S}, demonitor_hidden(P, T)));
+        {_, {init, P, _, Signature, _}} = S ->
+            ok = witness_instrument_called:add_birth(P, Signature, called(T)),
+            recycle(handle({own, S}, T));
         {_, _} = S -> recycle(handle({own, S}, T));
         ignore -> T
     end.
+
+%% Names are no events.
+note_name({trace, P, register, Name}, T) -> witness_instrument_called:add_name(P, Name, called(T));
+note_name({trace_ts, P, register, Name, _}, T) -> witness_instrument_called:add_name(P, Name, called(T));
+note_name(_, _) -> ok.
+
+called(#tracer{config = #{called := Called}}) -> Called.
 
 decode(Message, #tracer{source = Source, limit = infinity}) -> Source:decode(Message);
 decode(Message, #tracer{source = Source, limit = Limit}) -> witness_trace:limit_size(Source:decode(Message), Limit).
