@@ -9,6 +9,7 @@ and woven, interleaved, as the difference for each event, request or process. Th
 | `tree` | a master and its workers, woven, without a monitor | request, a round of two messages |
 | `birth` | workers of one request: their birth, five events, their verdict, and the run's part | worker |
 | `workers`, `all` | workers of 100 requests, monitored without and with their master | request |
+| `with times` | the line above it, with the option `timestamps` | the same |
 
 Usage: `witness_inline_costs:main([Repetitions, Scale])`; each load is `Scale` per cent of its size.
 """.
@@ -32,10 +33,12 @@ parts() ->
     Events = fun([_, Length, T]) -> 2 * Length * T end,
     [{"event empty", chains, Ticks, [link], empty, Events, "ns an event"},
      {"event sequence", chains, Ticks, [link], check, Events, "ns an event"},
+     {"  with times", chains, Ticks, [link], {timed, check}, Events, "ns an event"},
      {"tree", flat, Flat(10_000, 100), [], check, fun requests/1, "ns a request"},
      {"birth empty", flat, Flat(30_000, 1), [node], empty, fun([W | _]) -> W end, "ns a worker"},
      {"birth sequence", flat, Flat(30_000, 1), [node], check, fun([W | _]) -> W end, "ns a worker"},
      {"workers sequence", flat, Flat(10_000, 100), [node], check, fun requests/1, "ns a request"},
+     {"  with times", flat, Flat(10_000, 100), [node], {timed, check}, fun requests/1, "ns a request"},
      {"all sequence", flat, Flat(10_000, 100), [node, flat], check, fun requests/1, "ns a request"}].
 
 requests([Workers, _, Requests]) -> Workers * Requests.
@@ -66,8 +69,12 @@ unwoven(Function, Args) ->
     receive {'DOWN', Ref, process, _, normal} -> ok end.
 
 %% A run needs a monitor, even one that reads no process.
-woven(Function, Args, Monitored, Analysis) ->
+woven(Function, Args, Monitored, {timed, Analysis}) -> woven(Function, Args, Monitored, Analysis, true);
+woven(Function, Args, Monitored, Analysis) -> woven(Function, Args, Monitored, Analysis, false).
+
+woven(Function, Args, Monitored, Analysis, Times) ->
     {ok, Run} = witness:start(#{
+        timestamps => Times,
         system => {witness_load, Function, [self() | Args]}, instrument => inline, weave => [witness_load],
         max_verdicts => 0, drain => infinity, log => false,
         monitors => [{{witness_load, F, '_'}, {witness_load_monitor, Analysis}}

@@ -216,7 +216,7 @@ set_timestamps(Options = #{slice_idle := Idle}) when is_integer(Idle) -> Options
 set_timestamps(Options = #{checks := Checks, instrument := Instrument}) ->
     case lists:member(crashes, Checks) of
         true -> Options#{timestamps => true};
-        %% Inline the time of an event would cost more than its monitor.
+        %% Inline the time of an event would cost a quarter of what the event costs (docs/inline.md).
         false -> maps:merge(#{timestamps => Instrument =/= inline}, Options)
     end.
 
