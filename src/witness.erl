@@ -47,7 +47,8 @@ its number among the events that this monitor or slice has read, from 1 (without
 `folder:process:entry`. `steps` are the last events up to the
 deciding one, each with the remaining formula and its bindings; `skipped` counts earlier ones. `note` says more of a violation of a check.
 `names`, of a violation, are those of the processes in `steps`, as far as the VM still knew them: registered names, labels, or modules.
-`aliases` are those to which messages were sent in `steps`, with the processes that made them.
+`aliases` are those to which messages were sent in `steps`, with the processes that made them. `syntax` is the language of its processes: that
+of Elixir if one of them runs a module of Elixir.
 """.
 -type verdict() :: #{verdict := witness_monitor:verdict(),
                      spec := binary(), name := binary() | undefined,
@@ -62,7 +63,7 @@ deciding one, each with the remaining formula and its bindings; `skipped` counts
                      steps := [#{index := pos_integer(), event := witness_event:event(),
                                  formula := binary() | undefined, bindings := [{binary(), term()}]}],
                      skipped := non_neg_integer(), note => binary(), names => witness_run_names:names(),
-                     aliases => #{reference() => pid()}}.
+                     aliases => #{reference() => pid()}, syntax => witness_event:syntax()}.
 
 -doc "A place in a specification, both numbers from 1, with the text of the line.".
 -type source() :: #{file := binary(), line := pos_integer(), column := pos_integer() | undefined, text := binary()}.

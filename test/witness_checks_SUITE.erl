@@ -19,7 +19,8 @@ all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, {group,
           a_killed_look_leaves_no_process_suspended, what_cannot_be_checked_is_refused].
 
 groups() ->
-    [{elixir, [], [elixir_crashes_are_named, elixir_that_is_right_has_no_alarm, elixir_that_hangs_is_named]}] ++
+    [{elixir, [], [elixir_crashes_are_named, elixir_that_is_right_has_no_alarm, elixir_that_hangs_is_named,
+                   what_is_said_of_elixir_is_written_as_elixir]}] ++
     [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash, calls_without_an_answer_name_the_caller,
                  what_is_answered_is_no_violation, late_answers_name_the_caller,
                  what_is_not_late_is_no_violation, supervisors_that_give_up_are_named, what_does_not_give_up_is_no_violation]}
@@ -150,6 +151,18 @@ elixir_that_is_right_has_no_alarm(_) ->
     [?assertEqual({ok, []}, violations('Elixir.Faults', System, witness_check:names()), System)
      || System <- [a_task_is_awaited, a_task_that_raises_is_caught, calls_are_answered, a_dynamic_child_raises_once,
                    an_agent_is_stopped]].
+
+%% In no text of a verdict is a process, a module, an atom or a string as Erlang writes it.
+what_is_said_of_elixir_is_written_as_elixir(_) ->
+    [begin
+         {_, Verdicts} = violations('Elixir.Faults', System, [Check]),
+         Text = unicode:characters_to_binary([witness_text_verdict:verdict(V, #{colour => false, width => 100}) || V <- Verdicts]),
+         ?assertMatch({match, _}, re:run(Text, "#PID<"), System),
+         ?assertEqual(nomatch, re:run(Text, "(?<!\\w)<0\\.|'Elixir\\.|<<\"|\\{'|\\{(?!:|%|#|\"|[A-Z ])[a-z_]+,"), {System, Text}),
+         [exit(P, kill) || #{info := #{processes := Left}} <- Verdicts, P <- Left, is_pid(P)]
+     end || {System, Check} <- [{a_task_raises, crashes}, {a_server_raises_in_a_cast, crashes}, {a_timeout_is_caught, calls},
+                                {a_child_raises_again_and_again, restarts}, {an_agent_is_not_stopped, leaks},
+                                {a_message_of_a_task_is_left, mailboxes}]].
 
 elixir_that_hangs_is_named(_) ->
     [begin

@@ -48,8 +48,8 @@ owner_of_an_alias_has_a_name_test() ->
         Alias = receive {alias, A} -> A end,
         Send = {send, Named, Alias, {[alias | Alias], 7}, undefined},
         ?assertEqual(#{Named => ~"'names test'", Labelled => ~"{worker,7}"}, names([Send], false)),
-        ?assertEqual(#{Alias => Labelled}, witness_run_names:aliases([#{event => Send}], false)),
-        ?assertEqual(#{}, witness_run_names:aliases([#{event => {send, Named, make_ref(), x, undefined}}], false))
+        ?assertEqual(#{Alias => Labelled}, witness_run_names:aliases(#{steps => [#{event => Send}]}, false)),
+        ?assertEqual(#{}, witness_run_names:aliases(#{steps => [#{event => {send, Named, make_ref(), x, undefined}}]}, false))
     end).
 
 names(Events, Redact) -> names(Events, fun(_) -> [] end, Redact).

@@ -8,16 +8,42 @@ reply_to_an_alias_goes_to_its_owner_without_the_request_test() ->
     Alias = make_ref(),
     Reply = {send, Server, Alias, {[alias | Alias], 7}, undefined},
     ?assertEqual({[Server, Caller], [{0, 1, ~"reply(_, 7)"}]},
-                 arrows([Reply], #{titles => #{}, aliases => #{Alias => Caller}}, [Server, Caller])),
+                 arrows([Reply], known(#{}, #{Alias => Caller}), [Server, Caller])),
     ?assertEqual({[Server, Alias], [{0, 1, ~"reply(_, 7)"}]},
-                 arrows([Reply], #{titles => #{}, aliases => #{}}, [Server, Alias])).
+                 arrows([Reply], known(#{}, #{}), [Server, Alias])).
 
 caller_of_a_reply_has_its_name_test() ->
     [Server, Caller] = pids(["<0.91.0>", "<0.92.0>"]),
     Alias = make_ref(),
     {Lanes, _} = witness_text_chart:sequence([step({send, Server, Alias, {[alias | Alias], 7}, undefined})],
-                                             #{titles => #{Caller => ~"till"}, aliases => #{Alias => Caller}}),
+                                             known(#{Caller => ~"till"}, #{Alias => Caller})),
     ?assertEqual([#{name => ~"<0.91.0>", title => undefined}, #{name => ~"<0.92.0>", title => ~"till"}], Lanes).
+
+a_chart_of_elixir_has_the_notation_of_elixir_test() ->
+    [Server, Caller] = pids(["<0.91.0>", "<0.92.0>"]),
+    Steps = [step({init, Server, Caller, {'Elixir.Shop.Till', init, [[{name, 'Elixir.Shop.Till'}]]}, undefined}),
+             step({recv, Server, Caller, {'$gen_call', {Caller, make_ref()}, #{'__struct__' => 'Elixir.Shop.Sale', id => 2}},
+                   undefined}),
+             step({exit, Server, {shutdown, closed}, undefined})],
+    {Lanes, Arrows} = witness_text_chart:sequence(Steps, (known(#{}, #{}))#{syntax := elixir}),
+    ?assertEqual([~"#PID<0.91.0>", ~"#PID<0.92.0>"], [Name || #{name := Name} <- Lanes]),
+    ?assertEqual([~"starts Shop.Till.init([name: Shop.Till]), spawned by #PID<0.92.0>", ~"call(_, %Shop.Sale{id: 2})",
+                  ~"ends: shutdown: :closed"], [Text || #{text := Text} <- Arrows]).
+
+%% The end of a module's name tells more than its beginning; what has no parts is cut.
+a_long_name_keeps_its_last_parts_test() ->
+    [P] = pids(["<0.91.0>"]),
+    Title = fun(Name) ->
+        Steps = [step({recv, P, undefined, hello, undefined})],
+        [Heads] = [string:trim(Row) || Row <- lists:sublist(witness_text_chart:chart(Steps, known(#{P => Name}, #{}), undefined,
+                                                                                     #{colour => false, width => 80}), 2, 1)],
+        unicode:characters_to_binary(Heads)
+    end,
+    ?assertEqual(~"Shop.Till", Title('Elixir.Shop.Till')),
+    ?assertEqual(~"...Worker.Supervisor", Title('Elixir.Shop.Warehouse.Inventory.Worker.Supervisor')),
+    ?assertEqual(~"a_name_that_is_lo...", Title(~"a_name_that_is_longer_than_its_lane")).
+
+known(Titles, Aliases) -> #{titles => Titles, aliases => Aliases, syntax => erlang}.
 
 arrows(Events, Known, Parties) ->
     {Lanes, Arrows} = witness_text_chart:sequence([step(Event) || Event <- Events], Known),

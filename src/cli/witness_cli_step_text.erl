@@ -168,7 +168,7 @@ sequence(text, Messages, S, Look) ->
     witness_text_chart:chart([#{index => N, event => {recv, Pid(To), Pid(From), Message, undefined}, formula => undefined,
                                 bindings => []}
                               || #{number := N, from := From, to := To, message := Message} <- Messages],
-                             #{titles => Modules, aliases => #{}}, undefined, Look);
+                             #{titles => Modules, aliases => #{}, syntax => erlang}, undefined, Look);
 sequence(mermaid, Messages, S, _) ->
     Parties = lists:uniq(lists:append([[From, To] || #{from := From, to := To} <- Messages])),
     [string:trim(Line, trailing, "\n")

@@ -25,7 +25,7 @@ every event of the child; a stronger order holds only if the source of the event
 
 -export([kind/1, proc/1, ts/1, bytes/1]).
 -export([format/1, format/2, format_term/2, format_signature/1, format_function/1, format_proc/1]).
--export([format_term/3, format_reason/3, format_signature/2, format_function/2, format_proc/2]).
+-export([syntax/1, format_term/3, format_reason/3, format_signature/2, format_function/2, format_proc/2]).
 
 -export_type([syntax/0, signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
 
@@ -128,6 +128,20 @@ format_term(Term, Limit) -> witness_event_term:format(Term, Limit).
 -spec format_term(term(), Limit :: non_neg_integer(), syntax()) -> binary().
 format_term(Term, Limit, erlang) -> format_term(Term, Limit);
 format_term(Term, Limit, elixir) -> witness_event_inspect:format(Term, Limit).
+
+-doc "The language of what runs these modules: Elixir, if one of them is written in it.".
+-spec syntax([module()]) -> syntax().
+syntax(Modules) ->
+    case lists:any(fun is_elixir/1, Modules) of
+        true -> elixir;
+        false -> erlang
+    end.
+
+is_elixir(Module) ->
+    case atom_to_binary(Module) of
+        <<"Elixir.", _/binary>> -> true;
+        _ -> false
+    end.
 
 -doc "Why a process has ended: a term of Erlang, or what `Exception.format_exit/1` of Elixir says, on one line.".
 -spec format_reason(Reason :: term(), Limit :: non_neg_integer(), syntax()) -> binary().

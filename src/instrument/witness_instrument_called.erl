@@ -23,11 +23,11 @@ new() -> ets:new(?MODULE, [public, {write_concurrency, true}]).
 -doc "A process was spawned. A table that is gone with its owner takes nothing.".
 -spec add_birth(witness_event:proc(), witness_event:signature() | undefined, called()) -> ok.
 add_birth(_, undefined, _) -> ok;
-add_birth(P, {Module, _, _}, Called) -> add({module, erlang:phash2(P, ?MODULES)}, P, Module, Called).
+add_birth(P, {Module, _, _}, Called) -> add({module, place(P, ?MODULES)}, P, Module, Called).
 
 -doc "A process was registered.".
 -spec add_name(pid(), atom(), called()) -> ok.
-add_name(P, Name, Called) -> add({name, erlang:phash2(P, ?REGISTERED)}, P, Name, Called).
+add_name(P, Name, Called) -> add({name, place(P, ?REGISTERED)}, P, Name, Called).
 
 add(Place, P, Atom, Called) ->
     try ets:insert(Called, {Place, P, Atom}) of
@@ -39,7 +39,15 @@ add(Place, P, Atom, Called) ->
 -doc "The registered name of a process, or else the module that it was spawned with; none if neither is known any more.".
 -spec find(witness_event:proc(), called()) -> [atom()].
 find(P, Called) ->
-    case ets:lookup(Called, {name, erlang:phash2(P, ?REGISTERED)}) of
+    case ets:lookup(Called, {name, place(P, ?REGISTERED)}) of
         [{_, P, Name}] -> [Name];
-        _ -> [Module || {_, Q, Module} <- ets:lookup(Called, {module, erlang:phash2(P, ?MODULES)}), Q =:= P]
+        _ -> [Module || {_, Q, Module} <- ets:lookup(Called, {module, place(P, ?MODULES)}), Q =:= P]
     end.
+
+%% The VM numbers processes one after the other, so those of so many births have places of their own. A hash would give two of them one
+%% place. The number is before the serial and the creation in the external format of a process.
+place(P, Places) when is_pid(P) ->
+    External = term_to_binary(P),
+    <<Number:32>> = binary:part(External, byte_size(External) - 12, 4),
+    Number rem Places;
+place(P, Places) -> erlang:phash2(P, Places).

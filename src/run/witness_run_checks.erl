@@ -82,6 +82,7 @@ did before, nor what others will do.
 -define(NEXT_LOOK_MS, 400).
 -define(MAX_NAMED, 3).
 -define(REASON_CHARACTERS, 80).
+-define(SERVER_CHARACTERS, 80).
 %% What ends by itself has ended then.
 -define(LEAKED_MS, 1000).
 
@@ -176,7 +177,7 @@ add(late, Outcome, Meta, C) ->
         {satisfied, Late} -> {{report, satisfied(Outcome)}, C#checks{late = Late}}
     end;
 add(crashes, #{verdict := no} = Outcome, Meta, C) -> add_crash(Outcome, Meta, C);
-add(_, Outcome, _, C) -> {{report, explain(Outcome)}, C}.
+add(_, Outcome, Meta, C) -> {{report, explain(Outcome, syntax(Meta))}, C}.
 
 add_crash(#{info := #{crash := Crash, told := Told, more := More}} = Outcome, Meta, C) ->
     Own = case Crash of none -> none; {error, Reason} -> {error, witness_check_crashes:origin(Reason)} end,
@@ -207,18 +208,23 @@ tell(Ended, Own, C = #checks{told = Told}) ->
 satisfied(Outcome) -> Outcome#{verdict := yes, info := undefined}.
 
 %% What more is to say of a violation.
-explain(#{verdict := no, info := #{unanswered := Server, why := Why}} = Outcome) ->
-    Outcome#{info := #{processes => [Server || is_pid(Server)]}, note => iolist_to_binary([~"its call of ", server(Server), why(Why)])};
-explain(#{verdict := no, info := #{child := Runs, reason := Reason, restarts := Restarts}} = Outcome) ->
-    Note = [~"it has started ", witness_event:format_function(Runs), ~" again ", times(Restarts), ~", and then given up, when it ended by ",
-            witness_event:format_term(Reason, ?REASON_CHARACTERS)],
+explain(#{verdict := no, info := #{unanswered := Server, why := Why}} = Outcome, Syntax) ->
+    Named = witness_event:format_term(Server, ?SERVER_CHARACTERS, Syntax),
+    Outcome#{info := #{processes => [Server || is_pid(Server)]}, note => iolist_to_binary([~"its call of ", Named, why(Why)])};
+explain(#{verdict := no, info := #{child := {M, _, _} = Runs, reason := Reason, restarts := Restarts}} = Outcome, _) ->
+    Syntax = witness_event:syntax([M]),
+    Named = witness_event:format_function(Runs, Syntax),
+    Note = [~"it has started ", Named, ~" again ", times(Restarts), ~", and then given up; ", Named, ~" has ended: ",
+            witness_event:format_reason(Reason, ?REASON_CHARACTERS, Syntax)],
     Outcome#{info := undefined, note => iolist_to_binary(Note)};
-explain(Outcome) -> Outcome.
+explain(Outcome, _) -> Outcome.
+
+%% That of the process, if its module is known.
+syntax(#{signature := {M, _, _}}) -> witness_event:syntax([M]);
+syntax(_) -> erlang.
 
 times(1) -> ~"once";
 times(N) -> [integer_to_binary(N), ~" times"].
-
-server(Server) -> witness_event:format_term(Server, 80).
 
 why(given_up) -> ~" got no answer in time";
 why(never) -> ~" never got an answer".
@@ -241,13 +247,13 @@ unknown_answers(Missing, _) -> Missing.
 judge_system(deadlock, _, #checks{circles = [], unseen = Unseen, waiting = Waiting} = C) ->
     decided(not Unseen andalso not lists:keymember(true, 1, maps:values(Waiting)) andalso is_wait_seen(C));
 judge_system(deadlock, _, #checks{circles = Circles}) ->
-    [violated(Circle, lines(Processes)) || {Circle, Processes} <- Circles];
+    [violated(Circle, Processes, lines(Processes)) || {Circle, Processes} <- Circles];
 judge_system(mailboxes, StoppedAtMs, #checks{grown = Grown, untaken = {_, Untaken}, unseen = Unseen} = C) ->
     Known = [P || {#{process := P}, _} <- Grown],
     Left = [Process || StoppedAtMs =/= none, #{process := P} = Process <- Untaken, not lists:member(P, Known)],
-    Found = [violated([P], [witness_run_remaining:format(Process), ~"\n  its mailbox grows: ", numbers(Lengths), ~" messages"])
+    Found = [violated([P], [Process], [witness_run_remaining:format(Process), ~"\n  its mailbox grows: ", numbers(Lengths), ~" messages"])
              || {#{process := P} = Process, Lengths} <- Grown]
-        ++ [violated([P], [~"nothing happens any more, and it does not take its messages: ", witness_run_remaining:format(Process)])
+        ++ [violated([P], [Process], [~"nothing happens any more, and it does not take its messages: ", witness_run_remaining:format(Process)])
             || are_left_for_ever(C), #{process := P} = Process <- Left],
     case Found of
         [] -> decided(StoppedAtMs =:= none orelse (not Unseen andalso Left =:= [] andalso is_growth_seen(C)));
@@ -260,7 +266,7 @@ judge_system(leaks, _, #checks{leaks = {true, Count, Processes}}) ->
     ByFunction = maps:groups_from_list(fun(#{signature := Signature}) -> Signature end, Processes),
     Sorted = lists:sort([Group || _ := Group <- ByFunction]),
     Unseen = Count - length(Processes),
-    [violated([P || Group <- Sorted, #{process := P} <- Group],
+    [violated([P || Group <- Sorted, #{process := P} <- Group], Processes,
               [~"still there after the end of the system:", [leaked(Group) || Group <- Sorted],
                [[~"\n  and ", witness_text:count(Unseen, ~"process that was", ~"processes that were"), ~" not looked at"] || Unseen > 0]])].
 
@@ -281,8 +287,9 @@ is_growth_seen(_) -> true.
 decided(true) -> [{outcome(yes, undefined), #{}}];
 decided(false) -> [{(outcome(inconclusive, undefined))#{reason := stopped}, #{}}].
 
-violated([P | _] = Processes, Note) ->
-    {(outcome(no, #{processes => Processes}))#{note => unicode:characters_to_binary(Note)}, #{process => P}}.
+violated([P | _] = Pids, Processes, Note) ->
+    Violated = outcome(no, #{processes => Pids}),
+    {Violated#{note => unicode:characters_to_binary(Note), syntax => witness_run_remaining:syntax(Processes)}, #{process => P}}.
 
 outcome(Verdict, Info) ->
     #{verdict => Verdict, reason => undefined, info => Info, vacuous => false, slice => undefined, event => undefined, steps => [],
@@ -291,8 +298,8 @@ outcome(Verdict, Info) ->
 %% Some of the processes with the same function.
 leaked(Group) ->
     More = length(Group) - ?MAX_NAMED,
-    [[[~"\n  ", witness_run_remaining:format(Process), [[~"; spawned by ", witness_event:format_proc(Parent)] || is_pid(Parent)]]
-      || #{parent := Parent} = Process <- lists:sublist(Group, ?MAX_NAMED)],
+    [[[~"\n  ", witness_run_remaining:format(Process), [[~"; spawned by ", witness_event:format_proc(Parent, Syntax)] || is_pid(Parent)]]
+      || #{parent := Parent, syntax := Syntax} = Process <- lists:sublist(Group, ?MAX_NAMED)],
      [[~"\n  and ", witness_text:count(More, ~"other", ~"others"), ~" like these"] || More > 0]].
 
 numbers(Numbers) -> witness_text:list([integer_to_binary(N) || N <- Numbers]).
@@ -330,7 +337,7 @@ judge([#{outcome := Outcome, meta := Meta} | Others] = Crashes, Missing, C) ->
         false ->
             #{process := First} = Meta,
             Ended = [P || #{meta := #{process := P}} <- Others],
-            [{Outcome#{info := #{processes => [First | Ended]}, note => note(Ended)}, Meta} | Rest]
+            [{Outcome#{info := #{processes => [First | Ended]}, note => note(Ended, syntax(Meta))}, Meta} | Rest]
     end.
 
 undecided(Why, Outcome) -> Outcome#{verdict := inconclusive, info := undefined, reason := Why}.
@@ -341,10 +348,10 @@ is_pending(#{ended := {_, Hash} = Ended}, #checks{pending = Pending}) ->
 is_handled(#{ended := {_, Hash} = Ended, origin := Origin}, #checks{told = Told}) ->
     lists:any(fun(Own) -> Own =/= {error, Origin} end, maps:get(Ended, Told, []) ++ maps:get({name, Hash}, Told, [])).
 
-note(Ended) ->
+note(Ended, Syntax) ->
     {Named, More} = {lists:sublist(Ended, ?MAX_NAMED), max(0, length(Ended) - ?MAX_NAMED)},
-    iolist_to_binary([~"no process handled it", [[~"; by the same error ended ", names(Named, More)] || Ended =/= []]]).
+    iolist_to_binary([~"no process handled it", [[~"; by the same error ended ", names(Named, More, Syntax)] || Ended =/= []]]).
 
-names(Named, More) ->
-    witness_text:list([witness_event:format_proc(P) || P <- Named]
+names(Named, More, Syntax) ->
+    witness_text:list([witness_event:format_proc(P, Syntax) || P <- Named]
                       ++ [witness_text:count(More, ~"other process", ~"other processes") || More > 0]).

@@ -229,14 +229,15 @@ end_log(#{refused := Refused} = Ended, F) ->
 
 %% --- verdicts --------------------------------------------------------------------
 
-add_verdict(#{steps := Steps} = Outcome, Meta, F = #findings{options = #{system := System}, versions = Versions, tally = Tally}) ->
+add_verdict(Outcome, Meta, F = #findings{options = #{system := System}, versions = Versions, tally = Tally}) ->
     %% For a property over all processes, the outcome has the deciding process.
     Whole = maps:merge(maps:merge(#{process => undefined, signature => undefined}, Outcome), Meta),
-    Found = case witness_run_names:aliases(Steps, is_log(System)) of
+    Found = case witness_run_names:aliases(Whole, is_log(System)) of
         Aliases when map_size(Aliases) > 0 -> Whole#{aliases => Aliases};
         _ -> Whole
     end,
-    V = redact(Found#{source => witness_run_maps:source(Found, witness_run_versions:sources(Versions))}, F),
+    Source = witness_run_maps:source(Found, witness_run_versions:sources(Versions)),
+    V = redact(Found#{syntax => witness_run_names:syntax(Found), source => Source}, F),
     case witness_run_tally:is_reported(V, Tally) of
         true ->
             keep(V, emit({notify, V}, F#findings{tally = witness_run_tally:add_verdict(V, Tally)}));

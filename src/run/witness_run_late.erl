@@ -58,11 +58,12 @@ judge(Calls, {Outcome, Meta} = Reported, Unknown, Answers) ->
         [] when Unknown =:= none -> {Outcome#{info := undefined}, Meta};
         [] -> undecided(Unknown, Reported);
         [{_, _, By, _} = First | Others] ->
-            {Outcome#{verdict := no, info := #{processes => [By]}, note => note(First, length(Others))}, Meta}
+            Syntax = case Meta of #{signature := {M, _, _}} -> witness_event:syntax([M]); #{} -> erlang end,
+            {Outcome#{verdict := no, info := #{processes => [By]}, note => note(First, length(Others), Syntax)}, Meta}
     end.
 
-note({Asked, To, By, Answered}, More) ->
-    iolist_to_binary([~"it had given up its call of ", witness_event:format_term(To, ?SERVER_CHARACTERS), ~" when the answer came",
-                      [[~" from ", witness_event:format_proc(By)] || By =/= To],
+note({Asked, To, By, Answered}, More, Syntax) ->
+    iolist_to_binary([~"it had given up its call of ", witness_event:format_term(To, ?SERVER_CHARACTERS, Syntax), ~" when the answer came",
+                      [[~" from ", witness_event:format_proc(By, Syntax)] || By =/= To],
                       [[~", ", witness_text:duration(Answered - Asked), ~" after the call"] || is_integer(Asked), is_integer(Answered)],
                       [[~"; so it was with ", witness_text:count(More, ~"other call", ~"other calls")] || More > 0]]).

@@ -4,7 +4,7 @@ What the processes in the explanation of a violation are called, and which of th
 process only as long as it lives, so the run asks for it as soon as the violation is reported.
 """.
 
--export([add/4, aliases/2]).
+-export([add/4, aliases/2, syntax/1]).
 
 -export_type([names/0, called/0]).
 
@@ -13,6 +13,8 @@ process only as long as it lives, so the run asks for it as soon as the violatio
 
 -doc "The registered name of a process, or the module that it was spawned with; none if neither is known.".
 -type called() :: fun((pid()) -> [atom()]).
+
+-type step() :: #{event := witness_event:event(), _ => _}.
 
 -define(MAX_PROCESSES, 20).
 -define(NAME_CHARACTERS, 60).
@@ -29,7 +31,10 @@ add({reports, Reports}, Left, Called, Options) ->
     {{reports, Named}, Left1};
 add({Kind, Reader, #{verdict := no, steps := [_ | _] = Steps} = Outcome}, Left, Called, Options)
         when Kind =:= verdict; Kind =:= slice ->
-    {{Kind, Reader, Outcome#{names => names(Steps, Called, Options)}}, Left - 1};
+    Names = names(Steps, Called, Options),
+    Named = Outcome#{names => maps:map(fun(_, Name) -> shown(Name) end, Names),
+                     syntax => witness_event:syntax([Name || _ := Name <- Names, is_atom(Name)])},
+    {{Kind, Reader, Named}, Left - 1};
 %% What was found in a part of a log.
 add({checked, Number, #{found := Found} = Checked}, Left, Called, Options) ->
     {Named, Left1} = lists:mapfoldl(fun({Kind, Meta, Place, Outcome}, N) ->
@@ -41,30 +46,51 @@ add(Report, Left, _, _) -> {Report, Left}.
 
 %% The processes of a log are not of this time: the VM is not asked.
 names(Steps, Called, #{system := {log, _}}) ->
-    #{P => shown(Name) || P <- latest([Q || Q <- parties(Steps, true), is_process(Q)]), Name <- Called(P)};
+    #{P => Name || P <- latest([Q || Q <- parties(Steps, true), is_process(Q)]), Name <- Called(P)};
 names(Steps, Called, Options) ->
     #{P => Name || P <- latest([Q || Q <- parties(Steps, false), is_pid(Q), node(Q) =:= node()]),
                    Name <- named(name(P, Options), P, Called)}.
 
 latest(Processes) -> lists:sublist(lists:uniq(Processes), ?MAX_PROCESSES).
 
-named([], P, Called) -> [shown(Name) || Name <- Called(P)];
+named([], P, Called) -> Called(P);
 named(Live, _, _) -> Live.
 
 is_process({external, Name}) -> is_binary(Name);
 is_process(P) -> is_pid(P).
 
--doc "The aliases to which messages were sent in these steps, with the processes that have made them. `IsLog`: the steps are from a log.".
--spec aliases([#{event := witness_event:event(), _ => _}], IsLog :: boolean()) -> #{reference() => pid()}.
-aliases(Steps, IsLog) ->
+-doc """
+The aliases to which messages were sent in the steps of an outcome, with the processes that have made them. `IsLog`: the steps are from
+a log, so the size of the VM's table of processes is not known. There the process must be one that the log knows.
+""".
+-spec aliases(#{steps := [step()], names => names(), _ => _}, IsLog :: boolean()) -> #{reference() => pid()}.
+aliases(#{steps := Steps} = Outcome, IsLog) ->
+    Names = maps:get(names, Outcome, #{}),
+    #{To => P || To := P <- owners(Steps, IsLog), not IsLog orelse is_map_key(P, Names) orelse takes_part(P, Steps)}.
+
+takes_part(P, Steps) -> lists:any(fun(#{event := Event}) -> lists:member(P, parties(Event)) end, Steps).
+
+owners(Steps, IsLog) ->
     #{To => Owner || #{event := {send, _, To, _, _}} <- Steps, is_reference(To), {ok, Owner} <- [owner(To, IsLog)]}.
 
 owner(Alias, true) -> witness_event_alias:foreign_owner(Alias);
 owner(Alias, false) -> witness_event_alias:owner(Alias).
 
+-doc "The notation of a verdict: Elixir's, if the module that one of its processes runs is written in Elixir.".
+-spec syntax(#{signature := witness_event:signature() | undefined, steps := [step()], _ => _}) -> witness_event:syntax().
+syntax(#{syntax := elixir}) -> elixir;
+syntax(#{signature := Signature, steps := Steps}) ->
+    witness_event:syntax([Module || {Module, _, _} <- [Signature]]
+                         ++ [Module || #{event := Event} <- Steps, Module <- module(Event)]).
+
+module({init, _, _, {Module, _, _}, _}) -> [Module];
+module({fork, _, _, {Module, _, _}, _}) -> [Module];
+module({attached, _, {Module, _, _}, _}) -> [Module];
+module(_) -> [].
+
 %% The last ones first.
 parties(Steps, IsLog) ->
-    Aliases = aliases(Steps, IsLog),
+    Aliases = owners(Steps, IsLog),
     [maps:get(P, Aliases, P) || #{event := Event} <- lists:reverse(Steps), P <- parties(Event)].
 
 parties({fork, Parent, Child, _, _}) -> [Parent, Child];
@@ -75,12 +101,12 @@ parties(Item) -> [witness_event:proc(Item)].
 %% At most one.
 name(P, #{redact := Redact}) ->
     case process_info(P, registered_name) of
-        {registered_name, Name} -> [shown(Name)];
+        {registered_name, Name} -> [Name];
         [] when Redact -> spawned(P);
         [] ->
             case proc_lib:get_label(P) of
                 undefined -> spawned(P);
-                Label -> [shown(Label)]
+                Label -> [Label]
             end;
         undefined -> []
     end.
@@ -88,7 +114,7 @@ name(P, #{redact := Redact}) ->
 %% The VM keeps nothing of the fun that a process was spawned with.
 spawned(P) ->
     case witness_event_signature:of_process(P) of
-        {Module, _, _} when Module =/= erlang -> [shown(Module)];
+        {Module, _, _} when Module =/= erlang -> [Module];
         _ -> []
     end.
 

@@ -7,7 +7,7 @@ a task, monitors that process meanwhile. If it monitors no other process, that o
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/5, waiting_ms/0, waits/1, describe/1, redact/1, format/1, shown/1, still_works/1]).
+-export([idle/1, look/5, waiting_ms/0, waits/1, describe/1, redact/1, format/1, syntax/1, shown/1, still_works/1]).
 -export([suspend_circle/4]).
 
 
@@ -25,13 +25,15 @@ others that look at it costs it some too, so that it may have done nothing for l
   has the result of a task (`awaits`); of a process that is suspended, as at the end of a run, it may not be known;
 - `place`: the function in which it is, without those of OTP that wait for it;
 - `mailbox`: the number of its messages; `messages`: the oldest of them as text, if there are few and they are small; `idle_ms`:
-  how long it has done nothing, as far as that is known; `suspended`: as at the end of a run, so that it is not known whether it would
+  how long it has done nothing, as far as that is known; `syntax`: the language in which it runs; `suspended`: as at the end of a run, so that it is not known whether it would
   go on.
 """.
 -type process() :: #{process := pid(), parent := pid() | undefined, signature := mfa() | undefined, name := undefined | term(),
                      state := runs | sleeps | waits | request | awaiting() | unknown, awaited := undefined | pid(),
                      place := undefined | {module(), atom(), arity(), [tuple()]},
-                     mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer(), suspended := boolean()}.
+                     mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer(),
+                     syntax := witness_event:syntax(),
+                     suspended := boolean()}.
 
 -type awaiting() :: calls | starts | stops | awaits.
 
@@ -220,14 +222,17 @@ read(P) ->
         [{_, Status}, {_, Stack}, {_, Mailbox}, {_, Registered}, {_, Parent}] ->
             {State, Awaited} = state(Status, Stack, Mailbox, P),
             Messages = messages(P, Mailbox),
-            {#{process => P, parent => Parent,
-              signature => signature(witness_event_signature:of_process(P), Stack), name => name(P, Registered),
-              state => State, awaited => Awaited, place => place(Stack), mailbox => Mailbox,
-              messages => texts(Messages), idle_ms => 0, suspended => Status =:= suspended}, Messages}
+            Signature = signature(witness_event_signature:of_process(P), Stack),
+            Place = place(Stack),
+            Syntax = witness_event:syntax([M || {M, _, _} <- [Signature]] ++ [M || {M, _, _, _} <- [Place]]),
+            {#{process => P, parent => Parent, signature => Signature, name => name(P, Registered),
+              state => State, awaited => Awaited, place => Place, mailbox => Mailbox,
+              messages => texts(Messages, Syntax), idle_ms => 0, syntax => Syntax, suspended => Status =:= suspended}, Messages}
     end.
 
-texts(unknown) -> [];
-texts(Messages) -> [witness_event:format_term(Message, ?MESSAGE_CHARACTERS) || Message <- lists:sublist(Messages, ?SHOWN_MESSAGES)].
+texts(unknown, _) -> [];
+texts(Messages, Syntax) ->
+    [witness_event:format_term(Message, ?MESSAGE_CHARACTERS, Syntax) || Message <- lists:sublist(Messages, ?SHOWN_MESSAGES)].
 
 %% The messages, if they can be read at a small cost and the process is still there.
 messages(_, 0) -> [];
@@ -317,16 +322,17 @@ still_works(#{state := State}) -> State =:= runs orelse State =:= sleeps.
 
 -doc "A process as one line.".
 -spec format(process()) -> unicode:chardata().
-format(#{process := P, mailbox := Mailbox, messages := Messages, idle_ms := Idle} = Process) ->
-    [witness_event:format_proc(P), $\s, described(Process), ~": ", does(Process), [[~", idle for ", witness_text:seconds(Idle)] || Idle >= 1000],
+format(#{process := P, mailbox := Mailbox, messages := Messages, idle_ms := Idle, syntax := Syntax} = Process) ->
+    [witness_event:format_proc(P, Syntax), $\s, described(Process), ~": ", does(Process),
+     [[~", idle for ", witness_text:seconds(Idle)] || Idle >= 1000],
      [[~"; in its mailbox: ", witness_text:count(Mailbox, ~"message", ~"messages"), listed(Messages, Mailbox)] || Mailbox > 0]].
 
 listed([], _) -> ~"";
 listed(Messages, Mailbox) -> [~", ", lists:join(~", ", Messages), [~", ..." || Mailbox > length(Messages)]].
 
-described(#{name := Name, signature := Signature}) ->
-    lists:join($\s, [witness_event:format_function(Signature) || Signature =/= undefined]
-                    ++ [[$(, witness_event:format_term(Name, ?NAME_CHARACTERS), $)] || Name =/= undefined]).
+described(#{name := Name, signature := Signature, syntax := Syntax}) ->
+    lists:join($\s, [witness_event:format_function(Signature, Syntax) || Signature =/= undefined]
+                    ++ [[$(, witness_event:format_term(Name, ?NAME_CHARACTERS, Syntax), $)] || Name =/= undefined]).
 
 does(#{state := runs} = P) -> [~"runs in ", where(P)];
 does(#{state := waits} = P) -> [~"waits for a message in ", where(P)];
@@ -340,10 +346,10 @@ does(#{state := sleeps} = P) -> [~"sleeps in ", where(P)];
 does(#{state := unknown} = P) -> [~"is in ", where(P)].
 
 awaited(#{awaited := undefined}) -> ~"another process";
-awaited(#{awaited := P}) -> witness_event:format_proc(P).
+awaited(#{awaited := P, syntax := Syntax}) -> witness_event:format_proc(P, Syntax).
 
 where(#{place := undefined}) -> ~"a function that is not known";
-where(#{place := {M, F, A, Location}}) -> [witness_event:format_function({M, F, A}), file(Location)].
+where(#{place := {M, F, A, Location}, syntax := Syntax}) -> [witness_event:format_function({M, F, A}, Syntax), file(Location)].
 
 file(Location) ->
     case {proplists:get_value(file, Location), proplists:get_value(line, Location)} of
@@ -359,10 +365,18 @@ shown(#{count := Count, requests := Requests, processes := Processes, applicatio
     {First, Others} = lists:partition(fun(#{process := P}) -> lists:member(P, Deadlocked) end, Processes),
     Shown = lists:sublist(First ++ Others, ?MAX_SHOWN),
     More = Count - Requests - length(Shown),
-    [format_circle(Circle) || Circle <- lists:sublist(Circles, ?MAX_SHOWN)]
+    [format_circle(Circle, syntax(Shown ++ Applications)) || Circle <- lists:sublist(Circles, ?MAX_SHOWN)]
         ++ [format(P) || P <- Shown ++ lists:sublist(Applications, ?MAX_SHOWN)]
         ++ [[witness_text:count(More, ~"other process", ~"other processes")] || More > 0]
         ++ [[witness_text:count(Requests, ~"server waits", ~"servers wait"), ~" for a request"] || Requests > 0].
 
-format_circle([First | _] = Circle) ->
-    [~"deadlock: ", lists:join(~" waits for ", [witness_event:format_proc(P) || P <- Circle ++ [First]])].
+-doc "The language in which what is said of these processes is written.".
+-spec syntax([process()]) -> witness_event:syntax().
+syntax(Processes) ->
+    case [elixir || #{syntax := elixir} <- Processes] of
+        [] -> erlang;
+        _ -> elixir
+    end.
+
+format_circle([First | _] = Circle, Syntax) ->
+    [~"deadlock: ", lists:join(~" waits for ", [witness_event:format_proc(P, Syntax) || P <- Circle ++ [First]])].

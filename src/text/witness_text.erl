@@ -7,7 +7,7 @@ no printed text moves the cursor, starts an escape sequence or changes the direc
 colours that `style/3` puts around text are the only escape sequences that are ever printed.
 """.
 
--export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, duration/1, list/1, columns/1, bindings/1, name/2]).
+-export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, duration/1, list/1, columns/1, bindings/2, name/2]).
 
 -export_type([style/0, look/0]).
 
@@ -132,10 +132,9 @@ row([Cell | Cells], [Width | Widths]) -> [pad(Cell, Width), ~"  ", row(Cells, Wi
 row([], _) -> [].
 
 -doc "Bindings as text: `A = 1, B = 2`.".
--spec bindings([{Name :: binary(), Value :: term()}]) -> unicode:chardata().
-bindings(Bindings) ->
-    lists:join(~", ", [[clean(Name), ~" = ", witness_event:format_term(Value, 80)]
-                       || {Name, Value} <- Bindings]).
+-spec bindings([{Name :: binary(), Value :: term()}], witness_event:syntax()) -> unicode:chardata().
+bindings(Bindings, Syntax) ->
+    lists:join(~", ", [[clean(Name), ~" = ", witness_event:format_term(Value, 80, Syntax)] || {Name, Value} <- Bindings]).
 
 -doc "A name as Erlang writes it, or as Elixir does, if it is one of its modules: `Shop.Till`. Only names of Erlang have a limit.".
 -spec name(atom(), Limit :: pos_integer()) -> binary().

@@ -42,8 +42,8 @@ All other processes share one more lane.
 -doc "The names of processes, as text, or the modules that they were spawned with.".
 -type titles() :: #{party() => binary() | module()}.
 
--doc "What is known beside the steps. `aliases`: the processes that have made them.".
--type known() :: #{titles := titles(), aliases := #{reference() => pid()}}.
+-doc "What is known beside the steps. `aliases`: the processes that have made them; `syntax`: the notation of terms.".
+-type known() :: #{titles := titles(), aliases := #{reference() => pid()}, syntax := witness_event:syntax()}.
 
 -doc "A process or other party, and its name or the module that it was spawned with, if that is known.".
 -type lane() :: #{name := binary(), title := binary() | undefined}.
@@ -60,7 +60,7 @@ A step between lanes, which are counted from 0: the lane that it is in, and, for
                  mark := $* | $X, text := binary()}.
 %% What all rows have in common.
 -type drawing() :: #{lanes := [party()], pitch := pos_integer(), gutter := pos_integer(), titles := titles(),
-                     decided := pos_integer() | undefined, look := witness_text:look()}.
+                     decided := pos_integer() | undefined, look := witness_text:look(), syntax := witness_event:syntax()}.
 
 -define(MIN_LANES, 2).
 -define(MAX_LANES, 5).
@@ -78,27 +78,28 @@ The lines of the chart. `Decided` is the index of the deciding step, if one deci
 """.
 -spec chart([step()], known(), Decided :: pos_integer() | undefined, witness_text:look()) -> [unicode:chardata()].
 chart([], _, _, _) -> [];
-chart(Steps, Known, Decided, Look) ->
+chart(Steps, #{syntax := Syntax} = Known, Decided, Look) ->
     Rows = rows(Steps, Known),
     Gutter = case lists:all(fun(#{time := Time}) -> Time =:= ~"" end, Rows) of
         true -> ?GUTTER_COLUMNS;
         false -> ?GUTTER_COLUMNS + ?TIME_COLUMNS
     end,
     Titles = titles(Known, Steps),
-    {Lanes, Pitch} = lanes(Rows, Gutter, Titles, Look),
-    Drawing = #{lanes => Lanes, pitch => Pitch, gutter => Gutter, titles => Titles, decided => Decided, look => Look},
+    {Lanes, Pitch} = lanes(Rows, Gutter, Titles, Syntax, Look),
+    Drawing = #{lanes => Lanes, pitch => Pitch, gutter => Gutter, titles => Titles, decided => Decided, look => Look,
+                syntax => Syntax},
     heading(Drawing) ++ [line(Drawing) | draw(Rows, Drawing)].
 
 -doc """
 The same steps for other drawings. Every party has a lane, in the order of their first appearance.
 """.
 -spec sequence([step()], known()) -> {[lane()], [arrow()]}.
-sequence(Steps, Known) ->
+sequence(Steps, #{syntax := Syntax} = Known) ->
     Rows = rows(Steps, Known),
     Parties = lists:uniq([Party || Row <- Rows, Party <- parties(Row)]),
     Titles = titles(Known, Steps),
     Places = (maps:from_list([{Party, Place} || {Place, Party} <- lists:enumerate(0, Parties)]))#{undefined => undefined},
-    {[#{name => text(lane_name(Party)),
+    {[#{name => text(lane_name(Party, Syntax)),
         title => case Titles of #{Party := Title} -> text(format_title(Title, ?TITLE_CHARS)); #{} -> undefined end}
       || Party <- Parties],
      [#{step => Step, time => Time, own => maps:get(Own, Places), from => maps:get(From, Places), to => maps:get(To, Places),
@@ -116,8 +117,8 @@ add_module(_, Modules) -> Modules.
 
 -spec rows([step()], known()) -> [row()].
 rows([], _) -> [];
-rows([#{event := First} | _] = Steps, #{aliases := Aliases}) ->
-    {Rows, _} = lists:mapfoldl(fun row/2, Aliases, Steps),
+rows([#{event := First} | _] = Steps, #{aliases := Aliases, syntax := Syntax}) ->
+    {Rows, _} = lists:mapfoldl(fun(Step, Callers) -> row(Step, Callers, Syntax) end, Aliases, Steps),
     [Row#{time => time(witness_event:ts(First), witness_event:ts(Event))} || #{step := #{event := Event}} = Row <- Rows].
 
 %% Nothing for the first event itself, and for others that are as old.
@@ -125,28 +126,28 @@ time(First, Time) when is_integer(First), is_integer(Time), Time > First -> witn
 time(_, _) -> ~"".
 
 %% `Callers' has the callers of calls by the tags of their calls, and the owners of aliases, so that replies to aliases find them.
-row(#{event := Event} = Step, Callers) ->
-    Row = event_row(Event, Callers),
+row(#{event := Event} = Step, Callers, Syntax) ->
+    Row = event_row(Event, Callers, Syntax),
     {Row#{step => Step}, add_caller(Event, Callers)}.
 
-event_row({init, Child, Parent, Signature, _}, _) ->
-    By = case Parent of undefined -> ~""; _ -> [~", spawned by ", format_name(Parent, 40)] end,
-    local_row(Child, $*, [~"starts ", witness_event:format_signature(Signature), By]);
-event_row({attached, Proc, Function, _}, _) ->
-    local_row(Proc, $*, [~"was running already, in ", witness_event:format_function(Function)]);
-event_row({fork, Parent, Child, Signature, _}, _) ->
-    local_row(Parent, $*, [~"spawns ", format_name(Child, 40), ~", ", witness_event:format_signature(Signature)]);
-event_row({exit, Proc, Reason, _}, _) ->
-    local_row(Proc, $X, [~"ends: ", witness_event:format_term(Reason, ?TEXT_CHARS)]);
-event_row({send, Proc, Proc, Message, _}, _) ->
-    local_row(Proc, $*, [~"to itself: ", format_message(Message)]);
-event_row({send, Proc, To, Message, _}, Callers) ->
+event_row({init, Child, Parent, Signature, _}, _, Syntax) ->
+    By = case Parent of undefined -> ~""; _ -> [~", spawned by ", format_name(Parent, 40, Syntax)] end,
+    local_row(Child, $*, [~"starts ", witness_event:format_signature(Signature, Syntax), By]);
+event_row({attached, Proc, Function, _}, _, Syntax) ->
+    local_row(Proc, $*, [~"was running already, in ", witness_event:format_function(Function, Syntax)]);
+event_row({fork, Parent, Child, Signature, _}, _, Syntax) ->
+    local_row(Parent, $*, [~"spawns ", format_name(Child, 40, Syntax), ~", ", witness_event:format_signature(Signature, Syntax)]);
+event_row({exit, Proc, Reason, _}, _, Syntax) ->
+    local_row(Proc, $X, [~"ends: ", witness_event:format_reason(Reason, ?TEXT_CHARS, Syntax)]);
+event_row({send, Proc, Proc, Message, _}, _, Syntax) ->
+    local_row(Proc, $*, [~"to itself: ", format_message(Message, Syntax)]);
+event_row({send, Proc, To, Message, _}, Callers, Syntax) ->
     #{own => Proc, from => Proc, to => receiver(To, Message, Callers), mark => $*,
-      text => text(format_sent(To, Message, Callers))};
-event_row({recv, Proc, Proc, Message, _}, _) ->
-    local_row(Proc, $*, [~"from itself: ", format_message(Message)]);
-event_row({recv, Proc, From, Message, _}, _) ->
-    #{own => Proc, from => From, to => Proc, mark => $*, text => text(format_message(Message))}.
+      text => text(format_sent(To, Message, Callers, Syntax))};
+event_row({recv, Proc, Proc, Message, _}, _, Syntax) ->
+    local_row(Proc, $*, [~"from itself: ", format_message(Message, Syntax)]);
+event_row({recv, Proc, From, Message, _}, _, Syntax) ->
+    #{own => Proc, from => From, to => Proc, mark => $*, text => text(format_message(Message, Syntax))}.
 
 local_row(Proc, Mark, Text) -> #{own => Proc, from => undefined, to => undefined, mark => Mark, text => text(Text)}.
 
@@ -163,25 +164,27 @@ receiver(To, _, Callers) when is_map_key(To, Callers) -> maps:get(To, Callers);
 receiver(To, _, _) -> To.
 
 %% A reply to a process looks like any other pair, so its tag must be known from a call.
-format_sent(_, {Tag, Reply}, Callers) when is_reference(Tag), is_map_key(Tag, Callers) -> format_otp(~"reply(_, ", Reply);
-format_sent(_, Message, _) -> format_message(Message).
+format_sent(_, {Tag, Reply}, Callers, Syntax) when is_reference(Tag), is_map_key(Tag, Callers) ->
+    format_otp(~"reply(_, ", Reply, Syntax);
+format_sent(_, Message, _, Syntax) -> format_message(Message, Syntax).
 
-format_message({'$gen_call', {_, _}, Request}) -> format_otp(~"call(_, ", Request);
-format_message({'$gen_cast', Message}) -> format_otp(~"cast(", Message);
-format_message({[alias | Tag], Reply}) when is_reference(Tag) -> format_otp(~"reply(_, ", Reply);
-format_message(Message) -> witness_event:format_term(Message, ?TEXT_CHARS).
+format_message({'$gen_call', {_, _}, Request}, Syntax) -> format_otp(~"call(_, ", Request, Syntax);
+format_message({'$gen_cast', Message}, Syntax) -> format_otp(~"cast(", Message, Syntax);
+format_message({[alias | Tag], Reply}, Syntax) when is_reference(Tag) -> format_otp(~"reply(_, ", Reply, Syntax);
+format_message(Message, Syntax) -> witness_event:format_term(Message, ?TEXT_CHARS, Syntax).
 
-format_otp(Open, Term) -> [Open, witness_event:format_term(Term, ?TEXT_CHARS), ~")"].
+format_otp(Open, Term, Syntax) -> [Open, witness_event:format_term(Term, ?TEXT_CHARS, Syntax), ~")"].
 
 %% Lanes
 
 %% The parties of the last rows have a lane, in the order of their first appearance. The pitch is the number of columns of each
 %% lane.
--spec lanes([row()], Gutter :: pos_integer(), titles(), witness_text:look()) -> {[party()], Pitch :: pos_integer()}.
-lanes(Rows, Gutter, Titles, #{width := Width}) ->
+-spec lanes([row()], Gutter :: pos_integer(), titles(), witness_event:syntax(), witness_text:look()) ->
+    {[party()], Pitch :: pos_integer()}.
+lanes(Rows, Gutter, Titles, Syntax, #{width := Width}) ->
     Parties = [Party || Row <- Rows, Party <- parties(Row)],
     All = lists:uniq(Parties),
-    Pitch = pitch(All),
+    Pitch = pitch(All, Syntax),
     Wide = wide_pitch(All, Titles, Pitch),
     MaxLanes = max(?MIN_LANES, min(?MAX_LANES, (Width - Gutter - ?MIN_TEXT_COLUMNS) div Pitch)),
     case length(All) =< MaxLanes of
@@ -199,23 +202,39 @@ parties(#{own := Own, from := From, to := To}) ->
 wide_pitch(Lanes, Titles, Pitch) ->
     lists:max([Pitch | [1 + string:length(format_title(Title, ?WIDE_TITLE_CHARS)) || Lane <- Lanes, #{Lane := Title} <- [Titles]]]).
 
-pitch(Lanes) -> max(12, 3 + lists:max([string:length(lane_name(Lane)) || Lane <- Lanes])).
+pitch(Lanes, Syntax) -> max(12, 3 + lists:max([string:length(lane_name(Lane, Syntax)) || Lane <- Lanes])).
 
-lane_name(others) -> ~"(others)";
-lane_name(Party) -> format_name(Party, ?NAME_CHARS).
+lane_name(others, _) -> ~"(others)";
+lane_name(Party, Syntax) -> format_name(Party, ?NAME_CHARS, Syntax).
 
-format_name({external, Name}, Limit) -> witness_text:cut(witness_text:clean(Name), Limit);
-format_name(Party, Limit) -> witness_event:format_term(Party, Limit).
+format_name({external, Name}, Limit, _) -> witness_text:cut(witness_text:clean(Name), Limit);
+format_name(Party, Limit, Syntax) -> witness_event:format_term(Party, Limit, Syntax).
 
-format_title(Name, Limit) when is_binary(Name) -> witness_text:cut(witness_text:clean(Name), Limit);
-format_title(Module, Limit) ->
-    witness_text:cut(witness_text:name(Module, Limit), Limit).
+format_title(Name, Limit) when is_binary(Name) -> shorten(witness_text:clean(Name), Limit);
+format_title(Module, Limit) -> shorten(witness_text:name(Module, ?TEXT_CHARS), Limit).
+
+%% The last part of a module's name, `Shop.Till.Worker`, tells more than the first.
+shorten(Name, Limit) ->
+    case string:length(Name) =< Limit of
+        true -> Name;
+        false ->
+            case last_parts(string:split(Name, ~".", all), Limit - 3) of
+                [] -> witness_text:cut(Name, Limit);
+                Parts -> [~"...", lists:join($., Parts)]
+            end
+    end.
+
+last_parts([_ | Parts], Limit) ->
+    case string:length(lists:join($., Parts)) =< Limit of
+        true -> Parts;
+        false -> last_parts(Parts, Limit)
+    end.
 
 %% Drawing: a line is the gutter and one character for each column of the lanes.
 
 -spec heading(drawing()) -> [unicode:chardata()].
-heading(#{lanes := Lanes, pitch := Pitch, gutter := Gutter, titles := Titles}) ->
-    Names = [lane_name(Lane) || Lane <- Lanes],
+heading(#{lanes := Lanes, pitch := Pitch, gutter := Gutter, titles := Titles, syntax := Syntax}) ->
+    Names = [lane_name(Lane, Syntax) || Lane <- Lanes],
     Below = [case Titles of #{Lane := Title} -> format_title(Title, Pitch - 1); #{} -> ~"" end || Lane <- Lanes],
     [[lists:duplicate(Gutter, $\s) | string:trim([centred(Cell, Pitch) || Cell <- Row], trailing)]
      || Row <- [Names | [Below || lists:any(fun(Title) -> Title =/= ~"" end, Below)]]].
@@ -245,7 +264,8 @@ draw(Rows, Drawing) ->
     lists:append(Lines).
 
 draw_row(#{step := Step, time := Time} = Row, Known, Drawing) ->
-    #{lanes := Lanes, pitch := Pitch, gutter := Gutter, decided := Decided, look := #{width := Width} = Look} = Drawing,
+    #{lanes := Lanes, pitch := Pitch, gutter := Gutter, decided := Decided, look := #{width := Width} = Look,
+      syntax := Syntax} = Drawing,
     #{index := Index} = Step,
     Columns = max(?MIN_TEXT_COLUMNS, Width - Gutter - lanes_end(Lanes, Pitch) - 5),
     [First | More] = witness_text:wrap(format_row(Row, Drawing), Columns),
@@ -253,7 +273,7 @@ draw_row(#{step := Step, time := Time} = Row, Known, Drawing) ->
     Begin = [gutter(Index, Decides, Time, Gutter), cells(marks(Row, Lanes, Pitch), Drawing), ~"    "],
     Continue = [lists:duplicate(Gutter, $\s), cells(#{}, Drawing), ~"    "],
     Event = [[Begin, First] | [[Continue, Line] || Line <- More]],
-    {Learnt, Known1} = format_learnt(Step, Known, 3 * (Columns - 2)),
+    {Learnt, Known1} = format_learnt(Step, Known, Syntax, 3 * (Columns - 2)),
     Lines = [[Continue, witness_text:style(faint, [~"  ", Line], Look)]
              || Text <- Learnt, Line <- witness_text:wrap(Text, Columns - 2)],
     {[highlight(Decides, Line, Look) || Line <- Event] ++ Lines, Known1}.
@@ -267,9 +287,9 @@ gutter(Index, Decides, Time, Columns) ->
     witness_text:pad([Numbered, [[$+, Time] || Time =/= ~""]], Columns).
 
 %% The text names a party that has no lane.
-format_row(#{own := Own, from := From, to := To, text := Text}, #{lanes := Lanes, titles := Titles}) ->
+format_row(#{own := Own, from := From, to := To, text := Text}, #{lanes := Lanes, titles := Titles, syntax := Syntax}) ->
     Named = fun(Role, Party) ->
-        [[Role, format_name(Party, 40), [[~" (", format_title(Title, ?TITLE_CHARS), $)] || #{Party := Title} <- [Titles]], ~": "]
+        [[Role, format_name(Party, 40, Syntax), [[~" (", format_title(Title, ?TITLE_CHARS), $)] || #{Party := Title} <- [Titles]], ~": "]
          || Party =/= undefined, not lists:member(Party, Lanes)]
     end,
     [Named(~"", Own), [Named(~"from ", From) || From =/= Own], [Named(~"to ", To) || To =/= Own], Text].
@@ -290,9 +310,9 @@ arrow(_, _, Marks) -> Marks.
 shaft(First, Last, Marks) -> maps:merge(Marks, #{Column => $- || Column <- lists:seq(First, Last)}).
 
 %% What the monitor knows after a step, if that has changed. The formula is cut to a few lines.
-format_learnt(#{index := Index, bindings := Bindings, formula := Formula}, {Known, Formulas, Before}, MaxChars) ->
+format_learnt(#{index := Index, bindings := Bindings, formula := Formula}, {Known, Formulas, Before}, Syntax, MaxChars) ->
     New = Bindings -- Known,
-    Lines = [witness_text:bindings(New) || New =/= []] ++
+    Lines = [witness_text:bindings(New, Syntax) || New =/= []] ++
             [[~"to hold: ", to_hold(Formula, Formulas, MaxChars)] || Formula =/= undefined, Formula =/= Before],
     {Lines, {Bindings, maps:merge(#{Formula => Index}, Formulas), Formula}}.
 

@@ -9,7 +9,7 @@ that decided, in its line of the specification, in the way that compilers show a
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([verdict/2, kind/1, place/1, property/1, known/1, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
+-export([verdict/2, kind/1, place/1, property/1, known/1, syntax/1, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
 
 -define(TERM_CHARS, 400).
 -define(CRASH_PREFIX, ~"the monitor crashed: ").
@@ -52,7 +52,11 @@ place(#{source := Source, signature := Signature, info := Info}) ->
 
 -doc "What is known of its processes beside the steps.".
 -spec known(witness:verdict()) -> witness_text_chart:known().
-known(V) -> #{titles => titles(V), aliases => maps:get(aliases, V, #{})}.
+known(V) -> #{titles => titles(V), aliases => maps:get(aliases, V, #{}), syntax => syntax(V)}.
+
+-doc "The notation of what it shows.".
+-spec syntax(witness:verdict()) -> witness_event:syntax().
+syntax(V) -> maps:get(syntax, V, erlang).
 
 titles(#{process := Process, signature := {Module, _, _}} = V) -> maps:merge(#{Process => Module}, maps:get(names, V, #{}));
 titles(V) -> maps:get(names, V, #{}).
@@ -79,9 +83,9 @@ headline(Verdict, V, Look) ->
 
 %% For a property of all processes, this is the process of the deciding event, if there was one.
 by(#{process := undefined}) -> ~"";
-by(#{process := Process, signature := undefined}) -> [~"\n  by ", witness_event:format_proc(Process)];
-by(#{process := Process, signature := Signature}) ->
-    [~"\n  by ", witness_event:format_proc(Process), ~", ", witness_event:format_signature(Signature)].
+by(#{process := Process, signature := Signature} = V) ->
+    [~"\n  by ", witness_event:format_proc(Process, syntax(V)),
+     [[~", ", witness_event:format_signature(Signature, syntax(V))] || Signature =/= undefined]].
 
 log(#{log := Place}) -> [~"\n  at ", witness_text:clean(Place)];
 log(_) -> ~"".
@@ -90,7 +94,7 @@ note(#{note := Note}) -> [~"\n  ", Note];
 note(_) -> ~"".
 
 slice(#{slice := undefined}) -> ~"";
-slice(#{slice := Values}) -> [~"\n  slice ", witness_text:bindings(Values)].
+slice(#{slice := Values} = V) -> [~"\n  slice ", witness_text:bindings(Values, syntax(V))].
 
 word(no) -> {~"VIOLATION", bad};
 word(yes) -> {~"SATISFACTION", good};
@@ -111,9 +115,9 @@ decision(#{source := #{file := File, line := Line, column := Column, text := Tex
     [~"", [~"  ", witness_text:style(strong, place(File, Line, Column), Look), ~" ", decided_by(V),
            [[~": ", witness_text:cut(witness_text:clean(Action), ?TERM_CHARS)] || Action =/= ~""]]
      | excerpt(Line, Column, Text, Action, Look)]
-    ++ [[~"    with ", witness_text:bindings(Bindings)] || #{bindings := [_ | _] = Bindings} <- [Info]];
+    ++ [[~"    with ", witness_text:bindings(Bindings, syntax(V))] || #{bindings := [_ | _] = Bindings} <- [Info]];
 decision(#{info := Info}, _) when Info =:= undefined; is_map(Info) -> [];
-decision(#{info := Info}, _) -> [~"", [~"  the monitor says: ", witness_event:format_term(Info, ?TERM_CHARS)]].
+decision(#{info := Info} = V, _) -> [~"", [~"  the monitor says: ", witness_event:format_term(Info, ?TERM_CHARS, syntax(V))]].
 
 place(File, Line, Column) ->
     [witness_text:clean(File), $:, integer_to_binary(Line),

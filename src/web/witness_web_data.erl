@@ -88,7 +88,7 @@ place(#{place := others}, _) ->
     (unknown_place())#{says := ~"in other places, of which there are too many to tell apart"};
 place(#{place := {_, Function}}, #{source := undefined} = V) ->
     Says = case V of #{note := _} -> ~"the check says so"; #{} -> ~"the monitor says so" end,
-    (unknown_place())#{says := Says, function := function_name(Function)};
+    (unknown_place())#{says := Says, function := function_name(Function, V)};
 place(#{place := {_, Function}}, #{source := Source, info := Info} = V) ->
     #{file := File, line := Line, column := Column, text := Text} = Source,
     Action = maps:get(action, Info, ~""),
@@ -96,47 +96,51 @@ place(#{place := {_, Function}}, #{source := Source, info := Info} = V) ->
     {Before, Marked, After} = witness_text_verdict:split_at_action(Shown, Column, Action),
     #{file => text(File), line => Line, column => or_null(Column), says => witness_text_verdict:decided_by(V),
       action => text(witness_text:cut(Action, ?MAX_TERM_CHARS)), marked => [Before, Marked, After],
-      function => function_name(Function)}.
+      function => function_name(Function, V)}.
 
 unknown_place() ->
     #{file => null, line => null, column => null, says => ~"", action => ~"", marked => null,
       function => null}.
 
-function_name(undefined) -> null;
-function_name(Function) -> witness_event:format_function(Function).
+function_name(undefined, _) -> null;
+function_name(Function, V) -> witness_event:format_function(Function, witness_text_verdict:syntax(V)).
 
 -doc "A violation with its explanation.".
 -spec explained_violation(witness:verdict()) -> #{atom() => json()}.
 explained_violation(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = Verdict) ->
+    Syntax = witness_text_verdict:syntax(Verdict),
     {Lanes, Arrows} = witness_text_chart:sequence(Steps, witness_text_verdict:known(Verdict)),
     (violation_head(Verdict, ?MAX_TERM_CHARS))#{
         explanation => #{skipped => Skipped, ended => Event =:= undefined,
                          lanes => [Lane#{title := or_null(Title)} || #{title := Title} = Lane <- Lanes],
-                         steps => [step(Arrow) || Arrow <- Arrows],
-                         bindings => case Info of #{bindings := Bound} -> bindings(Bound); _ -> [] end,
-                         says => monitor_text(Info)}}.
+                         steps => [step(Arrow, Syntax) || Arrow <- Arrows],
+                         bindings => case Info of #{bindings := Bound} -> bindings(Bound, Syntax); _ -> [] end,
+                         says => monitor_text(Info, Syntax)}}.
 
-monitor_text(Info) when Info =:= undefined; is_map(Info) -> null;
-monitor_text(Info) -> witness_event:format_term(Info, ?MAX_TERM_CHARS).
+monitor_text(Info, _) when Info =:= undefined; is_map(Info) -> null;
+monitor_text(Info, Syntax) -> witness_event:format_term(Info, ?MAX_TERM_CHARS, Syntax).
 
-step(#{step := Step, time := Time, own := Own, from := From, to := To, ends := Ends, text := Text}) ->
+step(#{step := Step, time := Time, own := Own, from := From, to := To, ends := Ends, text := Text}, Syntax) ->
     #{index := Index, event := Event, formula := Formula, bindings := Bindings} = Step,
     #{index => Index, time => Time, own => Own, from => or_null(From), to => or_null(To), ends => Ends, text => Text,
-      event => witness_event:format(Event, ?MAX_TERM_CHARS), formula => formula(Formula), bindings => bindings(Bindings)}.
+      event => witness_event:format(Event, ?MAX_TERM_CHARS), formula => formula(Formula),
+      bindings => bindings(Bindings, Syntax)}.
 
 formula(undefined) -> null;
 formula(Formula) -> text(witness_text:cut(Formula, ?MAX_FORMULA_CHARS)).
 
-bindings(Bindings) -> [[text(Name), witness_event:format_term(Value, ?MAX_VALUE_CHARS)] || {Name, Value} <- Bindings].
+bindings(Bindings, Syntax) ->
+    [[text(Name), witness_event:format_term(Value, ?MAX_VALUE_CHARS, Syntax)] || {Name, Value} <- Bindings].
 
 -doc "A violation without its explanation.".
 -spec brief_violation(witness:verdict()) -> #{atom() => json()}.
 brief_violation(Verdict) -> violation_head(Verdict, ?MAX_BRIEF_CHARS).
 
 violation_head(#{process := Process, signature := Signature, slice := Slice, event := Event} = Verdict, Limit) ->
-    #{process => case Process of undefined -> null; _ -> witness_event:format_proc(Process) end,
-      signature => case Signature of undefined -> null; _ -> witness_event:format_signature(Signature) end,
-      slice => case Slice of undefined -> []; _ -> bindings(Slice) end,
+    Syntax = witness_text_verdict:syntax(Verdict),
+    #{process => case Process of undefined -> null; _ -> witness_event:format_proc(Process, Syntax) end,
+      signature => case Signature of undefined -> null; _ -> witness_event:format_signature(Signature, Syntax) end,
+      slice => case Slice of undefined -> []; _ -> bindings(Slice, Syntax) end,
       log => text(maps:get(log, Verdict, undefined)),
       note => lines(maps:get(note, Verdict, undefined)),
       index => case Event of undefined -> null; #{index := Index} -> Index end,
