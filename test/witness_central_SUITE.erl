@@ -106,7 +106,8 @@ verdicts_are_explained_as_in_outline(Config) ->
      end || Name <- [calc_wrong, token_leaks, pingpong_wrong, counter_backwards, door_jammed, exits, patterns]].
 
 told(Verdicts) ->
-    lists:sort([nameless((maps:without([process, names, aliases], V))#{event := untimed(Event), steps := [untimed(Step) || Step <- Steps]})
+    lists:sort([nameless((maps:without([process, names, aliases], V))#{event := untimed(Event),
+                                                                       steps := [untimed(Step) || Step <- Steps]})
                 || #{event := Event, steps := Steps} = V <- Verdicts]).
 
 untimed(undefined) -> undefined;

@@ -44,8 +44,8 @@ find(P, Called) ->
         _ -> [Module || {_, Q, Module} <- ets:lookup(Called, {module, place(P, ?MODULES)}), Q =:= P]
     end.
 
-%% The VM numbers processes one after the other, so those of so many births have places of their own. A hash would give two of them one
-%% place. The number is before the serial and the creation in the external format of a process.
+%% The VM numbers processes one after the other. So the last ones have places of their own, which hashes would not give them. In the
+%% external format the number is before the serial and the creation.
 place(P, Places) when is_pid(P) ->
     External = term_to_binary(P),
     <<Number:32>> = binary:part(External, byte_size(External) - 12, 4),
