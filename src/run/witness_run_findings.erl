@@ -64,8 +64,10 @@ What the run does:
     findings().
 new(Options = #{system := System, specs := Files, checks := Names}, Specs, Properties, Warnings) ->
     Checks = witness_run_checks:new(Names, case witness_run_attach:is_partial(System) of true -> attached; false -> started end),
-    Tally = lists:foldl(fun(Of, T) -> witness_run_tally:add_monitor(key(Of), T) end, witness_run_tally:new(Properties),
-                        witness_run_checks:monitored(Checks)),
+    %% A check without monitors is counted as one.
+    Keys = [key(Of) || Of <- witness_run_checks:monitored(Checks)],
+    Tally = lists:foldl(fun witness_run_tally:add_monitor/2,
+                        witness_run_tally:new(Properties ++ [#{key => Key, signature => ~"", actions => []} || Key <- Keys]), Keys),
     #findings{options = Options, versions = witness_run_versions:new(Specs, Files), tally = Tally, checks = Checks,
               warnings = Warnings, needs_each = witness_run_inline:needs_each_verdict(Options, 0)}.
 
