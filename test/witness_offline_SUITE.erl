@@ -366,13 +366,14 @@ heard(Options) ->
 
 all_heard(Ref) -> receive {Ref, V} -> [V | all_heard(Ref)] after 0 -> [] end.
 
-%% Verdicts as JSON tells them, without what differs from run to run.
+%% Verdicts as JSON tells them, without what differs from run to run. A position has the births of no processes but those that are
+%% monitored, so the other ones have no names after it.
 told(#{exit := 1, stdout := Output}) -> verdicts(Output).
 
 verdicts(Output) ->
     [Verdict#{~"log" := lists:last(binary:split(Log, ~":"))}
      || Line = #{~"type" := ~"verdict", ~"log" := Log} <- lines(Output),
-         Verdict <- [maps:without([~"run", ~"time"], Line)]].
+         Verdict <- [maps:without([~"run", ~"time", ~"names"], Line)]].
 
 lines(Output) -> [json:decode(Line) || Line <- binary:split(Output, ~"\n", [global, trim_all])].
 
