@@ -23,13 +23,15 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          a_deadlock_is_found_where_it_hangs/1, calls_that_are_given_up_are_found/1, earlier_calls_are_no_violations/1,
          mailboxes_that_grow_are_found/1, a_message_for_another_time_is_no_violation/1,
          unsound_checks_are_refused/1, a_tool_that_dies_leaves_no_process_suspended/1,
-         verdicts_that_are_not_taken_are_counted/1, limits_strike_and_are_told/1, mistakes_are_told/1,
+         verdicts_that_are_not_taken_are_counted/1, satisfied_verdicts_displace_no_other/1, satisfied_verdicts_are_only_counted/1,
+         reasons_of_undecided_verdicts_are_complete/1, limits_strike_and_are_told/1, mistakes_are_told/1,
          an_old_release_is_refused/1]).
 
 %% At the target.
--export([serve/0, parent/0, child/0, crowd/1, work/2, relay/2, keep/0, snapshot/0, settled/0, tools/0, log/2]).
+-export([serve/0, parent/0, child/0, crowd/1, visitor/0, messages/1, work/2, relay/2, keep/0, snapshot/0, settled/0, tools/0,
+         log/2]).
 %% In the tool.
--export([systems/2, attached/3, told/2, hold/4, slow/3, sessions/1]).
+-export([systems/2, attached/3, told/2, hold/4, slow/3, run_delayed/4, sessions/1]).
 
 -define(EVENT, 30_000).
 
@@ -59,7 +61,8 @@ groups() ->
          a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
          a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
          a_process_that_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
-         more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, limits_strike_and_are_told,
+         more_tools_than_slots_are_refused, verdicts_that_are_not_taken_are_counted, satisfied_verdicts_displace_no_other,
+         satisfied_verdicts_are_only_counted, reasons_of_undecided_verdicts_are_complete, limits_strike_and_are_told,
          mistakes_are_told]},
      {other_release, [], Both}].
 
@@ -468,7 +471,7 @@ a_long_name_is_no_obstacle(Config) ->
 verdicts_that_are_not_taken_are_counted(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Tool = tool(),
-    Asked = 1000,
+    Asked = 1500,
     Reply = self(),
     _ = spawn_link(fun() ->
         Reply ! {slow, peer:call(Tool, ?MODULE, slow, [where(Node, Config), options(Config), Asked], 4 * ?EVENT)}
@@ -499,9 +502,72 @@ slow(Where = #{node := Node}, Options, Asked) ->
     Run ! go_on,
     receive
         {ended, {ok, #{verdicts := #{no := No} = Verdicts, warnings := Warnings}}} when No >= Asked ->
-            [Missed] = [binary_to_integer(hd(binary:split(Text, ~" "))) || #{code := verdicts_missed, text := Text} <- Warnings],
-            {counters:get(Told, 1), lists:sum(maps:values(Verdicts)), Missed}
+            {counters:get(Told, 1), lists:sum(maps:values(Verdicts)), lists:sum(maps:values(missed(Warnings)))}
     end.
+
+%% The numbers of the warning, by the word that follows each.
+missed(Warnings) ->
+    maps:from_list([{Kind, binary_to_integer(N)}
+                    || #{code := verdicts_missed, text := Text} <- Warnings,
+                       {match, Found} <- [re:run(Text, "([0-9]+) (violation|undecided|satisfied)",
+                                                 [global, {capture, all_but_first, binary}])],
+                       [N, Kind] <- Found]).
+
+%% The satisfied verdicts come first, and the tool takes none of them.
+satisfied_verdicts_displace_no_other(Config) ->
+    {Told, #{yes := Yes, no := No, inconclusive := Undecided}, Missed, _} = never_answered(#{}, Config),
+    ?assert(No > 0),
+    ?assertEqual({No, Undecided}, {map_get(no, Told), map_get(inconclusive, Told)}),
+    ?assertEqual(#{~"satisfied" => Yes - map_get(yes, Told)}, Missed),
+    ?assert(Yes > map_get(yes, Told)).
+
+satisfied_verdicts_are_only_counted(Config) ->
+    {Told, #{yes := Yes, no := No}, Missed, _} = never_answered(#{satisfied => counted}, Config),
+    ?assert(Yes > 0),
+    ?assertEqual({No, 0, #{}}, {map_get(no, Told), map_get(yes, Told), Missed}).
+
+never_answered(Options, Config) -> delayed(Options, {visit, 2000}, await, Config).
+
+reasons_of_undecided_verdicts_are_complete(Config) ->
+    {Told, #{inconclusive := Undecided}, Missed, Reasons} = delayed(#{}, {call, 1500}, stop, Config),
+    ?assertEqual(1500, Undecided),
+    Left = Undecided - map_get(inconclusive, Told),
+    ?assert(Left > 0),
+    ?assertEqual([#{spec => ~"check calls", name => undefined, version => 1, reason => stopped, count => Left, told => 0}], Reasons),
+    ?assertEqual(#{~"undecided" => Left}, Missed).
+
+%% What the tool takes if it takes no verdict before the target is clean.
+delayed(Options, Order, How, Config) ->
+    #{node := Node, peer := Peer} = Target = proplists:get_value(target, Config),
+    Visitor = peer:call(Peer, erlang, spawn, [?MODULE, visitor, []]),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [witness_test_visitor]) =/= undefined end),
+    Tool = tool(),
+    Found = peer:call(Tool, ?MODULE, run_delayed,
+                      [checking([{name, "witness_test_visitor"}], Node, Config), Options, Order, How], 4 * ?EVENT),
+    peer:stop(Tool),
+    true = peer:call(Peer, erlang, exit, [Visitor, kill]),
+    unharmed(Target),
+    Found.
+
+run_delayed(Where = #{node := Node}, Options, {_, N} = Order, How) ->
+    Self = self(),
+    Ref = make_ref(),
+    Taken = fun(#{verdict := Kind}) ->
+        Self ! {Ref, Kind},
+        put(Ref, taken) =:= taken
+            orelse witness_await:until(fun() -> erpc:call(Node, erlang, whereis, ['witness$1']) =:= undefined end)
+    end,
+    {ok, Run} = witness_remote:start(Where, Options#{checks => [calls], on_verdict => Taken}),
+    _ = erpc:call(Node, erlang, send, [witness_test_visitor, Order]),
+    {ok, #{verdicts := Verdicts, warnings := Warnings, undecided := Undecided}} = case How of
+        await -> witness:await(Run, infinity);
+        stop ->
+            ok = witness_await:until(fun() -> erpc:call(Node, ?MODULE, messages, [witness_test_visitor]) =:= N end),
+            witness:stop(Run)
+    end,
+    _ = is_process_alive(Run) andalso witness:stop(Run),
+    Told = found(Ref),
+    {#{Kind => length([K || K <- Told, K =:= Kind]) || Kind <- [yes, no, inconclusive]}, Verdicts, missed(Warnings), Undecided}.
 
 %% Each limit by its code. Except for the time limit, what was missed leaves no result.
 limits_strike_and_are_told(Config) ->
@@ -864,6 +930,25 @@ wrong() ->
 crowd(N) ->
     _ = [spawn_link(fun() -> receive never -> ok end end) || _ <- lists:seq(1, N)],
     receive never -> ok end.
+
+%% Of the processes that it spawns so many end at once; it then gives up a call. Or so many call it and wait: it never answers.
+visitor() ->
+    true = register(witness_test_visitor, self()),
+    Self = self(),
+    receive
+        {visit, N} ->
+            Refs = [element(2, spawn_monitor(fun() -> ok end)) || _ <- lists:seq(1, N)],
+            lists:foreach(fun(Ref) -> receive {'DOWN', Ref, process, _, _} -> ok end end, Refs),
+            Deaf = spawn(fun() -> receive never -> ok end end),
+            try gen_server:call(Deaf, never, 20) catch exit:{timeout, _} -> ok end,
+            exit(Deaf, kill);
+        {call, N} ->
+            Call = fun() -> _ = gen_server:send_request(Self, never), receive never -> ok end end,
+            [spawn_link(Call) || _ <- lists:seq(1, N)],
+            receive never -> ok end
+    end.
+
+messages(Name) -> element(2, process_info(whereis(Name), message_queue_len)).
 
 %% Asks again and again, and counts right and wrong answers.
 work(Number, wrong) ->

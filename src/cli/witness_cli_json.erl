@@ -20,7 +20,8 @@ in RFC 3339).
   (processes of which each waits for the answer of the next) and `processes`, each with `process`, `signature`, `name`, `state`, `called`, `place`, `mailbox`, `messages`, `idle_ms` and `text`;
   `applications` has those of applications that these wait for. `undecided` has an object for each property and each
   reason that left slices of it undecided: `spec`, `name`, `reason`, `count` (the number of these slices) and `told` (how many
-  of them have a `verdict` of their own: the first 100 of a monitor and reason, and the first 1000 of a property). `coverage`
+  of them have a `verdict` of their own: the first 100 of a monitor and reason, and the first 1000 of a property). `witness attach`
+  counts here also undecided monitors with a verdict that was not sent (the warning `verdicts_missed`). `coverage`
   has an object for each property that was monitored: `spec`, `name` and `actions`, each with `line`, `column`, `text`,
   `decides` (`no`, `yes` or `null`: the verdict if it matches) and `taken`, whether it ever matched;
 - `diagnostic`, of `witness compile`: `severity` (`error`, `warning`), `file`, `line`, `column`, `end_column`, `code`,

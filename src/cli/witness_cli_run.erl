@@ -143,7 +143,7 @@ patience(_, Start) -> Start.
 %% Text output shows only the number of satisfied monitors. Output to a file may be kept, so there each one is reported.
 satisfied(#state{options = #{json := false} = Options} = State)
   when not is_map_key(report, Options), not is_map_key(on_verdict, Options) ->
-    case is_elsewhere(State) of
+    case is_elsewhere(State) andalso not is_map_key(node, Options) of
         true -> told;
         false -> counted
     end;

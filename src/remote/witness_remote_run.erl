@@ -179,7 +179,7 @@ handle_cast(_, A) -> {noreply, A}.
 handle_info({Tag, verdict, Verdict}, A = #attachment{tag = Tag, guard = Guard, verdicts = Counts}) ->
     V = #{verdict := Kind} = to_local(Verdict, A),
     notify(V, A),
-    Guard ! {Tag, read},
+    Guard ! {Tag, read, Kind},
     {noreply, A#attachment{verdicts = maps:update_with(Kind, fun(N) -> N + 1 end, Counts)}};
 handle_info({Tag, info, Ref, Info}, A = #attachment{tag = Tag, requests = Requests}) ->
     {From, Others} = maps:take(Ref, Requests),
@@ -187,7 +187,8 @@ handle_info({Tag, info, Ref, Info}, A = #attachment{tag = Tag, requests = Reques
     {noreply, A#attachment{requests = Others}};
 handle_info({Tag, summary, Summary, Missed}, A = #attachment{tag = Tag}) ->
     Whole = #{warnings := Warnings} = add_warnings(to_local(Summary, A), A),
-    {noreply, A#attachment{summary = Whole#{warnings := Warnings ++ missed_warnings(Missed)}}};
+    #{verdicts := Verdicts, reasons := Reasons} = to_local(Missed, A),
+    {noreply, A#attachment{summary = add_reasons(Reasons, Whole#{warnings := Warnings ++ missed_warnings(Verdicts)})}};
 handle_info({Tag, leaving, N, Of, Processes}, A = #attachment{tag = Tag, config = #{node := Node, on_leaving := OnLeaving}}) ->
     _ = Processes >= ?MIN_PROCESSES andalso
         OnLeaving(io_lib:format("leaving ~ts: each of its ~w processes is asked whether it runs code of Witness (module ~w of ~w)",
@@ -202,11 +203,21 @@ handle_info({'DOWN', _, process, _, _}, A) ->
 handle_info(_, A) ->
     {noreply, A}.
 
-missed_warnings(0) -> [];
 missed_warnings(Missed) ->
-    [#{code => verdicts_missed,
-       text => text([integer_to_binary(Missed), " verdicts were counted, but not told: the connection, or the output "
-                     "here, was too slow for them"])}].
+    [#{code => verdicts_missed, text => text(witness_run_warnings:format_missed(Missed))} || lists:sum(maps:values(Missed)) > 0].
+
+%% The reasons of undecided verdicts that were not sent. Slices are in the list already, as if each had been sent.
+add_reasons(Reasons, Summary) ->
+    Undecided = lists:foldl(fun add_reason/2, maps:get(undecided, Summary, []), Reasons),
+    Summary#{undecided => Undecided}.
+
+add_reason({{Of, {Spec, Name, Version}, Reason}, N}, Undecided) ->
+    New = #{spec => Spec, name => Name, version => Version, reason => Reason, count => N, told => 0},
+    case lists:partition(fun(U) -> maps:without([count, told], U) =:= maps:without([count, told], New) end, Undecided) of
+        {[#{told := Told} = U], Others} when Of =:= slice -> Others ++ [U#{told := max(0, Told - N)}];
+        {[#{count := Count} = U], Others} -> Others ++ [U#{count := Count + N}];
+        {[], _} -> Undecided ++ [New]
+    end.
 
 notify(Verdict, #attachment{config = #{on_verdict := OnVerdict}}) -> witness_run_notifier:call_back(OnVerdict, Verdict).
 

@@ -1,7 +1,8 @@
 -module(witness_run_warnings).
 -moduledoc "The texts of a run's warnings: what a log lacks, what was skipped, and what was not observed.".
 
--export([log_warnings/1, gap_warnings/1, format_loss/2, format_orphans/2, format_crash/1, format_sensitive/1]).
+-export([log_warnings/1, gap_warnings/1, format_loss/2, format_orphans/2, format_crash/1, format_sensitive/1,
+         format_missed/1]).
 
 %% Gaps that a warning names.
 -define(MAX_GAPS, 5).
@@ -75,6 +76,14 @@ format_sensitive(1) -> ["a process has", format_hidden("it has")];
 format_sensitive(N) -> [integer_to_list(N), " processes have", format_hidden("they have")].
 
 format_hidden(Have) -> [" set the flag sensitive: nothing that ", Have, " done since then, or what was spawned then, was observed"].
+
+-doc "How many verdicts of each kind were not reported one by one. A reader must know whether violations are among them.".
+-spec format_missed(#{witness_monitor:verdict() => non_neg_integer()}) -> unicode:chardata().
+format_missed(#{no := No, inconclusive := Undecided, yes := Yes}) ->
+    Kinds = [format_count(N, One, Several) || {N, One, Several} <- [{No, " violation", " violations"},
+                                                                    {Undecided, " undecided verdict", " undecided verdicts"},
+                                                                    {Yes, " satisfied verdict", " satisfied verdicts"}], N > 0],
+    [witness_text:list(Kinds), " more were counted, but are not shown: the connection, or the output here, was too slow for them"].
 
 format_count(1, One, _) -> ["1", One];
 format_count(Count, _, Many) -> [integer_to_list(Count), Many].
