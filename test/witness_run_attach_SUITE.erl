@@ -17,6 +17,7 @@ all() ->
      a_group_has_every_descendant_that_runs, a_group_has_every_child_of_a_busy_descendant,
      an_orphan_makes_groups_inconclusive, a_specification_is_checked, what_needs_the_past_is_refused,
      a_process_that_is_not_there_is_refused, options_that_do_not_fit_are_refused, the_run_ends_with_the_last_process,
+     a_tracer_that_is_behind_does_not_prolong_observation, a_tracer_that_is_far_behind_is_given_up,
      a_process_that_ends_meanwhile, a_killed_owner_leaves_nothing, children_of_a_busy_process_are_not_missed, races].
 
 %% The group leader of a case is its own: processes without a known parent belong to no group that has another leader.
@@ -312,6 +313,51 @@ the_run_ends_with_the_last_process(_) ->
     #{phase := running} = witness:info(Run),
     Child ! stop,
     #{processes := 3, monitored := 3} = await(Run).
+
+%% What was gathered until the end is analysed, also what processes without a tracer of their own have done.
+a_tracer_that_is_behind_does_not_prolong_observation(_) ->
+    P = spawn_link(?MODULE, echo, []),
+    Run = attach([P]),
+    Tracer = suspended_tracer(),
+    [Brief, Lingering] = [ask(P, Kind) || Kind <- [spawn, linger]],
+    ok = witness_await:until(fun() -> not is_process_alive(Brief) end),
+    Stopping = stopping(Run),
+    ok = witness_await:until(fun() -> sessions(P) =:= [] andalso sessions(Lingering) =:= [] end),
+    1 = ask(P, 1),
+    [stop = Q ! stop || Q <- [P, Lingering]],
+    [witness_await:down(Q) || Q <- [P, Lingering]],
+    true = erlang:resume_process(Tracer),
+    #{outcome := ok, gaps := 0, monitored := 3, processes := 3} = summary(Stopping),
+    ?assertMatch([{attached, P, _, _}, {recv, P, _, {_, spawn}, _}, {fork, P, Brief, _, _}, {send, P, _, {P, Brief}, _},
+                  {recv, P, _, {_, linger}, _}, {fork, P, Lingering, _, _}, {send, P, _, {P, Lingering}, _}], trace(P)),
+    ?assertMatch([{init, Brief, P, _, _}, {exit, Brief, normal, _}], trace(Brief)),
+    ?assertMatch([{init, Lingering, P, _, _}], trace(Lingering)).
+
+a_tracer_that_is_far_behind_is_given_up(Config) ->
+    P = spawn_link(?MODULE, echo, []),
+    Group = "with witness_run_attach_SUITE:echo() group check [_ ? {_, 1}] ff.",
+    [begin
+         {ok, Run} = Start(#{drain => 500}),
+         _ = suspended_tracer(),
+         1 = ask(P, 1),
+         #{outcome := untrusted, gaps := 1, verdicts := Verdicts, warnings := Warnings} = summary(stopping(Run)),
+         ?assertEqual(#{no => 0, yes => 0, inconclusive => 1}, Verdicts),
+         ?assert(lists:member(overdue, [Code || #{code := Code} <- Warnings])),
+         clean([P])
+     end || Start <- [fun(Options) -> {ok, observe(Options#{system => {attach, [P]}}, recorder())} end,
+                      fun(Options) -> start([Group], {attach, [P]}, Config, Options) end]],
+    P ! stop.
+
+suspended_tracer() ->
+    [Tracer] = [P || P <- processes(), proc_lib:get_label(P) =:= witness_tracer],
+    true = erlang:suspend_process(Tracer),
+    Tracer.
+
+stopping(Run) ->
+    Self = self(),
+    spawn_link(fun() -> Self ! {stopped, self(), witness:stop(Run)} end).
+
+summary(Stopping) -> receive {stopped, Stopping, {ok, Summary}} -> Summary end.
 
 a_process_that_ends_meanwhile(_) ->
     [begin

@@ -12,7 +12,8 @@ all() ->
      signatures_are_what_the_author_wrote, children_inherit_the_session, a_process_that_is_off_has_no_events,
      every_event_has_a_stamp_and_a_time, without_a_handover_nothing_has, a_handover_switches_stamps_on_and_off,
      sharing_leaves_no_gap, sharing_a_process_that_forks_leaves_no_gap, a_child_has_the_sessions_of_its_parent_in_reverse,
-     now_is_between_events, what_has_ended_is_dead, a_closed_session_leaves_nothing, a_session_ends_with_its_owner,
+     now_is_between_events, what_has_ended_is_dead, a_closed_session_leaves_nothing,
+     a_process_is_not_shared_from_a_closed_session, a_session_ends_with_its_owner,
      kinds_that_no_monitor_reads_are_not_traced, only_messages_that_a_monitor_reads_are_traced,
      another_session_is_not_disturbed, legacy_tracing_is_not_disturbed, what_is_no_trace_message_is_ignored,
      guarantees].
@@ -84,6 +85,18 @@ what_has_ended_is_dead(_) ->
     ?assertEqual(dead, witness_trace_evm:traced(session(T), Gone)),
     ?assertEqual(ok, witness_trace_evm:off(session(T), Gone)),
     ?assertEqual(ok, witness_trace_evm:settle(session(T), Gone)).
+
+%% Its events between the end of that session and the cut would be in neither of the two.
+a_process_is_not_shared_from_a_closed_session(_) ->
+    P = waiting(fun() -> ok end),
+    [begin
+         [From, To] = [tracer(Stamps), tracer(Stamps)],
+         ok = witness_trace_evm:on(session(From), P),
+         ok = witness_trace_evm:close(session(From)),
+         ?assertEqual(dead, witness_trace_evm:share(session(From), session(To), P)),
+         ?assertEqual(false, witness_trace_evm:traced(session(To), P))
+     end || Stamps <- [always, handover]],
+    P ! go.
 
 a_closed_session_leaves_nothing(_) ->
     T = tracer(always),

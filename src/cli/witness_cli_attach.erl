@@ -11,6 +11,8 @@ message, and the memory.
 %% Milliseconds. The end after a given time is a planned end, which the tool causes. If the tool does not, the target ends a
 %% little later by itself.
 -define(LATER_MS, 10_000).
+%% Milliseconds that the target may take for what was gathered until then, and once more for monitors that have not answered.
+-define(DRAIN_MS, 10_000).
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
 -spec command() -> argparse:command().
@@ -73,7 +75,7 @@ run(#{node := Node} = Target, Properties, Options) ->
         #{for := Asked} -> {Asked, Asked + ?LATER_MS};
         #{} -> {infinity, witness_cli_options:default(attach, for)}
     end,
-    Limits = #{duration => Duration, rate => Rate, message_size => Size, memory => Memory},
+    Limits = #{duration => Duration, rate => Rate, message_size => Size, memory => Memory, drain => ?DRAIN_MS},
     Report = maps:with([report, must_decide], Options),
     case witness_cli_run:run(Report#{start => maps:merge(maps:remove(monitors, Properties), Limits),
                                      with => fun(Start) ->

@@ -27,7 +27,7 @@ start_link_source(native, Options, #{filter := Filter, names := Names} = Gathere
                                                    shards => shard_count(Options)}}),
     Session = witness_outline_dispatcher:session(Pid),
     {witness_outline_dispatcher, Pid, fun() -> witness_outline_dispatcher:counts(Session) end};
-start_link_source(evm, Options = #{timestamps := Timestamps},
+start_link_source(evm, Options = #{timestamps := Timestamps, system := System},
                   #{filter := Filter, ordered := Ordered, groups := Groups} = Gathered, Common) ->
     Counters = counters:new(2, [write_concurrency]),
     Held = atomics:new(1, []),
@@ -39,7 +39,10 @@ start_link_source(evm, Options = #{timestamps := Timestamps},
     Config = maps:merge(maps:with([explain, hold_back, memory, message_size, max_slices, slice_idle, drain], Options),
                         maps:merge(Common, central_config(Options, Gathered))),
     {ok, Pid} = witness_outline_pool:start_link(
-                  Config#{source => witness_trace_evm, groups => Groups, source_options => #{stamps => Stamps, filter => Filter},
+                  Config#{source => witness_trace_evm, groups => Groups, attached => witness_run_attach:is_partial(System),
+                          %% What is ordered over several processes must end for all of them at the same moment.
+                          cut => not Ordered andalso not is_map_key(central, Config),
+                          source_options => #{stamps => Stamps, filter => Filter},
                           counters => Counters, held => Held}),
     {witness_outline_pool, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
                                       held => atomics:get(Held, 1)} end}.

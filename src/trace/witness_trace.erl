@@ -69,7 +69,8 @@ What a source promises:
 -doc """
 Switches a process on in `To` while it stays on in `From`. Events that the process
 performs until some moment before the call returns have a stamp of at most `Cut` in
-`From`; every later event reaches both sessions.
+`From`; every later event reaches both sessions. `dead`: the process has ended, or the session `From` has, so all that is known of
+the process is in `From`.
 """.
 -callback share(From :: session(), To :: session(), witness_event:proc()) ->
     {cut, Cut :: integer()} | dead.

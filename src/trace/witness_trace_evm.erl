@@ -78,9 +78,20 @@ share({From, Stamps, _}, {To, _, Flags}, P) ->
     %% precedes every cut.
     _ = Stamps =:= handover andalso witness_trace:switch(From, P, true, [?STAMP]),
     case witness_trace:switch(To, P, true, [?STAMP | Flags]) of
-        ok -> {cut, now()};
+        ok ->
+            Cut = now(),
+            %% If the session was ended meanwhile (`close/1'), it may lack events before the cut.
+            case is_open(From) of
+                true -> {cut, Cut};
+                false ->
+                    _ = witness_trace:switch(To, P, false, [?STAMP | Flags]),
+                    dead
+            end;
         dead -> dead
     end.
+
+is_open(Session) ->
+    try trace:info(Session, new, flags) of _ -> true catch error:badarg -> false end.
 
 -spec now() -> integer().
 now() -> erlang:unique_integer([monotonic]).

@@ -1,17 +1,26 @@
 -module(witness_outline_drain).
 -moduledoc """
-Bounds how long the end of a run waits for a tracer that has its monitors in its own process.
+Bounds how long the end of a run waits for its tracers.
 
-Such a tracer runs its monitors itself, and one of them may never return. If monitors have processes of their own, the run
-itself waits for them, with the same limit (`drain`).
+A tracer that has its monitors in its own process runs them itself, and one of them may never return. A system that a run was attached
+to goes on, and may do more than its tracers can analyse. If neither is so, a run waits for its tracers for as long as they take. It
+waits for monitors that have processes of their own by itself, with the same limit (`drain`).
 """.
 
 -export([watch/1, give_up/1]).
 
--doc "In mode `central`: the caller receives `overdue` after `drain` milliseconds.".
--spec watch(#{central => term(), drain => timeout(), _ => _}) -> ok.
-watch(#{central := _, drain := Drain}) when is_integer(Drain) ->
-    _ = erlang:send_after(Drain, self(), overdue),
+%% Milliseconds that the system of an attached run is still observed, so that its tracers can agree on an end.
+-define(CUT_MS, 1_000).
+
+-doc """
+In mode `central`, and if the run is attached to its system, the caller receives `overdue` after `drain` milliseconds. If the run is
+attached and its partitions may end at different moments (`cut`), the caller receives `cut` before that.
+""".
+-spec watch(#{central => term(), attached => boolean(), cut => boolean(), drain => timeout(), _ => _}) -> ok.
+watch(Config = #{drain := Drain}) when is_integer(Drain) ->
+    IsAttached = maps:get(attached, Config, false),
+    _ = (IsAttached orelse is_map_key(central, Config)) andalso erlang:send_after(Drain, self(), overdue),
+    _ = IsAttached andalso maps:get(cut, Config) andalso erlang:send_after(min(?CUT_MS, Drain), self(), cut),
     ok;
 watch(#{}) -> ok.
 

@@ -5,7 +5,8 @@ Outline instrumentation: the tracers of one run and the pool that lends them.
 The pool creates tracers on demand, takes them back when their partition has ended, and ends those that were idle for a
 while. It is the parent of every tracer. If a tracer ends without having been told to, that is a fault of Witness, and
 events are lost from then on. So the pool ends too, and the run, which is linked to it, ends every monitor with a gap.
-The same happens when gathering is given up for lack of memory (`m:witness_outline_overload`).
+The same happens when gathering is given up for lack of memory (`m:witness_outline_overload`), or when tracers do not come to an end
+in time (`m:witness_outline_drain`).
 """.
 -behaviour(gen_server).
 -behaviour(witness_instrument).
@@ -26,6 +27,7 @@ The same happens when gathering is given up for lack of memory (`m:witness_outli
 
 %% free: idle tracers; least: the fewest that were idle since the last sweep; going: idle tracers that were told to stop;
 %% replacing: the call that waits until these tracers have the new maps
+%% is_cut: the sessions have ended, and those of new tracers end at once
 -record(pool, {config :: witness_outline_tracer:config(),
                root :: witness_outline_tracer:handle(),
                free = [] :: [witness_outline_tracer:handle()],
@@ -34,6 +36,7 @@ The same happens when gathering is given up for lack of memory (`m:witness_outli
                busy = #{} :: #{pid() => witness_trace:session()},
                going = #{} :: #{pid() => []},
                replacing :: undefined | {Round :: 1 | 2, gen_server:from(), Tag :: reference(), #{pid() => []}},
+               is_cut = false :: boolean(),
                most = 1 :: pos_integer()}).
 
 -doc false.
@@ -45,8 +48,8 @@ abilities() ->
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that of `m:witness_outline_tracer`,
-without `pool`, and with `memory`, in bytes, in place of `budget`. With `central` there is one tracer only. If its monitors
-have not come to an end `drain` milliseconds after the call of `stop/1`, the pool ends the tracer and itself.
+without `pool`, and with `memory`, in bytes, in place of `budget`. With `central` there is one tracer only. `attached`, `cut` and
+`drain` bound the time that `stop/1` takes (`m:witness_outline_drain`). If that is over, the pool ends the tracers and itself.
 """.
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Config) ->
@@ -100,7 +103,8 @@ root(Pool) -> gen_server:call(Pool, root, infinity).
 -doc """
 Ends observation in good order. When the call returns, all gathered events have been handed to
 their monitors, also to those of new processes, and every monitor has been notified that
-watching has ended. If the system goes on spawning meanwhile, it is cut off at an arbitrary point.
+watching has ended. If the system goes on spawning meanwhile, it is cut off at an arbitrary point. The tracers then analyse what they
+have gathered until then.
 """.
 -spec stop(pid()) -> ok.
 stop(Pool) -> gen_server:call(Pool, stop, infinity).
@@ -131,13 +135,21 @@ start_tracer(Config = #{budget := Budget}) ->
     ok = witness_outline_overload:watch(tracer, Pid, Budget),
     Handle.
 
+%% Ends all sessions. Each tracer has the events of its processes up to its own cut, and nothing after it: a tracer finds every
+%% process dead from then on (`traced', `share'), so it does not hand it over, and has all that is known of it.
+cut(P = #pool{config = #{source := Source}, root = {_, Root, _}, busy = Busy, free = Free}) ->
+    lists:foreach(fun(Session) -> ok = Source:close(Session) end,
+                  [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free]),
+    P#pool{is_cut = true}.
+
 -doc false.
 -spec handle_call(term(), gen_server:from(), #pool{}) ->
     {reply, term(), #pool{}} | {noreply, #pool{}} | {stop, normal, term(), #pool{}}.
 handle_call(tracer, _, P = #pool{free = [Handle | Free], idle = Idle, least = Least}) ->
     {reply, Handle, lend(Handle, P#pool{free = Free, idle = Idle - 1, least = min(Least, Idle - 1)})};
-handle_call(tracer, _, P = #pool{config = Config}) ->
-    Handle = start_tracer(Config),
+handle_call(tracer, _, P = #pool{config = Config = #{source := Source}, is_cut = IsCut}) ->
+    Handle = {_, Session, _} = start_tracer(Config),
+    _ = IsCut andalso Source:close(Session),
     {reply, Handle, lend(Handle, P#pool{least = 0})};
 handle_call(root, _, P = #pool{root = Root}) ->
     {reply, Root, P};
@@ -155,11 +167,13 @@ handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _
     {reply, Source:observed(Sessions), P};
 handle_call(stop, _, P0 = #pool{config = Config}) ->
     ok = witness_outline_drain:watch(Config),
-    P = settle(0, ?MAX_ROUNDS, P0),
+    %% Tracers wait for the pool, and all of them have a higher priority than the system from now on.
+    process_flag(priority, high),
+    P = settle(0, ?MAX_ROUNDS, P0#pool{config = Config#{priority => high}}),
     Pids = tracers(P),
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
-    ok = await_all(Pids, Tag),
+    ok = await_all(Pids, Tag, P),
     {stop, normal, ok, P}.
 
 %% Set before the tracer receives `take': it may see events of its new partition earlier than that.
@@ -205,7 +219,7 @@ exit_reason(Pid, Reason) -> {tracer_ended, Pid, Reason}.
 %% Events that tracers have gathered may name new processes. These need tracers of their own, to which their events are
 %% routed. The VM may also report a little later what an ended process did. A message may be on its way between two
 %% tracers while both have nothing left to do. The next round comes after that message, so two rounds in a row have to
-%% agree.
+%% agree. When the sessions have ended, no further report comes, and nothing is waited for.
 settle(?AGREEING_ROUNDS, _, P) -> P;
 settle(_, 0, P) -> P;
 settle(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
@@ -214,6 +228,7 @@ settle(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
     lists:foreach(fun(Pid) -> witness_outline_tracer:sync(Pid, Tag) end, Pids),
     case sync_round(Pids, Tag, settled, P) of
         {settled, P1} -> settle(Agreeing + 1, Rounds - 1, P1);
+        {waiting, P1 = #pool{is_cut = true}} -> settle(Agreeing + 1, Rounds - 1, P1);
         {waiting, P1} -> timer:sleep(1), settle(0, Rounds - 1, P1);
         {moved, P1} -> settle(0, Rounds - 1, P1)
     end.
@@ -229,7 +244,8 @@ sync_round([Pid | Pids], Tag, State, P) ->
         {'$gen_cast', {give_back, _} = GiveBack} ->
             {noreply, P1} = handle_cast(GiveBack, P),
             sync_round([Pid | Pids], Tag, State, P1);
-        overdue -> witness_outline_drain:give_up([Pid | Pids]);
+        cut -> sync_round([Pid | Pids], Tag, State, cut(P));
+        overdue -> witness_outline_drain:give_up(tracers(P));
         {'EXIT', Tracer, Reason} when not is_map_key(Tracer, P#pool.going); Reason =/= normal ->
             exit(exit_reason(Tracer, Reason))
     end.
@@ -259,15 +275,16 @@ tracers(#pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
 %% The end of the run: all tracers have been told to stop and are awaited. If one dies instead, the pool ends, as it would
 %% at any other time. A tracer that asks for another one for a new process gets `stopping': its own `stop' is in its
 %% mailbox.
-await_all([], _) -> ok;
-await_all([Pid | Pids], Tag) ->
+await_all([], _, _) -> ok;
+await_all([Pid | Pids], Tag, P) ->
     receive
         {stopped, Pid, Tag} ->
-            receive {'EXIT', Pid, normal} -> await_all(Pids, Tag) end;
+            receive {'EXIT', Pid, normal} -> await_all(Pids, Tag, P) end;
         {'EXIT', Pid, Reason} ->
             exit(exit_reason(Pid, Reason));
+        cut -> await_all([Pid | Pids], Tag, cut(P));
         overdue -> witness_outline_drain:give_up([Pid | Pids]);
         {'$gen_call', From, tracer} ->
             gen_server:reply(From, stopping),
-            await_all([Pid | Pids], Tag)
+            await_all([Pid | Pids], Tag, P)
     end.

@@ -21,13 +21,13 @@ needs a tracer for a new process. The pool only ever waits for the VM.
 -doc """
 What all tracers of a run share. `counters`: processes, events; `held`: how many of the processes
 that the run waits for are alive; `called`: what processes are called. `central`: there is one tracer, and these properties are over all processes.
-`groups`: so many of the first maps may have properties for groups; 0: none has.
+`groups`: so many of the first maps may have properties for groups; 0: none has. `priority`: that of a new tracer.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_instrument_map:instrumentation()], explain := pos_integer(),
                     max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
                     central => [witness_instrument_map:entry()], groups := non_neg_integer(), hold_back := pos_integer(),
-                    message_size => pos_integer() | infinity,
+                    message_size => pos_integer() | infinity, priority => low | high,
                     budget := witness_outline_overload:budget(),
                     counters := counters:counters_ref(), held := atomics:atomics_ref(),
                     called := witness_instrument_called:called()}.
@@ -84,7 +84,8 @@ when the pool names it to another tracer, 0 from the end of the partition.
 start_link(Config) ->
     %% Not through proc_lib: its crash report would hold the whole mailbox.
     Pid = spawn_opt(?MODULE, init, [self(), Config],
-                    [link, {priority, low}, {message_queue_data, off_heap}, {min_heap_size, ?MIN_HEAP_WORDS}]),
+                    [link, {priority, maps:get(priority, Config, low)}, {message_queue_data, off_heap},
+                     {min_heap_size, ?MIN_HEAP_WORDS}]),
     receive
         {started, Handle = {Pid, _, _}} -> Handle;
         {'EXIT', Pid, Reason} -> exit(Reason)
