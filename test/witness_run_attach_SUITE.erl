@@ -17,6 +17,7 @@ all() ->
      a_group_has_every_descendant_that_runs, a_group_has_every_child_of_a_busy_descendant,
      an_orphan_makes_groups_inconclusive, a_specification_is_checked, what_needs_the_past_is_refused,
      a_process_that_is_not_there_is_refused, options_that_do_not_fit_are_refused, the_run_ends_with_the_last_process,
+     checks_that_only_look_gather_no_events, what_hides_itself_is_told_without_events,
      a_tracer_that_is_behind_does_not_prolong_observation, a_tracer_that_is_far_behind_is_given_up,
      a_process_that_ends_meanwhile, a_killed_owner_leaves_nothing, children_of_a_busy_process_are_not_missed, races].
 
@@ -314,6 +315,28 @@ the_run_ends_with_the_last_process(_) ->
     Child ! stop,
     #{processes := 3, monitored := 3} = await(Run).
 
+%% The run has all that the processes spawn, and ends with the last one.
+checks_that_only_look_gather_no_events(_) ->
+    [begin
+         P = spawn_link(?MODULE, echo, []),
+         {ok, Run} = witness:start(#{system => {Kind, [P]}, checks => [deadlock, mailboxes], rate => 1, log => false}),
+         Child = ask(P, linger),
+         [_ = ask(P, spawn) || _ <- lists:seq(1, 100)],
+         ?assertEqual(lists:sort([P, Child]), lists:sort(witness_run:alive(Run))),
+         P ! stop,
+         witness_await:until(fun() -> maps:get(waiting_for, witness:info(Run)) =:= 1 end),
+         Child ! stop,
+         #{outcome := ok, events := 0, system := normal, verdicts := #{yes := 2}} = await(Run)
+     end || Kind <- [attach, children]].
+
+what_hides_itself_is_told_without_events(_) ->
+    P = spawn_link(?MODULE, echo, []),
+    {ok, Run} = witness:start(#{system => {attach, [P]}, checks => [deadlock], log => false}),
+    ok = ask(P, hide),
+    P ! stop,
+    #{outcome := untrusted, events := 0, warnings := Warnings} = await(Run),
+    ?assertEqual([sensitive], [Code || #{code := Code} <- Warnings]).
+
 %% What was gathered until the end is analysed, also what processes without a tracer of their own have done.
 a_tracer_that_is_behind_does_not_prolong_observation(_) ->
     P = spawn_link(?MODULE, echo, []),
@@ -521,6 +544,7 @@ echo() ->
     receive
         {From, spawn} -> From ! {self(), spawn(?MODULE, child, [])}, echo();
         {From, linger} -> From ! {self(), spawn(?MODULE, linger, [])}, echo();
+        {From, hide} -> false = process_flag(sensitive, true), From ! {self(), ok}, echo();
         {From, Message} -> From ! {self(), Message}, echo();
         stop -> ok
     end.

@@ -79,6 +79,19 @@ the_death_of_the_instrument_is_a_gap_for_each_monitor_test() ->
     ?assertEqual([freeze_counts, {gap, ?RUNNER, memory}, {send_after, 50, overdue}, {enqueue, all_announced}], Effects),
     ?assertMatch({draining, #{outcome := untrusted, warnings := [#{code := memory}]}}, {witness_run_core:phase(C), summary(C)}).
 
+%% They end with the others, and would not have to.
+a_rate_that_is_exceeded_names_the_checks_that_need_no_events_test() ->
+    Text = fun(System, Checks) ->
+        {_, C} = step({rate_exceeded, "too many"}, core(#{system => System, checks => Checks})),
+        #{warnings := [#{code := rate, text := Told}]} = summary(C),
+        Told
+    end,
+    ?assertEqual(~"too many; deadlock and mailboxes have ended, too, and without other checks would need no events",
+                 Text({attach, [x]}, [calls, deadlock, mailboxes])),
+    ?assertEqual(~"too many; deadlock has ended, too, and without other checks would need no events", Text(node, [deadlock, late])),
+    ?assertEqual(~"too many", Text(node, [calls])),
+    ?assertEqual(~"too many", Text({m, f, []}, [calls, deadlock])).
+
 a_monitor_that_writes_the_log_and_misses_something_gets_a_gap_test() ->
     Hidden = (meta())#{spec := log, name := undefined},
     {[{link, _}], C} = step({monitor, ?RUNNER, Hidden}, core(#{})),

@@ -216,7 +216,8 @@ handle({limit, duration}, NowMs, C = #core{phase = running, options = #{duration
     drain(NowMs, warn(duration, io_lib:format("watching has ended after ~w milliseconds (duration)", [Duration]), C));
 handle({limit, duration}, _, C) -> C;
 handle({limit, Rate}, _, C = #core{phase = running}) -> emit({check_rate, Rate}, C);
-handle({rate_exceeded, Text}, NowMs, C) -> give_up(rate, Text, NowMs, C);
+handle({rate_exceeded, Text}, NowMs, C = #core{options = Options}) ->
+    give_up(rate, [Text, witness_run_warnings:format_ended_looks(Options)], NowMs, C);
 %% What was not observed. If a tracer is lost, its own monitors know it, and other monitors miss nothing.
 handle({tracer_lost, Reason}, _, C) -> distrust(tracer_lost, format_tracer_lost(Reason, C), C);
 handle({hidden, _}, _, C = #core{findings = F}) -> C#core{findings = witness_run_findings:add_hidden(F)};

@@ -15,8 +15,14 @@ start_link(Options, Specs, VersionedMaps, Gathered) ->
     case Options of
         #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
         #{instrument := inline} -> start_inline(Options, Specs, Maps);
-        #{source := Source} -> {ok, start_link_source(Source, Options, Gathered, #{run => self(), maps => Maps})}
+        #{source := Source} ->
+            Common = #{run => self(), maps => Maps, looks => only_looks(Maps, Options)},
+            {ok, start_link_source(Source, Options, Gathered, Common)}
     end.
+
+%% Without monitors a run that is attached only looks at its processes. One that starts its system counts their births and exits.
+only_looks([], #{system := System, instrument := outline, replaceable := false}) -> witness_run_attach:is_partial(System);
+only_looks(_, _) -> false.
 
 start_link_source(native, Options, #{filter := Filter, names := Names} = Gathered, Common) ->
     Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
@@ -42,7 +48,7 @@ start_link_source(evm, Options = #{timestamps := Timestamps, system := System},
                   Config#{source => witness_trace_evm, groups => Groups, attached => witness_run_attach:is_partial(System),
                           %% What is ordered over several processes must end for all of them at the same moment.
                           cut => not Ordered andalso not is_map_key(central, Config),
-                          source_options => #{stamps => Stamps, filter => Filter},
+                          source_options => #{stamps => Stamps, filter => Filter, births => not maps:get(looks, Common, false)},
                           counters => Counters, held => Held}),
     {witness_outline_pool, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
                                       held => atomics:get(Held, 1)} end}.

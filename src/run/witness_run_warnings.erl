@@ -2,7 +2,7 @@
 -moduledoc "The texts of a run's warnings: what a log lacks, what was skipped, and what was not observed.".
 
 -export([log_warnings/1, gap_warnings/1, format_loss/2, format_orphans/2, format_crash/1, format_sensitive/1,
-         format_missed/1]).
+         format_missed/1, format_ended_looks/1]).
 
 %% Gaps that a warning names.
 -define(MAX_GAPS, 5).
@@ -84,6 +84,19 @@ format_missed(#{no := No, inconclusive := Undecided, yes := Yes}) ->
                                                                     {Undecided, " undecided verdict", " undecided verdicts"},
                                                                     {Yes, " satisfied verdict", " satisfied verdicts"}], N > 0],
     [witness_text:list(Kinds), " more were counted, but are not shown: the connection, or the output here, was too slow for them"].
+
+-doc """
+What follows a limit of events that has ended an attached run: which checks have ended, too, although they need no events. Alone they
+trace none.
+""".
+-spec format_ended_looks(#{system := term(), checks := [witness_check:name()], _ => _}) -> unicode:chardata().
+format_ended_looks(#{system := System, checks := Checks}) ->
+    Ended = [atom_to_binary(Check) || Check <- Checks, lists:member(Check, witness_check:system_checks())],
+    case witness_run_attach:is_partial(System) andalso Ended of
+        [_ | _] -> ["; ", witness_text:list(Ended), [" has" || length(Ended) =:= 1], [" have" || length(Ended) > 1],
+                    " ended, too, and without other checks would need no events"];
+        _ -> []
+    end.
 
 format_count(1, One, _) -> ["1", One];
 format_count(Count, _, Many) -> [integer_to_list(Count), Many].

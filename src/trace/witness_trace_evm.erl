@@ -32,6 +32,9 @@ is reported, as a gap: it is traced like a message, so it has its place among th
 
 `#{filter => Filter}` (`m:witness_trace_filter`) keeps messages that no monitor reads from being traced at all. A kind that
 no monitor reads is not switched on. For the other kinds the VM tests the messages against match specifications.
+
+`#{births => false}` keeps births and exits from being traced, too. A process is in the session then, and so are those that it spawns,
+but the only event is that a process hides itself.
 """.
 -behaviour(witness_trace).
 
@@ -46,12 +49,12 @@ no monitor reads is not switched on. For the other kinds the VM tests the messag
 
 -define(STAMP, strict_monotonic_timestamp).
 
--spec open(pid(), #{stamps := always | handover, filter => witness_trace_filter:filter()}) -> session().
+-spec open(pid(), #{stamps := always | handover, filter => witness_trace_filter:filter(), births => boolean()}) -> session().
 open(Tracer, Options = #{stamps := Stamps}) ->
     %% The name shows which module owns the session, even if this module has another name.
     Session = trace:session_create(?MODULE, Tracer, []),
     Flags = witness_trace_filter:apply(Session, maps:get(filter, Options, witness_trace_filter:none())),
-    {Session, Stamps, Flags}.
+    {Session, Stamps, case Options of #{births := false} -> Flags -- [procs]; #{} -> Flags end}.
 
 -spec close(session()) -> ok.
 close({Session, _, _}) ->

@@ -9,6 +9,10 @@ mailbox is empty (`m:witness_outline_delivery`).
 
 In mode `central` there is one tracer: every new process stays with it, and its monitors are in its own process.
 
+If a run has no monitors and only looks at its processes (`looks`), there is one tracer, too. Its session has the processes and what they
+spawn, but no births and exits. If the run waits for the processes, the tracer monitors those that are there. When all of these have
+ended it monitors the others that are there by then, until none is left.
+
 The tracer never waits for the system or for a monitor that is a process. It waits for the pool when it
 needs a tracer for a new process. The pool only ever waits for the VM.
 """.
@@ -27,7 +31,7 @@ that the run waits for are alive; `called`: what processes are called. `central`
                     maps := [witness_instrument_map:instrumentation()], explain := pos_integer(),
                     max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
                     central => [witness_instrument_map:entry()], groups := non_neg_integer(), hold_back := pos_integer(),
-                    message_size => pos_integer() | infinity, priority => low | high,
+                    message_size => pos_integer() | infinity, priority => low | high, looks => boolean(),
                     budget := witness_outline_overload:budget(),
                     counters := counters:counters_ref(), held := atomics:atomics_ref(),
                     called := witness_instrument_called:called()}.
@@ -58,6 +62,7 @@ when the pool names it to another tracer, 0 from the end of the partition.
 %% moved: something was sent to another tracer since the last `sync' of the pool
 %% limit: bytes beyond which a message is a gap
 %% hidden: processes that the source does not report any more, which are monitored instead
+%% ends: monitors of the processes that the run waits for, if it only looks at its processes
 %% alive: how many processes of a group its runner still waits for
 %% asked: a message of `sys' that is to be answered before the next one is taken
 -record(tracer, {config :: config(),
@@ -75,6 +80,7 @@ when the pool names it to another tracer, 0 from the end of the partition.
                  moved = false :: boolean(),
                  handled = 0 :: non_neg_integer(),
                  hidden = #{} :: #{pid() => reference()},
+                 ends = #{} :: #{reference() => []},
                  alive = #{} :: witness_instrument_monitors:alive(),
                  clock :: witness_outline_clock:clock(),
                  asked :: undefined | {From :: {pid(), term()}, Request :: term()}}).
@@ -187,9 +193,18 @@ handle_message({replace, From, Tag, Maps}, T = #tracer{config = Config0, core = 
     T#tracer{config = Config, core = witness_outline_core:reassign(assign(Config), Core),
              delivery = witness_outline_delivery:renew(T#tracer.delivery)};
 handle_message({system, From, Request}, T) -> T#tracer{asked = {From, Request}};
+handle_message({'DOWN', Ref, process, _, _}, T = #tracer{ends = Ends, config = #{held := Held}}) when is_map_key(Ref, Ends) ->
+    atomics:sub(Held, 1, 1),
+    case maps:remove(Ref, Ends) of
+        Left when map_size(Left) =:= 0 -> await_ends(T#tracer{ends = Left});
+        Left -> T#tracer{ends = Left}
+    end;
 handle_message({'DOWN', _, process, P, Reason}, T = #tracer{source = Source, hidden = Hidden}) when is_map_key(P, Hidden) ->
     %% No monitor reads this exit, but the choreography needs it, and so does what waits for the process to end.
     recycle(handle({own, {Source:now(), {exit, P, Reason, undefined}}}, demonitor_hidden(P, T)));
+handle_message(Message, T = #tracer{config = #{looks := true, run := Run}}) ->
+    _ = [Run ! {hidden, P} || {_, {gap, P, sensitive, _, _}} <- [decode(Message, T)]],
+    T;
 handle_message(Message, T = #tracer{core = Core}) ->
     ok = note_name(Message, T),
     case decode(Message, T) of
@@ -377,6 +392,14 @@ handle_request({adopt_node, Own}, From, T) ->
     T1 = adopt_all(fun(P) -> not Own(P) end, fun(P, A) -> adopt_unread(P, false, A) end, T),
     reply(From, ok),
     T1;
+handle_request({attach, Chosen, Held}, From, T = #tracer{config = #{looks := true}}) ->
+    {Others, T1} = attach_all(Chosen, Held, T),
+    reply(From, {ok, Others}),
+    case Held of true -> await_ends(T1); false -> T1 end;
+handle_request({parents, Parents}, From, T = #tracer{source = Source, session = Session, config = #{looks := true}}) ->
+    _ = [Source:on(Session, P) || P <- Parents],
+    reply(From, ok),
+    await_ends(T);
 handle_request({attach, Chosen, Held}, From, T) ->
     {Others, T1} = hold_open(Held, fun(T0) -> attach_all(Chosen, Held, T0) end, T),
     reply(From, {ok, Others}),
@@ -392,6 +415,13 @@ handle_request({launch, MFA, GroupLeader}, From, T = #tracer{source = Source, se
     T1 = await_launch(Launcher, From, T),
     ok = Source:off(Session, Launcher),
     T1.
+
+%% A process that is there and not monitored was spawned by one that was, before that one has ended.
+await_ends(T = #tracer{source = Source, session = Session, config = #{held := Held, run := Run}}) ->
+    Observed = Source:observed([Session]),
+    ok = atomics:put(Held, 1, length(Observed)),
+    _ = Observed =:= [] andalso (Run ! {ended, self()}),
+    T#tracer{ends = #{monitor(process, P) => [] || P <- Observed}}.
 
 %% The launcher's fork is the first known event of the system; its other events are
 %% ignored.
@@ -449,6 +479,15 @@ report_orphans({Groups, Orphans}, T0 = #tracer{config = #{run := Run}}) ->
     T = #tracer{delivery = Delivery} = flush(T0),
     T#tracer{delivery = witness_outline_delivery:deliver_gap(Groups, orphan, Delivery)}.
 
+attach_process(P, _, _, T = #tracer{source = Source, session = Session, config = #{looks := true} = Config}) ->
+    #{run := Run, maps := Maps, counters := Counters} = Config,
+    case Source:on(Session, P) of
+        dead -> {dead, T};
+        ok ->
+            counters:add(Counters, ?PROCESSES_INDEX, 1),
+            _ = witness_trace:is_hidden(P) andalso (Run ! {hidden, P}),
+            {witness_instrument_map:new(Maps, #{held => false}), T}
+    end;
 %% The stamp of the mark is taken before the process is on: its events come later. Messages that it has received by then are
 %% not traced.
 attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, config = Config}) ->
