@@ -402,7 +402,7 @@ unsound_checks_are_refused(Config) ->
     #{node := Node} = Target = proplists:get_value(target, Config),
     [begin
          {2, Output} = ended(command(Node, Watch ++ ["--check", Checks], Config)),
-         said_all(Output, [~"witness attach: option --check: ", ~"there are only calls, deadlock and mailboxes" | Words])
+         said_all(Output, [~"witness attach: option --check: ", ~"there are only calls, late, deadlock and mailboxes" | Words])
      end || Watch <- [[], ["--name", "witness_test_server"]],
             {Checks, Words} <- [{"crashes", [~"not crashes, since processes that are not watched may handle a crash"]},
                                 {"deadlock,leaks", [~"not leaks, since the processes are not to end"]},
