@@ -31,7 +31,8 @@ not observed, such as those of the application and of `setup_all`; nor are proce
 
 ## Options
 
-`specs`, a list of files and of monitors `{{module, function, arity}, {monitor, arg}}`, and the options of
+`specs`, a list of files and of monitors `{{module, function, arity}, {monitor, arg}}`, by default the files that
+`config :witness, specs: [...]` names, and the options of
 `m:witness_test`, such as `timeout: 5_000`, `wait: false`, `unmonitored: :warn`. A relative file is looked for in the
 current folder, then in that of the test's file and in each above. `async` is passed to `ExUnit.Case`, for modules
 without `use ExUnit.Case` of their own.
@@ -121,7 +122,7 @@ to_map(Options) when is_list(Options) ->
     end;
 to_map(Spec) -> #{specs => Spec}.
 
-split_specs(Options) -> {maps:get(specs, Options, []), maps:remove(specs, Options)}.
+split_specs(Options) -> {maps:get(specs, Options, application:get_env(witness, specs, [])), maps:remove(specs, Options)}.
 
 -doc "`check/3` without options.".
 -spec check(witness_test:specs(), fun(() -> Result)) -> Result.

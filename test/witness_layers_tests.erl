@@ -32,6 +32,7 @@ table() ->
       "remote" => ["", "run", "check", "spec", "weave", "event"],
       "bench" => ["", "event"],
       "web" => ["", "run", "bench", "text", "event"],
+      "task" => ["cli", "text", "event"],
       "cli" => all}.
 
 instruments() -> ["instrument" | ["instrument/" ++ Kind || Kind <- ["outline", "central", "inline", "offline"]]].
@@ -47,6 +48,7 @@ prefixes() ->
       "instrument/offline" => ["witness_offline"], "instrument/inline" => ["witness_inline"],
       "record" => ["witness_record"], "replay" => ["witness_replay"], "step" => ["witness_step"],
       "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
+      "task" => ["witness_task", "Elixir.Mix.Tasks.Witness"],
       "run" => ["witness_run"], "cli" => ["witness_cli"]}.
 
 layers_use_only_what_their_row_allows_test_() ->
@@ -154,5 +156,6 @@ folder(M) ->
 
 by_prefix(Module) ->
     Matching = [{length(Prefix), Folder} || Folder := Prefixes <- prefixes(), Prefix <- Prefixes,
-                                            Module =:= Prefix orelse lists:prefix(Prefix ++ "_", Module)],
+                                            Module =:= Prefix orelse lists:prefix(Prefix ++ "_", Module)
+                                                                               orelse lists:prefix(Prefix ++ ".", Module)],
     case Matching of [] -> ""; _ -> element(2, lists:max(Matching)) end.
