@@ -11,7 +11,7 @@ This module is what build tools have in common: the defaults that the project co
 """.
 -behaviour(gen_event).
 
--export([arguments/3, execute/4]).
+-export([commands/0, arguments/3, execute/4]).
 -export([init/1, handle_event/2, handle_call/2]).
 
 -export_type([command/0, place/0]).
@@ -26,6 +26,10 @@ This module is what build tools have in common: the defaults that the project co
 %% Those that check the specifications of the project unless their arguments name others. A recording has its own.
 -define(CHECKING, [run, check, record, attach, compile]).
 -define(SIGNALS, [sigterm, sighup, sigquit]).
+
+-doc "The commands that a project can configure.".
+-spec commands() -> [command()].
+commands() -> ?COMMANDS.
 
 -doc """
 The arguments for the command line: those of the user after those that the project configures.

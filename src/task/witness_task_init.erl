@@ -1,25 +1,25 @@
 -module(witness_task_init).
 -moduledoc """
-The task `init`: a first specification and a first test for a project that depends on Witness. Both pass as they are written, and
+The task `init`: a first specification and a first test for a Mix project that depends on Witness. Both pass as they are written, and
 are there to be changed. A file that is there already is never written over.
 """.
 
--export([write/3]).
+-export([write/2]).
 
 -doc """
 Writes the files for an application into the current folder. Returns the lines for the user: what was written, and what to do next.
 """.
--spec write(mix | rebar3, App :: binary(), [unicode:chardata()]) -> {ok, [unicode:chardata()]} | {error, unicode:chardata()}.
-write(_, _, [Argument | _]) -> {error, [~"no argument is expected, not '", witness_text:clean(Argument), $']};
-write(Tool, App, []) ->
+-spec write(App :: binary(), [unicode:chardata()]) -> {ok, [unicode:chardata()]} | {error, unicode:chardata()}.
+write(_, [Argument | _]) -> {error, [~"no argument is expected, not '", witness_text:clean(Argument), $']};
+write(App, []) ->
     Spec = <<"specs/", App/binary, ".hml">>,
-    {Test, Counter, Code} = test(Tool, App),
+    {Test, Counter, Code} = test(App),
     Files = [{Spec, specification(Counter, Test)}, {Test, Code}],
     case [File || {File, _} <- Files, filelib:is_file(File)] of
         [] ->
             maybe
                 ok ?= write_all(Files),
-                {ok, [[~"* creating ", File] || {File, _} <- Files] ++ [~"" | next(Tool, Test)]}
+                {ok, [[~"* creating ", File] || {File, _} <- Files] ++ [~"" | next(Test)]}
             end;
         [File | _] ->
             {error, [File, ~" is there already, so nothing was written: go on with it, or rename it and try again"]}
@@ -48,7 +48,7 @@ specification(Counter, Test) ->
       """].
 
 %% The name of the file, the function with which its counter starts, and the text.
-test(mix, App) ->
+test(App) ->
     Macro = 'Elixir.Macro',
     Name = Macro:camelize(App),
     {<<"test/", App/binary, "_witness_test.exs">>, [Name, ~".WitnessTest.Counter.init"], [
@@ -79,7 +79,7 @@ test(mix, App) ->
 
       """]}.
 
-next(mix, Test) ->
+next(Test) ->
     Commands = [[[~"mix test ", Test], ~"the test passes; a comment in it says how it fails"],
                 [~"mix witness.run", ~"runs the application, and finds crashes and deadlocks without a specification"],
                 [~"mix help witness.run", ~"says more; mix help lists all tasks"]],

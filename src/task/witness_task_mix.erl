@@ -15,29 +15,32 @@ run(init, Arguments) ->
     Mix = 'Elixir.Mix',
     Shell = Mix:shell(),
     Project:'umbrella?'() andalso refuse(init, ~"this is an umbrella project: call it in the folder of one of its projects"),
-    case witness_task_init:write(mix, atom_to_binary(proplists:get_value(app, Project:config())), Arguments) of
+    case witness_task_init:write(atom_to_binary(proplists:get_value(app, Project:config())), Arguments) of
         {ok, Lines} -> lists:foreach(fun(Line) -> Shell:info(unicode:characters_to_binary(Line)) end, Lines);
         {error, Text} -> refuse(init, Text)
     end;
 run(Command, Arguments) ->
-    case witness_task:arguments(Command, Arguments, application:get_all_env(witness)) of
+    case witness_task:arguments(Command, Arguments, configuration()) of
         {ok, All} ->
             lists:any(fun is_mix/1, All) andalso
                 refuse(Command, ~"--mix: the project is that of the current folder, so this option is not for a task"),
-            end_with(witness_task:execute(root(), All ++ project(Command), [filename:join(elixir(), "bin")], environment()));
+            case witness_task:execute(root(), All ++ project(Command), [filename:join(elixir(), "bin")], environment()) of
+                0 -> ok;
+                Code -> exit({shutdown, Code})
+            end;
         {error, Text} -> refuse(Command, [~"config :witness: ", Text])
     end.
 
+%% `providers' is for rebar3.
+configuration() -> proplists:delete(providers, application:get_all_env(witness)).
+
 is_mix(Argument) -> Argument =:= ~"--mix" orelse string:prefix(Argument, ~"--mix=") =/= nomatch.
 
+%% With this reason Mix ends with the code and prints nothing.
 -spec refuse(witness_task:command() | init, unicode:chardata()) -> no_return().
 refuse(Command, Text) ->
     io:format(standard_error, "mix witness.~ts: ~ts~n", [Command, Text]),
-    end_with(2).
-
-%% With this reason Mix ends with the code and prints nothing.
-end_with(0) -> ok;
-end_with(Code) -> exit({shutdown, Code}).
+    exit({shutdown, 2}).
 
 %% What the command line needs to find the project. What is run is compiled and configured there, and printed to standard error.
 project(Command) when Command =:= run; Command =:= record -> [~"--mix", ~"."];

@@ -17,7 +17,7 @@ The other suites have the share of this version, if their cases are shared (`m:w
 %% Suites that build projects or a service, or fill the code cache for Elixir, before their first scenario.
 -define(LEFT_OUT, [witness_acme_air_SUITE, witness_inline_projects_SUITE, witness_record_elixir_SUITE, witness_replay_elixir_SUITE,
                    witness_team_tests_SUITE, witness_cli_streams_SUITE,
-                   witness_mix_tasks_SUITE]).
+                   witness_mix_tasks_SUITE, witness_rebar3_plugin_SUITE]).
 
 -doc false.
 -spec id(term()) -> atom().
