@@ -371,7 +371,8 @@ mailboxes_that_grow_are_found(Config) ->
     end,
     ?assertMatch({ok, yes, undefined}, Attached(1)),
     ok = peer:call(Peer, witness_test_shop, talk_often, []),
-    {violated, no, P} = Attached(4500),
+    %% Where the machine is busy, the clerk is not seen to wait at each look.
+    P = first_violated(Attached, [4500, 9000, 30_000]),
     Clerk = peer:call(Peer, erlang, whereis, [clerk]),
     ?assertEqual(number(Clerk), number(P)),
     %% It has no time to see that.
@@ -380,6 +381,12 @@ mailboxes_that_grow_are_found(Config) ->
     true = peer:call(Peer, erlang, exit, [Clerk, kill]),
     ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [clerk]) =:= undefined end),
     unharmed(Target, [reports]).
+
+first_violated(Attached, [Ms | Longer]) ->
+    case Attached(Ms) of
+        {violated, no, P} -> P;
+        {ok, _, undefined} -> first_violated(Attached, Longer)
+    end.
 
 %% The clerk waits for a process that is not watched, and takes the message later.
 a_message_for_another_time_is_no_violation(Config) ->
