@@ -33,12 +33,15 @@ not observed, such as those of the application and of `setup_all`; nor are proce
 
 `specs`, a list of files and of monitors `{{module, function, arity}, {monitor, arg}}`, by default the files that
 `config :witness, specs: [...]` names, and the options of
-`m:witness_test`, such as `timeout: 5_000`, `wait: false`, `unmonitored: :warn`. A relative file is looked for in the
+`m:witness_test`, such as `timeout: 5_000`, `wait: false`, `unmonitored: :fail`. A relative file is looked for in the
 current folder, then in that of the test's file and in each above. `async` is passed to `ExUnit.Case`, for modules
 without `use ExUnit.Case` of their own.
 
 A tag changes them for one test, or for the tests of a `describe`: `@tag witness: [specs: ["specs/other.hml"]]` or
 shorter `@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is not observed.
+
+A test may start no process that the specifications are for. If no test of a module has started one, a warning says so after all tests.
+With `unmonitored: :fail` each such test fails.
 
 ## A part of a test
 
@@ -54,14 +57,17 @@ reports only that.
 
 %% Written in Erlang, so that a project of Elixir needs only the application that rebar3 has built. Modules of Elixir are
 %% called through a variable: they are no dependency of Witness.
--export(['__info__'/1, 'MACRO-__using__'/2, '__watch__'/1, check/2, check/3]).
+-export(['__info__'/1, 'MACRO-__using__'/2, '__count__'/1, '__watch__'/1, check/2, check/3]).
 
 -define(EXUNIT_CASE, 'Elixir.ExUnit.Case').
+%% Places of the counters: tests, and those of them in which something was monitored.
+-define(WATCHED, 1).
+-define(MONITORED, 2).
 
 -doc false.
 '__info__'(module) -> ?MODULE;
 '__info__'(macros) -> [{'__using__', 1}];
-'__info__'(functions) -> [{'__watch__', 1}, {check, 2}, {check, 3}];
+'__info__'(functions) -> [{'__count__', 1}, {'__watch__', 1}, {check, 2}, {check, 3}];
 '__info__'(struct) -> nil;
 '__info__'(deprecated) -> [];
 '__info__'(Key) when Key =:= attributes; Key =:= compile; Key =:= md5 -> erlang:get_module_info(?MODULE, Key);
@@ -70,6 +76,7 @@ reports only that.
 %% quote do
 %%   use ExUnit.Case, ...                  # unless the module already does
 %%   @moduletag witness_case: options
+%%   ExUnit.Callbacks.setup_all({Witness.Case, :__count__})
 %%   ExUnit.Callbacks.setup({Witness.Case, :__watch__})
 %% end
 -doc false.
@@ -82,16 +89,38 @@ reports only that.
            || not Modules:'has_attribute?'(Module, ex_unit_tests)],
     Tag = {'@', [{context, ?MODULE}, {imports, [{1, 'Elixir.Kernel'}]}],
            [{moduletag, [{context, ?MODULE}], [[{witness_case, Others}]]}]},
-    Setup = {{'.', [], ['Elixir.ExUnit.Callbacks', setup]}, [], [{?MODULE, '__watch__'}]},
-    {'__block__', [], Use ++ [Tag, Setup]}.
+    Setups = [{{'.', [], ['Elixir.ExUnit.Callbacks', Callback]}, [], [{?MODULE, Function}]}
+              || {Callback, Function} <- [{setup_all, '__count__'}, {setup, '__watch__'}]],
+    {'__block__', [], Use ++ [Tag | Setups]}.
 
 split_async(Options) when is_list(Options) ->
     lists:partition(fun(Option) -> is_tuple(Option) andalso element(1, Option) =:= async end, Options);
 split_async(Options) -> {[], Options}.
 
+%% ExUnit calls it once for each module. How many tests were watched, and in how many of them something was monitored, is known when
+%% all tests have ended.
+-doc false.
+'__count__'(#{module := Module}) ->
+    Counts = counters:new(2, []),
+    after_suite(fun() -> nothing_monitored(counters:get(Counts, ?WATCHED), counters:get(Counts, ?MONITORED), Module) end),
+    {ok, [{witness_counts, Counts}]}.
+
+nothing_monitored(Watched, 0, Module) when Watched > 0 ->
+    warn(Module, [~"nothing was monitored in ", witness_text:count(Watched, ~"test", ~"tests"),
+                  ~": no process that a test has started, with start_supervised or itself, is one that the specifications are for"]);
+nothing_monitored(_, _, _) -> ok.
+
+warn(Of, Text) -> io:put_chars([~"witness: warning: ", witness_text:name(Of, 200), ~": ", Text, $\n]).
+
+%% What is printed while tests run would be between their dots. Tests that run at the same time must not lose what another one has
+%% added.
+after_suite(Say) ->
+    ExUnit = 'Elixir.ExUnit',
+    ok = global:trans({?MODULE, self()}, fun() -> ExUnit:after_suite(fun(_) -> Say() end) end, [node()]).
+
 %% ExUnit calls it in the process of the test. The parent of that process lives as long as the module's tests, and owns the run.
 -doc false.
-'__watch__'(#{witness_case := Default, file := File} = Context) ->
+'__watch__'(#{witness_case := Default, file := File, witness_counts := Counts, module := Module, test := Test} = Context) ->
     case options(maps:get(witness, Context, []), Default) of
         none -> ok;
         Options ->
@@ -100,10 +129,17 @@ split_async(Options) -> {[], Options}.
             {ok, Supervisor} = ExUnit:fetch_test_supervisor(),
             {parent, Owner} = process_info(self(), parent),
             Given = #{base => filename:dirname(File), owner => Owner},
-            {Specs, Others} = split_specs(maps:merge(Given, Options)),
+            {Specs, Others} = split_specs(maps:merge(Given#{unmonitored => ignore}, Options)),
+            Counted = not is_map_key(unmonitored, Options),
             case witness_test:watch(Specs, [self(), Supervisor], Others) of
                 {ok, Watch} ->
-                    Callbacks:on_exit(fun() -> assert(witness_test:finish(Watch)) end),
+                    Callbacks:on_exit(fun() ->
+                        {Outcome, #{monitored := Monitored, warnings := Warnings}} = witness_test:finish(Watch),
+                        [counters:add(Counts, Of, 1) || Counted, {Of, true} <- [{?WATCHED, true}, {?MONITORED, Monitored > 0}]],
+                        Named = [atom_to_binary(Test), ~": ", lists:join(~"; ", Warnings)],
+                        Warnings =:= [] orelse after_suite(fun() -> warn(Module, Named) end),
+                        assert(Outcome)
+                    end),
                     ok;
                 {error, Lines} -> fail(Lines)
             end

@@ -151,9 +151,10 @@ observe(Specs, Fun, Options) ->
                 {Body1, Returned} ->
                     #{wait := Wait} = Rules,
                     _ = Wait andalso release(Body1),
-                    {Outcome, Crash} = finish_run(Watch),
+                    {Outcome, #{system := System, warnings := Warnings}} = finish_run(Watch),
+                    io:put_chars([["witness: warning: ", Text, $\n] || Text <- Warnings]),
                     _ = Wait orelse release(Body1),
-                    {returned_or_crash(Returned, Crash), Outcome}
+                    {returned_or_crash(Returned, System), Outcome}
             end;
         {error, Lines} -> {none, {failed, not_started, Lines}}
     end.
@@ -228,11 +229,9 @@ run(Body) ->
 -spec watch(specs(), [pid()], options()) -> {ok, watch()} | {error, Lines :: [binary()]}.
 watch(Specs, Parents, Options) -> start(Specs, {children, Parents}, Options).
 
--doc false.
--spec finish(watch()) -> outcome().
-finish(Watch) ->
-    {Outcome, _} = finish_run(Watch),
-    Outcome.
+-doc "How the test has ended, how many monitors there were, and what else the user should know.".
+-spec finish(watch()) -> {outcome(), #{monitored := non_neg_integer(), warnings := [binary()], _ => _}}.
+finish(Watch) -> finish_run(Watch).
 
 start(Specs, System, Options) ->
     maybe
@@ -274,15 +273,16 @@ rules(Options) ->
 finish_run({Run, Rules}) ->
     maybe
         {ok, Running} ?= await_end(Rules, Run),
-        {ok, Summary = #{system := System}} ?= witness_run:finish(Run),
+        {ok, Summary} ?= witness_run:finish(Run),
         Verdicts = witness:verdicts(Run),
         {ok, _} ?= witness:stop(Run),
         {Outcome, Warnings} =
             witness_test_result:judge(#{summary => Summary, verdicts => Verdicts, running => Running}, Rules),
-        [io:put_chars(["witness: warning: ", Text, $\n]) || Text <- Warnings],
-        {Outcome, System}
+        {Outcome, (maps:with([system, monitored], Summary))#{warnings => Warnings}}
     else
-        {error, Error} -> {{failed, no_result, witness_test_result:lines(witness:format_error(Error))}, undefined}
+        {error, Error} ->
+            {{failed, no_result, witness_test_result:lines(witness:format_error(Error))},
+             #{system => undefined, monitored => 0, warnings => []}}
     end.
 
 await_end(#{wait := false}, _) -> {ok, []};

@@ -286,7 +286,7 @@ by_itself(Bug, Source) ->
     {ok, Watch} = witness_test:watch(?SUMS, [Parent, Parent], Source),
     Parent ! go,
     receive {'DOWN', Ref, process, Parent, normal} -> ok end,
-    Outcome = witness_test:finish(Watch),
+    {Outcome, _} = witness_test:finish(Watch),
     receive asked -> Outcome after 0 -> not_awaited end.
 
 children_are_logged_test_() ->
@@ -307,7 +307,7 @@ parents_that_are_dead_have_no_children_test_() ->
         {Parent, Ref} = spawn_monitor(fun() -> ok end),
         receive {'DOWN', Ref, process, Parent, normal} -> ok end,
         {ok, Watch} = witness_test:watch(?SUMS, [Parent], Source#{timeout => infinity}),
-        ?assertMatch({failed, nothing_monitored, _}, witness_test:finish(Watch))
+        ?assertMatch({{failed, nothing_monitored, _}, #{monitored := 0}}, witness_test:finish(Watch))
     end}]).
 
 %% --- helpers -----------------------------------------------------------------------------------
