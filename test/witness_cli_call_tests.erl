@@ -34,6 +34,31 @@ elixir_functions_are_read_in_their_own_notation_test_() ->
         ?CALL("MyApp.Server:run(1)", {'Elixir.MyApp.Server', run, [1]})
     ].
 
+arguments_of_elixir_test_() ->
+    {setup, fun witness_event_elixir_tests:load/0, fun witness_event_elixir_tests:unload/1, [
+        ?CALL("DrvX.args(\"a\", :a, nil, Foo.Bar)", {'Elixir.DrvX', args, [~"a", a, nil, 'Elixir.Foo.Bar']}),
+        ?CALL("M.f(%{a: 1}, %{\"k\" => -2.5}, {:ok, 1}, {}, {1, 2, 3})",
+              {'Elixir.M', f, [#{a => 1}, #{~"k" => -2.5}, {ok, 1}, {}, {1, 2, 3}]}),
+        ?CALL("M.f([a: 1], [1 | 2], a: 1, b: [])", {'Elixir.M', f, [[{a, 1}], [1 | 2], [{a, 1}, {b, []}]]}),
+        ?CALL("M.f(~c\"x\\n\", ~s(y), <<1, \"b\">>, ?a, :\"two words\", Elixir.A)",
+              {'Elixir.M', f, ["x\n", ~"y", <<1, $b>>, $a, 'two words', 'Elixir.A']}),
+        ?CALL("A.B.f!(&M.f/0, &:m.f/2)", {'Elixir.A.B', 'f!', [fun 'Elixir.M':f/0, fun m:f/2]}),
+        ?CALL("M.f(\"gr\x{FC}n \x{1F600}\")", {'Elixir.M', f, [~"gr\x{FC}n \x{1F600}"]}),
+        ?CALL("M.f({left, #{a => 1}}, fun m:f/2)", {'Elixir.M', f, [{left, #{a => 1}}, fun m:f/2]}),
+        ?CALL("M:f(\"a\")", {'Elixir.M', f, ["a"]}),
+        points("M.f(1 2)", 7),
+        points("M.f(:a, x)", 9),
+        points("M.f([1)", 7),
+        points("M.f(1", 6),
+        points("M.f(:a, System.halt(1))", 9),
+        points("M.f(:a, 1 + 2)", 11),
+        points("M.f(:a, \"#{x}\")", 9),
+        points("M.f(:a, <<300>>)", 9),
+        points("M.f(%S{a: 1})", 5),
+        points("M.f(1); M.g(2)", 1),
+        points("M.f(:a).g", 1)
+    ]}.
+
 what_is_no_call_is_an_error_that_points_at_the_place_test_() ->
     [
         points("calc:start(1 2)", 14),

@@ -143,8 +143,8 @@ run_system(Given) ->
     #{scope := Scope, no_halt := NoHalt} = Options = absolute(Given),
     {Folders, Properties} = properties(~"run", Options),
     Project = case Options of #{mix := Folder} -> accept(~"run", witness_cli_mix:prepare(Folder)); #{} -> [] end,
-    System = accept(~"run", system(Options, Project)),
     ok = accept(~"run", case Options of #{config := File} -> witness_cli_setup:load_config(File); #{} -> ok end),
+    System = accept(~"run", system(Options, Project)),
     ok = accept(~"run", witness_cli_setup:load_elixir(module(System), Folders)),
     Started = case System of
         {application, _} -> #{scope => Scope};

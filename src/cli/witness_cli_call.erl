@@ -6,7 +6,7 @@ Parses Erlang notation on the command line: the function to run, and the functio
 |---|---|
 | `calc:start()`, `calc:start` | call `calc:start/0` |
 | `calc:start(10, [{name, "a"}])` | arguments are Erlang terms; nothing in them is evaluated |
-| `MyApp.Server.run(1)` | a function of an Elixir module |
+| `MyApp.Server.run("a", :b, [c: 1])` | a function of an Elixir module: arguments are terms of Elixir (`m:witness_cli_call_elixir`) |
 | `calc_server:loop/1=no_crash` | every process spawned with `calc_server:loop/1` is monitored by the module `no_crash` |
 | `calc_server:loop/_=m`, `calc_server:_/_=m`, `_:_/_=m` | the same for any arity, function, module |
 | `calc_server:loop/1=no_crash(30)` | with the argument `30` for the callback `init/3`; without it the argument is `[]` |
@@ -34,9 +34,30 @@ unexpected '2': arguments are separated by commas
 
 -define(MAX_CHARS, 20_000).
 
--doc "The call that the text means.".
+-doc """
+The call that the text means.
+
+Elixir is loaded for arguments in its notation. Those that are no terms of Elixir may be terms of Erlang.
+""".
 -spec parse(string()) -> {ok, mfa_call()} | {error, unicode:chardata()}.
 parse(Text) ->
+    case length(Text) =< ?MAX_CHARS andalso witness_cli_call_elixir:is_call(Text) of
+        true -> parse_elixir(Text);
+        false -> parse_erlang(Text)
+    end.
+
+parse_elixir(Text) ->
+    case witness_cli_setup:load_elixir('Elixir.Code', []) of
+        ok ->
+            maybe
+                {problem, Column, Problem} ?= witness_cli_call_elixir:parse(Text),
+                {error, _} ?= parse_erlang(Text),
+                {error, point_at(Text, Column, Problem)}
+            end;
+        {error, _} = Error -> Error
+    end.
+
+parse_erlang(Text) ->
     parsing(Text, fun(Tokens) ->
         {Module, Function, Rest} = name(Tokens),
         Module =/= '_' andalso Function =/= '_' orelse

@@ -57,8 +57,8 @@ run(Given, Properties) ->
     maybe
         #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
         {ok, Mix} ?= mix(Options),
-        {ok, Program} ?= program(Options, maps:get(apps, Mix, [])),
         {ok, Named} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        {ok, Program} ?= program(Options, maps:get(apps, Mix, [])),
         Folders = Named ++ maps:get(folders, Mix, []),
         ok ?= witness_cli_setup:load_elixir(module(Program), Folders),
         ok ?= check_call(Program),
