@@ -20,6 +20,7 @@ elixir_test_() ->
         {"names with letters of other scripts are quoted", fun other_names/0},
         {"special terms", [fun() -> compare(Term) end || Term <- special()]},
         {"structs of Elixir", fun structs/0},
+        {"structs whose author implements Inspect", fun hidden_structs/0},
         {"functions", fun functions/0},
         {"reasons", [fun() -> compare_exit(Reason) end || Reason <- reasons()]},
         {"errors", fun errors/0},
@@ -161,6 +162,33 @@ errors() ->
     %% The messages of these exceptions are computed by their modules.
     ?assertEqual(~"an exception was raised: ** (Shop.Error) %Shop.Error{code: 3} lib/shop.ex:7: Shop.run(1, :x)",
                  format_exit({#{'__struct__' => 'Elixir.Shop.Error', '__exception__' => true, code => 3}, Stack})).
+
+%% The implementation is loaded, or only a file on the code path.
+hidden_structs() ->
+    [{User, _}] = 'Elixir.Code':compile_string(~"defmodule WitnessInspectUser do\n  defstruct [:id, :password]\nend"),
+    Struct = User:'__struct__'([{id, 1}, {password, ~"secret"}]),
+    ?assertEqual(~B(%WitnessInspectUser{id: 1, password: "secret"}), format(Struct)),
+    Derived = 'Elixir.Code':compile_string(
+        ~"defmodule WitnessInspectDerived do\n  @derive {Inspect, only: [:id]}\n  defstruct [:id, :password]\nend"),
+    [Module] = [Name || {Name, _} <- Derived, Name =:= 'Elixir.WitnessInspectDerived'],
+    Secret = Module:'__struct__'([{id, 1}, {password, ~"secret"}]),
+    Texts = fun() ->
+        [format(Secret), format_exit({shutdown, Secret}), witness_event:format_signature({User, run, [Secret]}, elixir)]
+    end,
+    Shown = [~"#WitnessInspectDerived<...>", ~"shutdown: #WitnessInspectDerived<...>",
+             ~"WitnessInspectUser.run(#WitnessInspectDerived<...>)"],
+    ?assertEqual(Shown, Texts()),
+    [{true, false} = {code:delete(Name), code:purge(Name)} || {Name, _} <- Derived],
+    Folder = filename:join(os:getenv("TMPDIR", "/tmp"), "witness_event_inspect_" ++ os:getpid()),
+    ok = filelib:ensure_path(Folder),
+    [ok = file:write_file(filename:join(Folder, atom_to_list(Name) ++ ".beam"), Code) || {Name, Code} <- Derived],
+    true = code:add_patha(Folder),
+    ?assertEqual(Shown, Texts()),
+    ?assertNot(erlang:module_loaded('Elixir.Inspect.WitnessInspectDerived')),
+    true = code:del_path(Folder),
+    ok = file:del_dir_r(Folder),
+    ?assertEqual(~B(%WitnessInspectDerived{id: 1, password: "secret"}), format(Secret)),
+    {true, false} = {code:delete(User), code:purge(User)}.
 
 structs_whose_module_is_unknown_have_sorted_fields_test() ->
     Struct = #{'__struct__' => 'Elixir.Shop.Conn', id => 2, name => nil, 'Elixir.A' => 1},

@@ -8,8 +8,8 @@ Elixir 1.20 with no limits and `sort_maps`, except:
 
 - The fields of a struct are sorted by name, because their order is in the struct's module. Structs of Elixir that have a form of
   their own are shown in it (`witness_event_inspect_struct`).
-- The author of a struct may hide fields from `inspect/2`. `Hides` says of which modules that is true, and then no field is shown:
-  `#Shop.Conn<...>`. To know that, it may look for the module `Inspect.Shop.Conn`; without it all fields are shown.
+- The author of a struct may hide fields from `inspect/2`. Then no field is shown: `#Shop.Conn<...>`
+  (`witness_event_inspect_hidden`).
 - Integers of more than some 900 digits are in base 16.
 """.
 
@@ -35,11 +35,11 @@ Elixir 1.20 with no limits and `sort_maps`, except:
 %% Characters of the shortest pair in a keyword list, `a: 1, `.
 -define(PAIR_CHARACTERS, 4).
 
--doc "A term as at most `Limit` characters; all fields of structs are shown.".
--spec format(term(), Limit :: non_neg_integer()) -> binary().
-format(Term, Limit) -> format(Term, Limit, fun shows_all/1).
-
 -doc "A term as at most `Limit` characters.".
+-spec format(term(), Limit :: non_neg_integer()) -> binary().
+format(Term, Limit) -> format(Term, Limit, fun witness_event_inspect_hidden:is_hidden/1).
+
+-doc "Like `format/2`, with a function that says which structs hide their fields.".
 -spec format(term(), Limit :: non_neg_integer(), hides()) -> binary().
 format(Term, Limit, Hides) -> write([{term, Term}], Limit, Hides).
 
@@ -47,13 +47,11 @@ format(Term, Limit, Hides) -> write([{term, Term}], Limit, Hides).
 -spec call({module(), atom(), Args :: [term()]}, Limit :: non_neg_integer()) -> binary().
 call({Module, Function, Args}, Limit) ->
     Arguments = case witness_event_term:are_unknown(Args) of true -> length(Args); false -> Args end,
-    write(mfa(Module, Function, Arguments), Limit, fun shows_all/1).
+    write(mfa(Module, Function, Arguments), Limit, fun witness_event_inspect_hidden:is_hidden/1).
 
 -doc "A function: `Shop.Pool.init/1`, `:lists.map/2`, `anonymous fn/1 in Shop.run/2`.".
 -spec function(module(), atom(), arity(), Limit :: non_neg_integer()) -> binary().
-function(Module, Function, Arity, Limit) -> write(mfa(Module, Function, Arity), Limit, fun shows_all/1).
-
-shows_all(_) -> false.
+function(Module, Function, Arity, Limit) -> write(mfa(Module, Function, Arity), Limit, fun(_) -> false end).
 
 write(Work, Limit, Hides) ->
     witness_event_bounded:write(Work, Limit, fun(Item, Left) -> expand(Item, Left, Hides) end).

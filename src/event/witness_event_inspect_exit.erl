@@ -25,11 +25,11 @@ specifications of supervisors are terms.
 %% Characters of the name of a file.
 -define(MAX_FILE, 1000).
 
--doc "A reason as at most `Limit` characters; all fields of structs are shown.".
--spec format(Reason :: term(), Limit :: non_neg_integer()) -> binary().
-format(Reason, Limit) -> format(Reason, Limit, fun(_) -> false end).
-
 -doc "A reason as at most `Limit` characters.".
+-spec format(Reason :: term(), Limit :: non_neg_integer()) -> binary().
+format(Reason, Limit) -> format(Reason, Limit, fun witness_event_inspect_hidden:is_hidden/1).
+
+-doc "Like `format/2`, with a function that says which structs hide their fields.".
 -spec format(Reason :: term(), Limit :: non_neg_integer(), witness_event_inspect:hides()) -> binary().
 format(Reason, Limit, Hides) ->
     witness_event_bounded:write([{exit, Reason}], Limit, fun

@@ -4,7 +4,7 @@ Structs of Elixir that `inspect/2` shows in a form of their own: ranges, sets, d
 which it leaves out some fields. Their fields decide: a struct with other fields, or other values in them, has the default form.
 """.
 
--export([work/2, is_printable/2]).
+-export([work/2, has_own_form/1, is_printable/2]).
 
 -define(ISO, 'Elixir.Calendar.ISO').
 
@@ -16,6 +16,13 @@ work(#{'__struct__' := Module} = Struct, Left) ->
         [_ | _] = Fields -> ordered(Module, Fields, Struct);
         [] -> form(Module, maps:remove('__struct__', Struct), Left)
     end.
+
+-doc "Whether a struct of this module, with the fields that Elixir gives it, has a form of its own here.".
+-spec has_own_form(module()) -> boolean().
+has_own_form(Module) ->
+    fields(Module) =/= []
+        orelse lists:member(Module, ['Elixir.Range', 'Elixir.MapSet', 'Elixir.Regex', 'Elixir.Date', 'Elixir.Time',
+                                     'Elixir.NaiveDateTime', 'Elixir.DateTime', 'Elixir.Date.Range']).
 
 %% The fields in their order, some with the value that is not shown.
 fields('Elixir.URI') -> [scheme, {authority, nil}, userinfo, host, port, path, query, fragment];
