@@ -245,6 +245,7 @@ elixir(Dir, Folders) ->
     maybe
         {ok, Recording} ?= witness_log_recording:open(Dir),
         #{code := #{pa := Recorded}} = Header ?= witness_log_recording:header(Recording),
+        ok = witness_cli_setup:hide_structs(Dir, Recorded),
         Module = case Header of #{run := {Called, _, _}} -> Called; #{} -> none end,
         witness_cli_setup:load_elixir(Module, case Folders of [] -> Recorded; _ -> Folders end)
     else

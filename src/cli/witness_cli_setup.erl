@@ -5,7 +5,7 @@ Prepares the node for the system that is to run in it: code path, configuration,
 Errors are text for people.
 """.
 
--export([add_paths/1, check_folders/2, load_config/1, load_elixir/2]).
+-export([add_paths/1, check_folders/2, load_config/1, load_elixir/2, hide_structs/2]).
 
 -doc """
 Puts folders at the front of the code path, in their order. A folder may be a pattern such as `_build/default/lib/*/ebin`.
@@ -129,6 +129,16 @@ follow_links(File, Links) when Links > 0 ->
         {error, _} -> File
     end;
 follow_links(File, 0) -> File.
+
+-doc """
+Before texts show terms of a recording: structs of its code, and of that in these folders, hide their fields if their authors implement
+`Inspect`.
+""".
+-spec hide_structs(Recording :: file:filename(), [file:filename()]) -> ok.
+hide_structs(Dir, Folders) ->
+    Found = [unicode:characters_to_binary(filename:basename(File, ".beam"))
+             || Folder <- Folders, File <- filelib:wildcard("Elixir.Inspect.*.beam", Folder)],
+    witness_event_inspect_hidden:add(witness_record_kept:modules(Dir) ++ Found).
 
 start_elixir() ->
     case application:ensure_all_started(elixir) of

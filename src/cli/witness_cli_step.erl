@@ -177,7 +177,7 @@ run_command({mailbox, Process}, #s{session = Session, look = Look} = S) ->
 run_command({state, Process}, #s{session = Session} = S) ->
     with_process(Process, S, fun(Id) ->
         case witness_step:process_state(Id, Session) of
-            {{ok, Answer}, Asked} -> {ok, witness_cli_step_text:state(Answer), S#s{session = Asked}};
+            {{ok, Answer}, Asked} -> {ok, witness_cli_step_text:state(Answer, Id, Session), S#s{session = Asked}};
             {{error, none}, _} -> {none, [witness_cli_step_text:name(Id, Session), ~" does not live here"]};
             {{error, Text}, _} -> {none, [~"its state is not known: ", Text]}
         end

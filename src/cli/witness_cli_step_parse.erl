@@ -204,7 +204,7 @@ place(Text) ->
     case {number(Text), re:run(Text, "^(.*):([0-9]+)$", [{capture, all_but_first, binary}, unicode])} of
         {N, _} when is_integer(N) -> {step, N};
         {none, {match, [Before, Number]}} ->
-            case re:run(Before, "^([0-9]+|<[0-9.]+>|[a-z][A-Za-z0-9_@]*)$", [unicode]) of
+            case re:run(Before, "^([0-9]+|(#PID)?<[0-9.]+>|[a-z][A-Za-z0-9_@]*)$", [unicode]) of
                 {match, _} -> {place, Before, binary_to_integer(Number)};
                 nomatch when Number =:= ~"0"; Before =:= ~"" -> error;
                 nomatch -> {line, Before, binary_to_integer(Number)}

@@ -19,7 +19,9 @@ libraries outside these folders are not kept.
 recording. *Invariant:* `unpack/2` writes into its own folder only, whatever names the archive has.
 """.
 
--export([archive/3, file/1, write/2, unpack/2]).
+-include_lib("stdlib/include/zip.hrl").
+
+-export([archive/3, file/1, write/2, modules/1, unpack/2]).
 
 -define(FILE_NAME, "code.zip").
 %% What `m:witness_weave_cache_bound` takes for the list of a set: its time is that of the last use.
@@ -67,6 +69,16 @@ write(Dir, Archive) ->
                     Error
             end;
         _ -> ok
+    end.
+
+-doc "The names of the modules in the archive of a recording; none without one. Nothing is unpacked.".
+-spec modules(file:filename_all()) -> [binary()].
+modules(Dir) ->
+    case zip:list_dir(file(Dir)) of
+        {ok, Entries} ->
+            [unicode:characters_to_binary(filename:basename(Name, ".beam"))
+             || #zip_file{name = Name} <- Entries, filename:extension(Name) =:= ".beam"];
+        {error, _} -> []
     end.
 
 -doc """

@@ -158,7 +158,8 @@ loop(#tracer{at = At} = T) ->
 add_call(Proxy, {Module, Function, Arity}, Args, #tracer{at = At, calls = Calls} = T) when map_size(Calls) < ?MAX_CALLS ->
     #{Proxy := {Id, Entry}} = At,
     N = map_size(Calls) + 1,
-    Call = #{id => Id, entry => Entry, function => {Module, Function, Arity}, args => [term(Arg) || Arg <- Args], result => none},
+    Call = #{id => Id, entry => Entry, function => {Module, Function, Arity}, args => [term(Arg, Module) || Arg <- Args],
+             result => none},
     push(Proxy, N, T#tracer{calls = Calls#{N => Call}});
 %% From here on these functions are not traced, so no stack grows for a call that is not kept.
 add_call(Proxy, _, _, #tracer{session = Session, functions = Functions, complete = Complete} = T) ->
@@ -171,15 +172,16 @@ pop(Proxy, Result, #tracer{open = Open, calls = Calls} = T) ->
     case Open of
         #{Proxy := [more | Rest]} -> T#tracer{open = Open#{Proxy := Rest}};
         #{Proxy := [N | Rest]} ->
-            #{N := Call} = Calls,
-            T#tracer{open = Open#{Proxy := Rest}, calls = Calls#{N := Call#{result := result_text(Result)}}};
+            #{N := #{function := {Module, _, _}} = Call} = Calls,
+            T#tracer{open = Open#{Proxy := Rest}, calls = Calls#{N := Call#{result := result_text(Result, Module)}}};
         #{} -> T
     end.
 
-result_text({returned, Value}) -> {returned, term(Value)};
-result_text({raised, Class, Reason}) -> {raised, Class, term(Reason)}.
+result_text({returned, Value}, Module) -> {returned, term(Value, Module)};
+result_text({raised, Class, Reason}, Module) -> {raised, Class, term(Reason, Module)}.
 
-term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?MAX_TERM_CHARS)).
+%% In the language of the function.
+term(Term, Module) -> witness_event:format_term(Term, ?MAX_TERM_CHARS, witness_event:syntax([Module])).
 
 -doc "An error as text.".
 -spec format_error(reason()) -> unicode:chardata().

@@ -158,8 +158,10 @@ process(Id, #session{trace = Trace}) -> witness_step_trace:process(Id, Trace).
 find_process(Text, S) ->
     Processes = processes(S),
     Number = try binary_to_integer(Text) catch error:badarg -> none end,
-    Named = [Id || Name := Id <- names(S), atom_to_binary(Name) =:= Text],
-    case [Id || #{id := Id, pid := Pid} <- Processes, Id =:= Number orelse list_to_binary(pid_to_list(Pid)) =:= Text] ++ Named of
+    %% In Elixir they are #PID<0.90.0> and My.App.
+    Pid = case Text of <<"#PID", Identifier/binary>> -> Identifier; _ -> Text end,
+    Named = [Id || Name := Id <- names(S), lists:member(atom_to_binary(Name), [Text, <<"Elixir.", Text/binary>>])],
+    case [Id || #{id := Id, pid := Of} <- Processes, Id =:= Number orelse list_to_binary(pid_to_list(Of)) =:= Pid] ++ Named of
         [Id | _] -> {ok, Id};
         [] -> {error, none}
     end.

@@ -16,10 +16,10 @@ innermost([{Module, Function, Args, _} | _]) when is_list(Args) -> {Module, Func
 innermost([{Module, Function, Arity, _} | _]) -> {Module, Function, Arity};
 innermost([]) -> none.
 
--doc "A function as it is written, perhaps without its arity.".
+-doc "A function as it is written in Erlang or Elixir, perhaps without its arity.".
 -spec named(binary()) -> {Module :: binary(), Function :: binary(), arity() | any} | none.
 named(Text) ->
-    case re:run(Text, "^(.+)[:.]([^:./]+|'[^/]+')(?:/([0-9]+))?$", [{capture, all_but_first, binary}, unicode]) of
+    case re:run(Text, "^:?(.+)[:.]([^:./]+|'[^/]+')(?:/([0-9]+))?$", [{capture, all_but_first, binary}, unicode]) of
         {match, [Module, Function]} -> {Module, string:trim(Function, both, "'"), any};
         {match, [Module, Function, Arity]} when byte_size(Arity) < 4 ->
             {Module, string:trim(Function, both, "'"), binary_to_integer(Arity)};
