@@ -7,7 +7,7 @@ What commands print of a system of Elixir: nothing is written as Erlang writes i
 -export([all/0, init_per_suite/1, end_per_suite/1]).
 -export([steps_are_written_as_elixir/1, what_run_prints_is_written_as_elixir/1, reports_are_written_as_elixir/1]).
 
-all() -> [steps_are_written_as_elixir, what_run_prints_is_written_as_elixir].
+all() -> [steps_are_written_as_elixir, what_run_prints_is_written_as_elixir, reports_are_written_as_elixir].
 
 init_per_suite(Config) ->
     case os:find_executable("elixirc") of
@@ -44,20 +44,33 @@ steps_are_written_as_elixir(Config) ->
                  ~"names        Secrets.Till", ~"%Secrets.Plain{name: \"x\", size: 2}"]].
 
 what_run_prints_is_written_as_elixir(Config) ->
-    #{exit := 1, stdout := Text} = witness(["run", "--pa", proplists:get_value(folder, Config), "Secrets.unhandled()"], Config),
+    Folder = proplists:get_value(folder, Config),
+    #{exit := 1, stdout := Crash} = witness(["run", "--pa", Folder, "Secrets.wrong(:a)"], Config),
+    is_elixir(Crash),
+    [?assertMatch({_, _}, binary:match(Crash, <<Before/binary, ": an exception was raised: ** (MatchError) no match">>), Before)
+     || Before <- [~"crashed", ~"the system ended"]],
+    #{exit := 1, stdout := Text} = witness(["run", "--pa", Folder, "Secrets.unhandled()"], Config),
     is_elixir(Text),
     [?assertMatch({_, _}, binary:match(Text, Part), Part)
      || Part <- [~"#PID<", ~"call(_, {:ask, #Secrets.User<...>})", ~"** (ArgumentError) no"]].
 
-%% An event can be copied into a specification, so it is also there in Erlang's notation.
+%% An event can be copied into a specification, so it is also there in Erlang's notation. Processes of the VM, and those that
+%% monitor, run Erlang.
 reports_are_written_as_elixir(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "report"),
     #{exit := 1} = witness(["run", "--report", Dir, "--pa", proplists:get_value(folder, Config), "Secrets.unhandled()"], Config),
     {ok, Page} = file:read_file(filename:join(Dir, "report.html")),
     {match, [Data]} = re:run(Page, "<script[^>]* id=\"?data\"?[^>]*>(.*?)</script>", [{capture, all_but_first, binary}, dotall]),
-    Text = iolist_to_binary([[Part, $\n] || Part <- texts(json:decode(Data))]),
+    #{~"history" := #{~"processes" := Processes} = History} = Report = json:decode(Data),
+    Shown = [P || [<<"#PID<", _/binary>> | _] = P <- Processes],
+    OfSystem = (maps:remove(~"monitors", History))#{~"processes" := Shown},
+    Text = iolist_to_binary([[Part, $\n] || Part <- texts(Report#{~"history" := OfSystem})]),
     is_elixir(Text),
-    [?assertMatch({_, _}, binary:match(Text, Part), Part) || Part <- [~"#PID<", ~"#Secrets.User<...>", ~"Secrets.Till.init/1"]].
+    [Violating | _] = [P || #{~"places" := Places} <- maps:get(~"properties", Report), #{~"violations" := Violations} <- Places,
+                            #{~"process" := P} <- Violations],
+    ?assert(lists:any(fun([P | _]) -> P =:= Violating end, Shown)),
+    [?assertMatch({_, _}, binary:match(Text, Part), Part)
+     || Part <- [~"#PID<", ~"#Secrets.User<...>", ~"Secrets.Till.init/1", ~"\nan exception was raised: ** (ArgumentError) no"]].
 
 texts(#{} = Map) -> lists:append([texts(Value) || Key := Value <- Map, Key =/= ~"event"]);
 texts(List) when is_list(List) -> lists:append([texts(Element) || Element <- List]);
@@ -66,5 +79,5 @@ texts(_) -> [].
 
 is_elixir(Text) ->
     [?assertEqual(nomatch, re:run(Text, ["[^\n]*", Wrong, "[^\n]*"], [{capture, first, binary}]))
-     || Wrong <- ["(?<![\\w#])(?<!PID|Ref|nce|ort)<0\\.", "'Elixir\\.", "Elixir\\.Secrets", "<<\"", "\\{'", "#\\{", "#Ref<", "hunter2",
-                  "\\{(?!:|%|#|\"|[A-Z ])[a-z_]+,"]].
+     || Wrong <- ["(?<![\\w#])(?<!PID|Ref|nce|ort)<0\\.", "'Elixir\\.", "Elixir\\.Secrets", "<<\"", "\\{'", "#\\{", "#Ref<",
+                  "hunter2", "\\{(?!:|%|#|\"|[A-Z ])[a-z_]+,"]].

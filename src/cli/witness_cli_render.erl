@@ -78,7 +78,8 @@ system(#{system := System} = Summary) ->
     {~"system", [Name | case System of
         normal -> Ended;
         {crashed, {not_started, _, _}} -> ~"did not start";
-        {crashed, Reason} -> [~"crashed: ", witness_event:format_term(Reason, ?MAX_TERM_CHARS)];
+        {crashed, Reason} ->
+            [~"crashed: ", witness_event:format_reason(Reason, ?MAX_TERM_CHARS, witness_event:syntax_of_reason(Reason))];
         undefined -> ~"still ran";
         starting -> ~"had not started yet"
     end]}.

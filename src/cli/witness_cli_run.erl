@@ -446,8 +446,8 @@ system_text(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
 system_text(#{system := {log, {replay, #{dir := Folder}}}}) -> [~"replay of ", Folder];
 system_text(#{system := {log, {file, File}}}) -> [~"log ", File];
 system_text(#{system := {Module, Function, Args}, redact := true}) ->
-    witness_event:format_function({Module, Function, length(Args)});
-system_text(#{system := {_, _, _} = Function}) -> witness_event:format_signature(Function).
+    witness_event:format_function({Module, Function, length(Args)}, witness_event:syntax([Module]));
+system_text(#{system := {Module, _, _} = Function}) -> witness_event:format_signature(Function, witness_event:syntax([Module])).
 
 %% A violation takes precedence, however the run has ended, but bad input takes precedence over it.
 code(#{outcome := refused}, _, _) -> 2;

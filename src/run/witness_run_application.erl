@@ -127,11 +127,12 @@ format_end(shutdown) ->
 format_end(_) -> undefined.
 
 format_not_started(_, {"no such file or directory", File}) -> ["there is no ", File, " on the code path"];
-format_not_started(_, {bad_return, {_, {'EXIT', Reason}}}) ->
-    ["its start function crashed: ", witness_event:format_term(Reason, 400)];
+format_not_started(_, {bad_return, {{Module, _, _}, {'EXIT', Reason}}}) ->
+    ["its start function crashed: ", witness_event:format_reason(Reason, 400, witness_event:syntax([Module]))];
 format_not_started(App, {Reason, {Module, start, [normal, _]}}) ->
-    [atom_to_binary(Module), ":start/2 of ", atom_to_binary(App), " returned the error ",
-     witness_event:format_term(Reason, 400)];
+    Syntax = witness_event:syntax([Module]),
+    [witness_event:format_function({Module, start, 2}, Syntax), " of ", atom_to_binary(App), " returned the error ",
+     witness_event:format_reason(Reason, 400, Syntax)];
 format_not_started(_, Reason) -> witness_event:format_term(Reason, 400).
 
 -doc "A reason as text.".

@@ -206,7 +206,7 @@ handle_event({init, P, Parent, Signature, Ts}, Place, H) -> add_birth(P, Parent,
 handle_event({there, P, Signature}, _, H = #history{tree = Tree}) ->
     H#history{tree = witness_run_history_tree:add_running(P, undefined, mfa(Signature), Tree)};
 handle_event({exit, P, Reason, Ts}, Place, H = #history{tree = Tree}) ->
-    H#history{tree = witness_run_history_tree:add_exit(P, format_reason(Reason, H), {Ts, Place}, Tree)};
+    H#history{tree = witness_run_history_tree:add_exit(P, format_reason(Reason, P, H), {Ts, Place}, Tree)};
 handle_event(_, _, H) -> H.
 
 add_birth(P, Parent, Signature, Time, H = #history{tree = Tree}) ->
@@ -216,9 +216,11 @@ mfa({M, F, Args}) -> {M, F, length(Args)};
 mfa(undefined) -> undefined.
 
 %% Reasons may be large, and have contents.
-format_reason(normal, _) -> normal;
-format_reason(Reason, #history{redact = true}) -> witness_event:format_term(witness_event_redact:term(Reason), 120);
-format_reason(Reason, _) -> witness_event:format_term(Reason, 120).
+format_reason(normal, _, _) -> normal;
+format_reason(Reason, P, #history{redact = Redact, tree = Tree}) ->
+    Shown = case Redact of true -> witness_event_redact:term(Reason); false -> Reason end,
+    Syntax = case witness_run_history_tree:function(P, Tree) of {M, _, _} -> witness_event:syntax([M]); undefined -> erlang end,
+    witness_event:format_reason(Shown, 120, Syntax).
 
 check_queue(H = #history{events = Events}) when Events < ?MESSAGES_PER_CHECK; H#history.session =:= undefined ->
     H#history{events = Events + 1};

@@ -10,7 +10,7 @@ Both the parent and the child may report a birth, in either order, and a child m
 are looked up at the end.
 """.
 
--export([new/1, add_running/4, add_birth/5, add_exit/4, add_monitor/4, add_verdict/4, is_known/2, to_map/1]).
+-export([new/1, add_running/4, add_birth/5, add_exit/4, add_monitor/4, add_verdict/4, is_known/2, function/2, to_map/1]).
 
 -export_type([tree/0, time/0, contents/0, process/0, monitor/0, group/0]).
 
@@ -65,6 +65,14 @@ add_running(P, Parent, Function, T) -> add_process(P, Parent, Function, undefine
 -doc "A process was born.".
 -spec add_birth(witness_event:proc(), Parent :: witness_event:proc() | undefined, mfa() | undefined, time(), tree()) -> tree().
 add_birth(P, Parent, Function, Time, T) -> add_process(P, Parent, Function, Time, T).
+
+-doc "The function that a process was spawned with, if it is known.".
+-spec function(witness_event:proc(), tree()) -> mfa() | undefined.
+function(P, #tree{rows = Rows}) ->
+    case Rows of
+        #{P := #row{function = Function}} -> Function;
+        #{} -> undefined
+    end.
 
 -doc "Whether a process was reported. A process that is not kept is known only until it ends.".
 -spec is_known(witness_event:proc(), tree()) -> boolean().

@@ -126,7 +126,7 @@ call_back_or_remove(V, N = #notifier{callback = Callback}) ->
 log_verdict(#{verdict := no, spec := Spec, name := Name} = V, N = #notifier{log = true, throttle = Throttle}) ->
     case witness_run_throttle:allow({Spec, Name}, erlang:monotonic_time(millisecond), Throttle) of
         {true, Throttle1} ->
-            Shown = maps:with([spec, name, process, signature, slice], V),
+            Shown = maps:with([spec, name, process, signature, slice, syntax], V),
             log_report(Shown#{witness => violation}, #{verdict => V}),
             N#notifier{throttle = Throttle1};
         {false, Throttle1} -> start_timer(N#notifier{throttle = Throttle1})
@@ -147,20 +147,25 @@ log_report(Report, Metadata) -> ?LOG_WARNING(Report, Metadata#{domain => [witnes
 -doc "Formats a report of the logger.".
 -spec format(logger:report()) -> {io:format(), [term()]}.
 format(#{witness := violation, spec := Spec, name := Name, slice := Slice} = Report) ->
-    {"~ts~ts violated~ts~ts", [Spec, format_name(Name), format_process(Report), format_slice(Slice)]};
+    {"~ts~ts violated~ts~ts", [Spec, format_name(Name), format_process(Report), format_slice(Slice, syntax(Report))]};
 format(#{witness := violations_left_out, spec := Spec, name := Name, count := Count}) ->
     {"~ts~ts violated ~w times more, which were not logged (log_rate)", [Spec, format_name(Name), Count]}.
 
 format_process(#{process := undefined}) -> "";
-format_process(#{process := P, signature := undefined}) -> [" by ", witness_event:format_proc(P)];
-format_process(#{process := P, signature := Signature}) ->
-    [" by ", witness_event:format_proc(P), ", ", witness_event:format_signature(Signature)].
+format_process(#{process := P, signature := undefined} = Report) -> [" by ", witness_event:format_proc(P, syntax(Report))];
+format_process(#{process := P, signature := Signature} = Report) ->
+    Syntax = syntax(Report),
+    [" by ", witness_event:format_proc(P, Syntax), ", ", witness_event:format_signature(Signature, Syntax)].
+
+syntax(#{syntax := Syntax}) -> Syntax;
+syntax(#{signature := {Module, _, _}}) -> witness_event:syntax([Module]);
+syntax(#{}) -> erlang.
 
 format_name(undefined) -> "";
 format_name(Name) -> [" (", Name, ")"].
 
-format_slice(undefined) -> "";
-format_slice(Values) -> [[", ", Name, " = ", witness_event:format_term(Value, 80)] || {Name, Value} <- Values].
+format_slice(undefined, _) -> "";
+format_slice(Values, Syntax) -> [[", ", Name, " = ", witness_event:format_term(Value, 80, Syntax)] || {Name, Value} <- Values].
 
 send_to_subscribers(Message, N = #notifier{subscribers = Subscribers}) ->
     N#notifier{subscribers = maps:filtermap(fun(Ref, S) -> send_to_subscriber(Message, Ref, S) end, Subscribers)}.

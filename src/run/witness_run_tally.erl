@@ -210,16 +210,12 @@ format_misses(N) -> [integer_to_list(N), " monitors or slices miss events: "].
 
 %% Names the first of them.
 format_processes(Reason, #tally{missing = Missing}) ->
-    Named = [[witness_event:format_proc(P), format_function(Signature)]
+    Named = [witness_run_warnings:format_process(P, Signature)
              || #{process := P, signature := Signature, reason := Of} <- lists:reverse(Missing), P =/= undefined, Of =:= Reason],
     case lists:sublist(Named, ?MAX_SHOWN) of
         [] -> [];
         Shown -> [": ", lists:join(", ", Shown), [", ..." || length(Named) > ?MAX_SHOWN]]
     end.
-
-format_function(undefined) -> [];
-format_function({Module, Function, Args}) when is_list(Args) -> format_function({Module, Function, length(Args)});
-format_function(Function) -> [" (", witness_event:format_function(Function), ")"].
 
 format_vacuous(1) -> " has a vacuous verdict only: ";
 format_vacuous(N) -> [" has vacuous verdicts only, ", integer_to_list(N), " of them: "].

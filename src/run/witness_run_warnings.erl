@@ -1,7 +1,7 @@
 -module(witness_run_warnings).
 -moduledoc "The texts of a run's warnings: what a log lacks, what was skipped, and what was not observed.".
 
--export([log_warnings/1, gap_warnings/1, format_loss/2, format_orphans/2, format_crash/1, format_sensitive/1,
+-export([log_warnings/1, gap_warnings/1, format_process/2, format_loss/2, format_orphans/2, format_crash/1, format_sensitive/1,
          format_missed/1, format_ended_looks/1]).
 
 %% Gaps that a warning names.
@@ -27,14 +27,18 @@ monitors miss nothing.
 -spec gap_warnings(witness_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
 gap_warnings(#{gaps := 0}) -> [];
 gap_warnings(#{gaps := Gaps, missing := Missing}) ->
-    Named = [[witness_event:format_proc(P), format_function(Signature), ": ", witness_text_verdict:gap(Reason)]
+    Named = [[format_process(P, Signature), ": ", witness_text_verdict:gap(Reason)]
              || #{process := P, signature := Signature, reason := Reason} <- lists:sublist(Missing, ?MAX_GAPS)],
     [{gaps, [format_count(Gaps, " gap is", " gaps are"), " in the log: events are missing there: ", lists:join("; ", Named),
              ["; ..." || Gaps > length(Named)]]}].
 
-format_function(undefined) -> [];
-format_function({Module, Function, Args}) when is_list(Args) -> format_function({Module, Function, length(Args)});
-format_function({_, _, _} = Function) -> [" (", witness_event:format_function(Function), ")"].
+-doc "A process with the function that it was spawned with, if that is known.".
+-spec format_process(witness_event:proc(), witness_event:signature() | mfa() | undefined) -> unicode:chardata().
+format_process(P, undefined) -> witness_event:format_proc(P);
+format_process(P, {Module, Function, Args}) when is_list(Args) -> format_process(P, {Module, Function, length(Args)});
+format_process(P, {Module, _, _} = Function) ->
+    Syntax = witness_event:syntax([Module]),
+    [witness_event:format_proc(P, Syntax), " (", witness_event:format_function(Function, Syntax), ")"].
 
 format_log_orphans(Orphans) ->
     Named = [witness_event:format_proc(P) || {P, _} <- lists:sublist(Orphans, ?MAX_NAMED)],
@@ -53,9 +57,7 @@ format_loss(What, Reason) -> [What, ": ", witness_event:format_term(Reason, 400)
 -doc "Processes, the first of them with their functions, that may belong to a group.".
 -spec format_orphans(Shown :: [{pid(), mfa() | undefined}], Count :: pos_integer()) -> unicode:chardata().
 format_orphans(Shown, Count) ->
-    Names = [[witness_event:format_term(P, 40)
-              | [[" (", witness_event_term:function(M, F, A, 120), ")"] || {M, F, A} <- [Function]]]
-             || {P, Function} <- Shown],
+    Names = [format_process(P, Function) || {P, Function} <- Shown],
     ["it is not known whether ", integer_to_binary(Count), " running process", ["es" || Count > 1],
      " belong", ["s" || Count =:= 1], " to a group, since the process that spawned ", case Count of 1 -> "it"; _ -> "them" end,
      " has ended: ",
@@ -66,7 +68,11 @@ format_orphans(Shown, Count) ->
 -spec format_crash(witness_run_application:end_reason()) -> unicode:chardata().
 format_crash(Reason) ->
     case witness_run_application:format_end(Reason) of
-        undefined -> ["the system ended with ", witness_event:format_term(Reason, 400)];
+        undefined ->
+            case witness_event:syntax_of_reason(Reason) of
+                erlang -> ["the system ended with ", witness_event:format_term(Reason, 400)];
+                elixir -> ["the system ended: ", witness_event:format_reason(Reason, 400, elixir)]
+            end;
         Text -> Text
     end.
 

@@ -60,7 +60,8 @@ process_row(#{process := P, parent := Parent, function := Function, born := Born
         _ when Ended =:= undefined; Reason =:= normal -> {null, Names1};
         _ -> number_of(Reason, Names1)
     end,
-    {[witness_event:format_proc(P), index_from_0(Parent), FunctionNumber, Time(Born), Time(Ended), ReasonNumber], Names2}.
+    Named = witness_event:format_proc(P, syntax(Function)),
+    {[Named, index_from_0(Parent), FunctionNumber, Time(Born), Time(Ended), ReasonNumber], Names2}.
 
 group_row(#{parent := Parent, function := Function, count := Count, ended := Ended}, Names) ->
     {FunctionNumber, Names1} = number_of(function(Function), Names),
@@ -76,7 +77,11 @@ monitor_row(#{process := P, spec := Spec, name := Name, reader := Reader, began 
 
 function(undefined) -> ~"a function that is not known";
 function(others) -> ~"other functions";
-function(Function) -> witness_event:format_function(Function).
+function(Function) -> witness_event:format_function(Function, syntax(Function)).
+
+%% The language of a process with this function.
+syntax({Module, _, _}) -> witness_event:syntax([Module]);
+syntax(_) -> erlang.
 
 %% The page counts from 0.
 index_from_0(undefined) -> null;
