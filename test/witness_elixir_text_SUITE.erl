@@ -5,9 +5,11 @@ What commands print of a system of Elixir: nothing is written as Erlang writes i
 
 -include_lib("stdlib/include/assert.hrl").
 -export([all/0, init_per_suite/1, end_per_suite/1]).
--export([steps_are_written_as_elixir/1, what_run_prints_is_written_as_elixir/1, reports_are_written_as_elixir/1]).
+-export([steps_are_written_as_elixir/1, recordings_are_shown_as_elixir/1, what_run_prints_is_written_as_elixir/1,
+         reports_are_written_as_elixir/1]).
 
-all() -> [steps_are_written_as_elixir, what_run_prints_is_written_as_elixir, reports_are_written_as_elixir].
+all() -> [steps_are_written_as_elixir, recordings_are_shown_as_elixir, what_run_prints_is_written_as_elixir,
+          reports_are_written_as_elixir].
 
 init_per_suite(Config) ->
     case os:find_executable("elixirc") of
@@ -42,6 +44,18 @@ steps_are_written_as_elixir(Config) ->
                  ~"spawns #PID<", ~": anonymous fn() in Secrets.main/1", ~"ends: shutdown: #Secrets.User<...>",
                  ~"    in Secrets.main/1 (", ~"Secrets.Till.handle_call({:ask, #Secrets.User<...>}, {#PID<", ~", nil, %{a: 1}}, ",
                  ~"names        Secrets.Till", ~"%Secrets.Plain{name: \"x\", size: 2}"]].
+
+recordings_are_shown_as_elixir(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "shown.rec"),
+    Folder = proplists:get_value(folder, Config),
+    #{exit := 0} = witness(["record", "--contents", "--pa", Folder, "-o", Dir, "Secrets.main()"], Config),
+    #{exit := 0, stdout := Text} = witness(["log", Dir], Config),
+    #{exit := 0, stdout := Sequence} = witness(["log", "--sequence", Dir], Config),
+    #{exit := 0} = witness(["log", "--process", hd(string:split(string:find(Text, ~"#PID<"), ~" ")), Dir], Config),
+    is_elixir(<<Text/binary, Sequence/binary>>),
+    [?assertMatch({_, _}, binary:match(Text, Part), Part)
+     || Part <- [~"(1)  Secrets.main(", ~"#PID<", ~"{:ask, #Secrets.User<...>}", ~"%Secrets.Plain{name: \"x\", size: 2}",
+                 ~":erlang.make_ref/0 returned #Ref"]].
 
 what_run_prints_is_written_as_elixir(Config) ->
     Folder = proplists:get_value(folder, Config),

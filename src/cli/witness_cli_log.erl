@@ -38,6 +38,7 @@ The lines are in one order that agrees with the log of each process.
                out :: witness_cli_io:out(),
                json :: boolean(),
                names :: #{pos_integer() => {Pid :: binary(), Signature :: binary()}},
+               syntaxes :: #{pos_integer() => witness_event:syntax()},
                held = [] :: [iodata()],
                lines = 0 :: non_neg_integer()}).
 
@@ -68,10 +69,13 @@ run(#{recording := Dir, json := Json, sequence := Sequence} = Options) ->
         {ok, R} ?= format_result(witness_log_recording:open(Dir, #{max_atoms => MaxAtoms})),
         {ok, Processes} ?= format_result(witness_log_recording:processes(R)),
         Known = add_unborn(Processes, witness_log_recording:ids(R)),
-        Names = #{Id => {name(Pid), signature(Signature)} || #{id := Id, pid := Pid, signature := Signature} <- Known},
+        Names = names(Known, #{}),
         {ok, Wanted} ?= select(maps:get(processes, Options, all), Names),
+        %% JSON is data, in the notation of Erlang.
+        Syntaxes = case Json of true -> #{}; false -> lists:foldl(fun add_syntax/2, #{}, Known) end,
+        ok = witness_cli_setup:hide_structs(Dir, []),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
-        Show = #show{recording = R, out = Out, json = Json, names = Names},
+        Show = #show{recording = R, out = Out, json = Json, names = names(Known, Syntaxes), syntaxes = Syntaxes},
         ok ?= format_result(shown(Sequence, Dir, Wanted, Known, Show)),
         {ok, 0}
     end.
@@ -97,22 +101,39 @@ add_unborn(Processes, Ids) ->
               || Id <- Ids, not is_map_key(Id, Born)],
     lists:sort(fun(#{id := A}, #{id := B}) -> A =< B end, Processes ++ Unborn).
 
-name(undefined) -> ~"?";
-name(Pid) -> witness_event:format_term(Pid, 60).
+names(Processes, Syntaxes) ->
+    #{Id => {name(Pid, Syntax), signature(Signature, Syntax)}
+      || #{id := Id, pid := Pid, signature := Signature} <- Processes, Syntax <- [maps:get(Id, Syntaxes, erlang)]}.
 
-signature({Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args), length(Args) >= 0 ->
-    witness_text:cut(witness_event:format_signature({Module, Function, Args}), ?MAX_SIGNATURE_CHARS);
-signature({Module, Function, Arity}) when is_atom(Module), is_atom(Function), is_integer(Arity), Arity >= 0 ->
-    witness_event:format_function({Module, Function, Arity});
-signature(undefined) -> ~"?";
-signature(Other) -> witness_event:format_term(Other, ?MAX_SIGNATURE_CHARS).
+%% Of a fun, perhaps no module is known. The process has the language of its parent, which has a lower number.
+add_syntax(#{id := Id, parent := Parent, signature := {erlang, apply, _}}, Syntaxes) ->
+    Syntaxes#{Id => maps:get(Parent, Syntaxes, erlang)};
+add_syntax(#{id := Id, signature := Signature}, Syntaxes) -> Syntaxes#{Id => syntax(Signature)}.
+
+%% That of the function that its author wrote.
+syntax({Module, Function, Args} = Signature) when is_atom(Module), is_atom(Function), is_list(Args), length(Args) >= 0 ->
+    {Of, _, _} = witness_event_signature:resolve(Signature),
+    witness_event:syntax([Of]);
+syntax({Module, _, _}) when is_atom(Module) -> witness_event:syntax([Module]);
+syntax(_) -> erlang.
+
+name(undefined, _) -> ~"?";
+name(Pid, Syntax) -> witness_event:format_term(Pid, 60, Syntax).
+
+signature({Module, Function, Args}, Syntax) when is_atom(Module), is_atom(Function), is_list(Args), length(Args) >= 0 ->
+    witness_text:cut(witness_event:format_signature({Module, Function, Args}, Syntax), ?MAX_SIGNATURE_CHARS);
+signature({Module, Function, Arity}, Syntax) when is_atom(Module), is_atom(Function), is_integer(Arity), Arity >= 0 ->
+    witness_event:format_function({Module, Function, Arity}, Syntax);
+signature(undefined, _) -> ~"?";
+signature(Other, Syntax) -> witness_event:format_term(Other, ?MAX_SIGNATURE_CHARS, Syntax).
 
 select(all, _) -> {ok, all};
 select(Given, Names) -> select(Given, #{Pid => Id || Id := {Pid, _} <- Names}, Names, []).
 
 select([], _, _, Ids) -> {ok, Ids};
 select([Text | Texts], Pids, Names, Ids) ->
-    Given = unicode:characters_to_binary(Text),
+    %% In Elixir a pid is #PID<0.90.0>.
+    Given = case unicode:characters_to_binary(Text) of <<"#PID", Pid/binary>> -> Pid; Name -> Name end,
     Number = try binary_to_integer(Given) catch error:badarg -> none end,
     case Pids of
         #{Given := Id} -> select(Texts, Pids, Names, [Id | Ids]);
@@ -195,8 +216,10 @@ process(#{id := Id, parent := Parent, ended := Ended}, Count, #show{names = Name
 
 entry(Entry, Id, Index, #show{json = true}) ->
     json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)} | fields(Entry)]);
-entry(Entry, _, Index, Show) ->
-    [witness_text:pad(io_lib:format("~7b", [Index]), 9), describe(Entry, Show), $\n].
+entry(Entry, Id, Index, Show) ->
+    [witness_text:pad(io_lib:format("~7b", [Index]), 9), describe(Entry, syntax(Id, Show), Show), $\n].
+
+syntax(Id, #show{syntaxes = Syntaxes}) -> maps:get(Id, Syntaxes, erlang).
 
 kind(Entry) when is_atom(Entry) -> Entry;
 kind(Entry) -> element(1, Entry).
@@ -217,23 +240,23 @@ fields({exit, Reason}) -> [{text, term(Reason)}].
 id(0) -> null;
 id(Id) -> Id.
 
-describe({from, From, N}, Show) -> [~"took ", messages(N), ~" of ", who(From, Show)];
-describe({content, Message}, _) -> [~"took, from outside: ", short(Message)];
-describe({timeout, 1}, _) -> ~"timed out";
-describe({timeout, N}, _) -> [~"timed out ", integer_to_binary(N), ~" times"];
-describe({spawn, Child}, Show) -> [~"spawned ", who(Child, Show)];
-describe({result, {erlang, hibernate, _}, Awake}, _) -> case Awake of true -> ~"woke up"; _ -> ~"hibernated" end;
-describe({result, {erlang, Leave, _}, _}, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
-describe({result, MFA, Term}, _) -> [witness_event:format_function(MFA), ~" returned ", short(Term)];
-describe({raise, MFA, Class, Reason}, _) ->
-    [witness_event:format_function(MFA), ~" raised ", short(Class), ~": ", short(Reason)];
-describe({named, 0}, _) -> ~"sent to a name, of a process that is not recorded";
-describe({named, To}, Show) -> [~"sent to a name, of ", who(To, Show)];
-describe({hash, Hash}, _) -> [~"  its hash: ", binary:encode_hex(Hash, lowercase)];
-describe({contents, Message}, _) -> [~"  it was ", short(Message)];
-describe({sent, To, Message}, _) -> [~"sent to ", short(To), ~": ", short(Message)];
-describe(waited, _) -> ~"waited for a message, and was ended by a signal";
-describe({exit, Reason}, _) -> [~"ended: ", short(Reason)].
+describe({from, From, N}, _, Show) -> [~"took ", messages(N), ~" of ", who(From, Show)];
+describe({content, Message}, Syntax, _) -> [~"took, from outside: ", short(Message, Syntax)];
+describe({timeout, 1}, _, _) -> ~"timed out";
+describe({timeout, N}, _, _) -> [~"timed out ", integer_to_binary(N), ~" times"];
+describe({spawn, Child}, _, Show) -> [~"spawned ", who(Child, Show)];
+describe({result, {erlang, hibernate, _}, Awake}, _, _) -> case Awake of true -> ~"woke up"; _ -> ~"hibernated" end;
+describe({result, {erlang, Leave, _}, _}, _, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
+describe({result, MFA, Term}, Syntax, _) -> [witness_event:format_function(MFA, Syntax), ~" returned ", short(Term, Syntax)];
+describe({raise, MFA, Class, Reason}, Syntax, _) ->
+    [witness_event:format_function(MFA, Syntax), ~" raised ", short(Class, Syntax), ~": ", short(Reason, Syntax)];
+describe({named, 0}, _, _) -> ~"sent to a name, of a process that is not recorded";
+describe({named, To}, _, Show) -> [~"sent to a name, of ", who(To, Show)];
+describe({hash, Hash}, _, _) -> [~"  its hash: ", binary:encode_hex(Hash, lowercase)];
+describe({contents, Message}, Syntax, _) -> [~"  it was ", short(Message, Syntax)];
+describe({sent, To, Message}, Syntax, _) -> [~"sent to ", short(To, Syntax), ~": ", short(Message, Syntax)];
+describe(waited, _, _) -> ~"waited for a message, and was ended by a signal";
+describe({exit, Reason}, Syntax, _) -> [~"ended: ", witness_event:format_reason(Reason, ?MAX_TERM_CHARS, Syntax)].
 
 messages(N) -> witness_text:count(N, ~"message", ~"messages").
 
@@ -241,7 +264,7 @@ who(Id, #show{names = Names}) ->
     Pid = case Names of #{Id := {Name, _}} -> Name; #{} -> ~"?" end,
     [Pid, ~" (", integer_to_binary(Id), ~")"].
 
-short(Term) -> witness_event:format_term(Term, ?MAX_TERM_CHARS).
+short(Term, Syntax) -> witness_event:format_term(Term, ?MAX_TERM_CHARS, Syntax).
 
 %% --- sequences -------------------------------------------------------------------
 
@@ -319,7 +342,7 @@ arrow(From, To, N, Contents, Wanted, Drawn, Show) ->
                                            {text, case Contents of {ok, Message} -> term(Message); none -> null end}]), Show)};
         true ->
             Label = case Contents of
-                {ok, Message} -> witness_event:format_term(Message, ?MAX_LABEL_CHARS);
+                {ok, Message} -> witness_event:format_term(Message, ?MAX_LABEL_CHARS, syntax(To, Show));
                 none -> messages(N)
             end,
             {Drawn2, Show2} = lists:foldl(fun participant/2, {Drawn, Show}, [From, To]),
