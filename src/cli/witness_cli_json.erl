@@ -17,7 +17,7 @@ in RFC 3339).
   one that had a monitor: `spec`, `name`, `monitored`, `verdicts`, `vacuous`), `undecided`,
   `vacuous`, `gaps`, `missing`, `coverage`, `warnings`, `alive`, `elapsed_ms`. `alive` says which processes were still
   there when the run ended before its system (`null` otherwise): `count`, `requests` (servers that wait for a request), `circles`
-  (processes of which each waits for the answer of the next) and `processes`, each with `process`, `signature`, `name`, `state`, `called`, `place`, `mailbox`, `messages`, `idle_ms` and `text`;
+  (processes of which each waits for the next) and `processes`, each with `process`, `signature`, `name`, `state`, `awaited`, `place`, `mailbox`, `messages`, `idle_ms` and `text`;
   `applications` has those of applications that these wait for. `undecided` has an object for each property and each
   reason that left slices of it undecided: `spec`, `name`, `reason`, `count` (the number of these slices) and `told` (how many
   of them have a `verdict` of their own: the first 100 of a monitor and reason, and the first 1000 of a property). `witness attach`
