@@ -49,7 +49,7 @@ mix_finds_the_violation(Config) ->
     {Status, Output} = tested("mix", ["test"], "buggy", Config),
     ?assert(lists:member(Status, [1, 2]), Status),
     has_not(~"Woven", Output),
-    has(~"violated by .*, Seats.init\\(\\[a1,a2\\]\\), Seat = a1", Output),
+    has(~"violated by .*, Seats.init\\(\\[:a1, :a2\\]\\), Seat = :a1", Output),
     has(~"2 tests, 1 failure|1/2 passed", Output).
 
 %% Specifications that name another function, and code that is compiled again.
@@ -91,7 +91,7 @@ mix_passes_with_the_parse_transform(Config) ->
 mix_finds_the_violation_with_the_parse_transform(Config) ->
     {Status, Output} = tested("mix", ["test"], "buggy", Config),
     ?assert(lists:member(Status, [1, 2]), Status),
-    has(~"violated by .*, Seats.init\\(\\[a1,a2\\]\\), Seat = a1", Output).
+    has(~"violated by .*, Seats.init\\(\\[:a1, :a2\\]\\), Seat = :a1", Output).
 
 replaced(Name, Pattern, New, Config) ->
     {ok, Text} = file:read_file(file(Name, Config)),

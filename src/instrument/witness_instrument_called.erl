@@ -36,12 +36,22 @@ add(Place, P, Atom, Called) ->
         error:badarg -> ok
     end.
 
--doc "The registered name of a process, or else the module that it was spawned with; none if neither is known any more.".
+-doc """
+The registered name of a process, or else the module that it was spawned with; none if neither is known any more. A table that is gone
+with its owner knows nothing.
+""".
 -spec find(witness_event:proc(), called()) -> [atom()].
 find(P, Called) ->
-    case ets:lookup(Called, {name, place(P, ?REGISTERED)}) of
-        [{_, P, Name}] -> [Name];
-        _ -> [Module || {_, Q, Module} <- ets:lookup(Called, {module, place(P, ?MODULES)}), Q =:= P]
+    case look_up({name, place(P, ?REGISTERED)}, P, Called) of
+        [] -> look_up({module, place(P, ?MODULES)}, P, Called);
+        Named -> Named
+    end.
+
+look_up(Place, P, Called) ->
+    try
+        [Atom || {_, Q, Atom} <- ets:lookup(Called, Place), Q =:= P]
+    catch
+        error:badarg -> []
     end.
 
 %% The VM numbers processes one after the other. So the last ones have places of their own, which hashes would not give them. In the
