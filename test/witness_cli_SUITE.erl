@@ -720,7 +720,7 @@ wrong_usage_ends_with_2(Config) ->
         {["attach", "a@b", "--cookie-file", Cookie, "--check", "crashes"],
          [~"witness attach: option --check:", ~"only calls, late, deadlock and mailboxes",
           ~"not crashes, since processes that are not watched may handle a crash"]},
-        {["check", "--check", "deadlock", "-"], [~"option --check: expected crashes, calls or restarts"]},
+        {["check", "--check", "deadlock", "-"], [~"option --check: expected crashes, calls, late or restarts"]},
         {["run", "--spec", "x.hml"], [~"'mod:fun(args)'"]}]].
 
 a_missing_module_is_named(Config) ->
