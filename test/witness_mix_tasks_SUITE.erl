@@ -252,9 +252,10 @@ a_terminal_is_read_by_the_command(Config) ->
     {0, Text} = witness_command:collect(Port, More),
     contains(Text, [~"read \"two\\n\"", ~": nothing was violated"]).
 
+%% Ctrl-C is SIGQUIT, which ends dash, but no bash.
 terminal(Line, Config) ->
     witness_command:start([{cd, proplists:get_value(project, Config)} | Config], "/dev/null", "env",
-                          variables([], Config) ++ ["script", "-qec", Line, "/dev/null"]).
+                          variables([{"SHELL", os:find_executable("bash")}], Config) ++ ["script", "-qec", Line, "/dev/null"]).
 
 sigterm_ends_with_the_summary(Config) ->
     {Port, Shown} = waiting("stderr", Config),

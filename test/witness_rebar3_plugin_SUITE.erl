@@ -72,7 +72,7 @@ the_rest_of_the_command_line_passes_unchanged(Config) ->
 ctrl_c_ends_with_the_summary(Config) ->
     Line = "stty -a > before; rebar3 witness run 'timer:sleep(infinity)'; code=$?; stty -a > after; cmp before after && exit $code",
     Port = witness_command:start([{cd, proplists:get_value(project, Config)} | Config], "/dev/null", "env",
-                                 variables(Config) ++ ["script", "-qec", Line, "/dev/null"]),
+                                 variables(Config) ++ ["SHELL=" ++ os:find_executable("bash"), "script", "-qec", Line, "/dev/null"]),
     Shown = witness_command:until(Port, ~"nothing happens", ~""),
     true = port_command(Port, [3]),
     {3, Text} = witness_command:collect(Port, Shown),
