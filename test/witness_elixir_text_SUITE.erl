@@ -55,7 +55,10 @@ recordings_are_shown_as_elixir(Config) ->
     is_elixir(<<Text/binary, Sequence/binary>>),
     [?assertMatch({_, _}, binary:match(Text, Part), Part)
      || Part <- [~"(1)  Secrets.main(", ~"#PID<", ~"{:ask, #Secrets.User<...>}", ~"%Secrets.Plain{name: \"x\", size: 2}",
-                 ~":erlang.make_ref/0 returned #Ref"]].
+                 ~":erlang.make_ref/0 returned #Ref"], Part =/= ~":erlang.make_ref/0 returned #Ref" orelse makes_references()].
+
+%% OTP 27 calls it in code that is not recorded.
+makes_references() -> erlang:system_info(otp_release) =/= "27".
 
 what_run_prints_is_written_as_elixir(Config) ->
     Folder = proplists:get_value(folder, Config),

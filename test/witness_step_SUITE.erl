@@ -400,7 +400,8 @@ the_command_steps(Config) ->
 %% A terminal that `script` makes: completion, an empty line, a history, and the end.
 the_command_has_a_terminal(Config) ->
     Program = filename:join([root(Config), "bin", "witness"]),
-    Line = lists:join(" ", [[$', Word, $'] || Word <- [Program, "replay", "--step", proplists:get_value(recording, Config)]]),
+    Words = [[$', Word, $'] || Word <- [Program, "replay", "--step", proplists:get_value(recording, Config)]],
+    Line = ["TERM=xterm; export TERM; " | lists:join(" ", Words)],
     Port = witness_command:start(Config, "/dev/null", "script", ["-qec", Line, "/dev/null"]),
     %% The history of lines is one of OTP 28 and later.
     Again = case erlang:system_info(otp_release) of

@@ -123,7 +123,7 @@ session(Typed, Arguments, Config) ->
     ?assertEqual([], Names -- [~"quit" | [Name || Name <- Names, Word <- Words, Word =:= unicode:characters_to_list(Name)]]),
     Program = filename:join([witness_checkout:root(proplists:get_value(priv_dir, Config)), "bin", "witness"]),
     %% Lines are not broken where texts are looked for.
-    Line = ["stty cols 1000; exec" | [[" '", Word, "'"] || Word <- [Program, "replay", "--step" | Arguments]]],
+    Line = ["TERM=xterm; export TERM; stty cols 1000; exec" | [[" '", Word, "'"] || Word <- [Program, "replay", "--step" | Arguments]]],
     Port = witness_command:start(Config, "/dev/null", "script", ["-qec", Line, "/dev/null"]),
     Rest = lists:foldl(fun(Command, Shown) -> typed(Command, Port, Shown) end, until(~"(0/", Port, ~""), Typed),
     true = port_command(Port, ~"quit\r"),
