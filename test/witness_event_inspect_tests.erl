@@ -54,7 +54,10 @@ names() ->
          ?assertEqual({Name, 'Elixir.Macro':inspect_atom(literal, Atom)}, {Name, text(witness_event_inspect_name:literal(Name))}),
          ?assertEqual({Name, 'Elixir.Macro':inspect_atom(key, Atom)}, {Name, text(witness_event_inspect_name:key(Name))}),
          ?assertEqual({Name, 'Elixir.Macro':inspect_atom(remote_call, Atom)}, {Name, text(witness_event_inspect_name:call(Name))})
-     end || Name <- Names].
+     end || Name <- Names, is_1_20() orelse not lists:member(16#138, Name)].
+
+%% Other versions take this letter for one that needs no quotes.
+is_1_20() -> string:prefix('Elixir.System':version(), "1.20") =/= nomatch.
 
 %% Elixir writes some of them without quotes.
 other_names() ->

@@ -46,8 +46,10 @@ form('Elixir.Range', #{first := First, last := Last, step := Step} = Fields, _)
     [{term, First}, {text, ~".."}, {term, Last}] ++ [Part || Step =/= 1 orelse Last < First, Part <- [{text, ~"//"}, {term, Step}]];
 form('Elixir.MapSet', #{map := Map} = Fields, Left) when map_size(Fields) =:= 1, is_map(Map) ->
     [{text, ~"MapSet.new("}, {list, first_keys(maps:next(witness_event_bounded:iterator(Map)), Left)}, {text, ~")"}];
+%% Before Elixir 1.19 it has its version, too.
 form('Elixir.Regex', #{source := Source, opts := Options, re_pattern := _} = Fields, Left)
-  when map_size(Fields) =:= 3, is_binary(Source), length(Options) =< 16 ->
+  when (map_size(Fields) =:= 3 orelse map_size(Fields) =:= 4 andalso is_map_key(re_version, Fields)), is_binary(Source),
+       length(Options) =< 16 ->
     case is_utf8(Source, Left) andalso modifiers(Options, "") of
         false -> none;
         Modifiers -> [{text, "~r/" ++ regex(witness_event_bounded:prefix(Source, Left)) ++ "/" ++ Modifiers}]
