@@ -6,7 +6,7 @@ A notation is a function that turns an item of work into its parts: text, and fu
 followed by one that does, and takes no more of a term than can still be written.
 """.
 
--export([write/3, iterator/1, prefix/2, integer/3, is_hidden/1]).
+-export([write/3, iterator/1, prefix/2, integer/3, letter/1, is_hidden/1]).
 
 -export_type([chunk/0, work/1, expand/1]).
 
@@ -85,6 +85,19 @@ hexadecimal(Integer, Base16, Left) ->
     Bytes = binary:encode_unsigned(Integer),
     Digits = binary:encode_hex(binary:part(Bytes, 0, min(byte_size(Bytes), Left + 1))),
     Base16 ++ string:trim(binary_to_list(Digits), leading, "0").
+
+-doc "The letter behind the backslash of a control character. Only Elixir has one for 7 and for 127.".
+-spec letter(char()) -> char().
+letter(7) -> $a;
+letter($\b) -> $b;
+letter($\t) -> $t;
+letter($\n) -> $n;
+letter($\v) -> $v;
+letter($\f) -> $f;
+letter($\r) -> $r;
+letter($\e) -> $e;
+letter($\d) -> $d;
+letter($\\) -> $\\.
 
 -doc "Whether a character takes no place or changes the direction of others.".
 -spec is_hidden(char()) -> boolean().

@@ -119,19 +119,9 @@ parent(_) -> none.
 escape([], _) -> [];
 escape([Quote | Rest], Quote) -> [$\\, Quote | escape(Rest, Quote)];
 escape("#{" ++ Rest, Quote) -> "\\#{" ++ escape(Rest, Quote);
-escape([C | Rest], Quote) when C >= 7, C =< $\r; C =:= $\e; C =:= $\d; C =:= $\\ -> [$\\, letter(C) | escape(Rest, Quote)];
+escape([C | Rest], Quote) when C >= 7, C =< $\r; C =:= $\e; C =:= $\d; C =:= $\\ ->
+    [$\\, witness_event_bounded:letter(C) | escape(Rest, Quote)];
 escape([C | Rest], Quote) -> escape_character(C) ++ escape(Rest, Quote).
-
-letter(7) -> $a;
-letter($\b) -> $b;
-letter($\t) -> $t;
-letter($\n) -> $n;
-letter($\v) -> $v;
-letter($\f) -> $f;
-letter($\r) -> $r;
-letter($\e) -> $e;
-letter($\d) -> $d;
-letter($\\) -> $\\.
 
 -doc "A character that may be harmful, as its number.".
 -spec escape_character(char()) -> string().

@@ -198,17 +198,9 @@ is_char(C) -> C < 16#D800 orelse C > 16#DFFF andalso C band 16#FFFE =/= 16#FFFE.
 escape([], _) -> [];
 escape([Quote | Rest], Quote) -> [$\\, Quote | escape(Rest, Quote)];
 escape([$\\ | Rest], Quote) when Quote =/= none -> "\\\\" ++ escape(Rest, Quote);
-escape([C | Rest], Quote) when ?IS_NAMED(C) -> [$\\, letter(C) | escape(Rest, Quote)];
+escape([C | Rest], Quote) when ?IS_NAMED(C) -> [$\\, witness_event_bounded:letter(C) | escape(Rest, Quote)];
 escape([C | Rest], Quote) ->
     case ?IS_CONTROL(C) orelse witness_event_bounded:is_hidden(C) of
         true -> "\\x{" ++ integer_to_list(C, 16) ++ "}" ++ escape(Rest, Quote);
         false -> [C | escape(Rest, Quote)]
     end.
-
-letter($\b) -> $b;
-letter($\t) -> $t;
-letter($\n) -> $n;
-letter($\v) -> $v;
-letter($\f) -> $f;
-letter($\r) -> $r;
-letter($\e) -> $e.
