@@ -18,17 +18,9 @@ the folder of the project. Wrong options are errors of the compiler.
 """.
 
 %% Written in Erlang, as `Witness.Case' is. Modules of Elixir are called through a variable.
--export(['__info__'/1, run/1]).
-
--doc false.
-'__info__'(module) -> ?MODULE;
-'__info__'(functions) -> [{run, 1}];
-'__info__'(macros) -> [];
-'__info__'(struct) -> nil;
-'__info__'(deprecated) -> [];
 %% In an umbrella each of its projects is compiled by itself.
-'__info__'(attributes) -> [{recursive, [true]}, {shortdoc, [~"Weaves the project for inline monitoring"]}];
-'__info__'(Key) when Key =:= compile; Key =:= md5 -> erlang:get_module_info(?MODULE, Key).
+-define(ATTRIBUTES, [{recursive, [true]}, {shortdoc, [~"Weaves the project for inline monitoring"]}]).
+-include("task/witness_task.hrl").
 
 -doc "What Mix calls.".
 -spec run([binary()]) -> {ok | noop | error, [map()]}.
