@@ -3,8 +3,8 @@
 The monitor of the check `calls`: whether each call of its process gets an answer.
 
 A call is a request of OTP's servers (`'$gen_call'`) that the process itself sends. It is answered by a message with its tag, or by
-the message that the server has ended, which may have another first element than `'DOWN'`. It has *no answer* if the process gives it up (its timeout ends the process), or if the process,
-or the run, comes to its end first. A process that is shut down, or that ends by an error, needs no answer any more.
+the message that the server has ended, which may have another first element than `'DOWN'`. It has *no answer* if the process gives it
+up (its timeout ends the process), or if the process, or the run, comes to its end first. A process that is shut down, or that ends by an error, needs no answer any more.
 """.
 -behaviour(witness_monitor).
 

@@ -24,8 +24,8 @@ needs a tracer for a new process. The pool only ever waits for the VM.
 
 -doc """
 What all tracers of a run share. `counters`: processes, events; `held`: how many of the processes
-that the run waits for are alive; `called`: what processes are called. `central`: there is one tracer, and these properties are over all processes.
-`groups`: so many of the first maps may have properties for groups; 0: none has. `priority`: that of a new tracer.
+that the run waits for are alive; `called`: what processes are called. `central`: there is one tracer, and these properties are over
+all processes. `groups`: so many of the first maps may have properties for groups; 0: none has. `priority`: that of a new tracer.
 """.
 -type config() :: #{source := module(), source_options := map(), pool := pid(), run := pid(),
                     maps := [witness_instrument_map:instrumentation()], explain := pos_integer(),
