@@ -445,9 +445,9 @@ system_text(#{system := {log, standard_input}}) -> ~"standard input";
 system_text(#{system := {log, {recording, Folder}}}) -> [~"recording ", Folder];
 system_text(#{system := {log, {replay, #{dir := Folder}}}}) -> [~"replay of ", Folder];
 system_text(#{system := {log, {file, File}}}) -> [~"log ", File];
-system_text(#{system := {Module, Function, Args}, redact := true}) ->
-    witness_event:format_function({Module, Function, length(Args)}, witness_event:syntax([Module]));
-system_text(#{system := {Module, _, _} = Function}) -> witness_event:format_signature(Function, witness_event:syntax([Module])).
+system_text(#{system := {Module, Function, Args} = Called, redact := true}) ->
+    witness_event:format_function({Module, Function, length(Args)}, witness_event:syntax_of_function(Called));
+system_text(#{system := {_, _, _} = Called}) -> witness_event:format_signature(Called, witness_event:syntax_of_function(Called)).
 
 %% A violation takes precedence, however the run has ended, but bad input takes precedence over it.
 code(#{outcome := refused}, _, _) -> 2;

@@ -32,12 +32,12 @@ name(Id, Syntax, S) ->
 
 %% The language of a process.
 syntax(Id, S) ->
-    #{called := {Module, _, _}} = witness_step:process(Id, S),
-    witness_event:syntax([Module]).
+    #{called := MFA} = witness_step:process(Id, S),
+    witness_event:syntax_of_function(MFA).
 
 %% That of a call in a process of this language.
 syntax_of_call(_, elixir) -> elixir;
-syntax_of_call({Module, _, _}, erlang) -> witness_event:syntax([Module]).
+syntax_of_call(MFA, erlang) -> witness_event:syntax_of_function(MFA).
 
 said({born, Signature}, Syntax, _) -> [~"begins: ", witness_event:format_signature(Signature, Syntax)];
 said({spawn, Child, Signature, Tied}, Syntax, S) ->
@@ -221,9 +221,9 @@ calls(Function, Calls, N, Complete, S, Look) ->
         ++ [[~"there are more: ", function(Function), ~" is called so often that only those are known which the replay made first"]
             || not Complete].
 
-called(#{function := {Module, _, _} = MFA, args := Args, result := Result}) ->
+called(#{function := MFA, args := Args, result := Result}) ->
     %% Only of an anonymous function of Elixir does more than its arity follow: `anonymous fn/1 in Shop.run/2`.
-    Name = witness_event:format_function(MFA, witness_event:syntax([Module])),
+    Name = witness_event:format_function(MFA, witness_event:syntax_of_function(MFA)),
     {Before, Behind} = case re:run(Name, "^(anonymous fn)/[0-9]+( in .*)$", [{capture, all_but_first, binary}]) of
         {match, [Anonymous, Place]} -> {Anonymous, Place};
         nomatch -> {hd(string:split(Name, "/", trailing)), ~""}

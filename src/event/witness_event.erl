@@ -25,7 +25,8 @@ every event of the child; a stronger order holds only if the source of the event
 
 -export([kind/1, proc/1, ts/1, bytes/1]).
 -export([format/1, format/2, format_term/2, format_signature/1, format_function/1, format_proc/1]).
--export([syntax/1, syntax_of_reason/1, format_term/3, format_reason/3, format_signature/2, format_function/2, format_proc/2]).
+-export([syntax/1, syntax_of_function/1]).
+-export([syntax_of_reason/1, format_term/3, format_reason/3, format_signature/2, format_function/2, format_proc/2]).
 
 -export_type([syntax/0, signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
 
@@ -136,6 +137,11 @@ syntax(Modules) ->
         true -> elixir;
         false -> erlang
     end.
+
+-doc "The language of a function that a process was spawned with, or that is called; Erlang if it is not known.".
+-spec syntax_of_function(signature() | mfa() | undefined) -> syntax().
+syntax_of_function({Module, _, _}) -> syntax([Module]);
+syntax_of_function(undefined) -> erlang.
 
 -doc "The language of the modules that the reason of an end names: those of its stack, or of its call.".
 -spec syntax_of_reason(Reason :: term()) -> syntax().

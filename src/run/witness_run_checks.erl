@@ -14,7 +14,7 @@ An answer that came late is judged by what all processes have reported, too (`m:
 
 Others judge the processes that are still there (`m:witness_run_remaining`), at several looks and when observation ends:
 
-- a *deadlock* is a circle of processes of which each waits for the answer to its call of the next one;
+- a *deadlock* is a circle of processes of which each waits for the next one;
 - a mailbox has messages that are *never taken* if nothing happens any more, and its process has waited for something else for a
   while. It *grows* if it was longer at each of several looks, over some seconds;
 - a *leak* is a process that is still there a while after the end of the system.
@@ -211,17 +211,15 @@ satisfied(Outcome) -> Outcome#{verdict := yes, info := undefined}.
 explain(#{verdict := no, info := #{unanswered := Server, why := Why}} = Outcome, Syntax) ->
     Named = witness_event:format_term(Server, ?SERVER_CHARACTERS, Syntax),
     Outcome#{info := #{processes => [Server || is_pid(Server)]}, note => iolist_to_binary([~"its call of ", Named, why(Why)])};
-explain(#{verdict := no, info := #{child := {M, _, _} = Runs, reason := Reason, restarts := Restarts}} = Outcome, _) ->
-    Syntax = witness_event:syntax([M]),
+explain(#{verdict := no, info := #{child := Runs, reason := Reason, restarts := Restarts}} = Outcome, _) ->
+    Syntax = witness_event:syntax_of_function(Runs),
     Named = witness_event:format_function(Runs, Syntax),
     Note = [~"it has started ", Named, ~" again ", times(Restarts), ~", and then given up; ", Named, ~" has ended: ",
             witness_event:format_reason(Reason, ?REASON_CHARACTERS, Syntax)],
     Outcome#{info := undefined, note => iolist_to_binary(Note)};
 explain(Outcome, _) -> Outcome.
 
-%% That of the process, if its module is known.
-syntax(#{signature := {M, _, _}}) -> witness_event:syntax([M]);
-syntax(_) -> erlang.
+syntax(Meta) -> witness_event:syntax_of_function(maps:get(signature, Meta, undefined)).
 
 times(1) -> ~"once";
 times(N) -> [integer_to_binary(N), ~" times"].

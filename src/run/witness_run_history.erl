@@ -219,8 +219,7 @@ mfa(undefined) -> undefined.
 format_reason(normal, _, _) -> normal;
 format_reason(Reason, P, #history{redact = Redact, tree = Tree}) ->
     Shown = case Redact of true -> witness_event_redact:term(Reason); false -> Reason end,
-    Syntax = case witness_run_history_tree:function(P, Tree) of {M, _, _} -> witness_event:syntax([M]); undefined -> erlang end,
-    witness_event:format_reason(Shown, 120, Syntax).
+    witness_event:format_reason(Shown, 120, witness_event:syntax_of_function(witness_run_history_tree:function(P, Tree))).
 
 check_queue(H = #history{events = Events}) when Events < ?MESSAGES_PER_CHECK; H#history.session =:= undefined ->
     H#history{events = Events + 1};

@@ -58,7 +58,7 @@ judge(Calls, {Outcome, Meta} = Reported, Unknown, Answers) ->
         [] when Unknown =:= none -> {Outcome#{info := undefined}, Meta};
         [] -> undecided(Unknown, Reported);
         [{_, _, By, _} = First | Others] ->
-            Syntax = case Meta of #{signature := {M, _, _}} -> witness_event:syntax([M]); #{} -> erlang end,
+            Syntax = witness_event:syntax_of_function(maps:get(signature, Meta, undefined)),
             {Outcome#{verdict := no, info := #{processes => [By]}, note => note(First, length(Others), Syntax)}, Meta}
     end.
 

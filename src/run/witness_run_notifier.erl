@@ -158,8 +158,7 @@ format_process(#{process := P, signature := Signature} = Report) ->
     [" by ", witness_event:format_proc(P, Syntax), ", ", witness_event:format_signature(Signature, Syntax)].
 
 syntax(#{syntax := Syntax}) -> Syntax;
-syntax(#{signature := {Module, _, _}}) -> witness_event:syntax([Module]);
-syntax(#{}) -> erlang.
+syntax(Report) -> witness_event:syntax_of_function(maps:get(signature, Report, undefined)).
 
 format_name(undefined) -> "";
 format_name(Name) -> [" (", Name, ")"].

@@ -36,8 +36,8 @@ gap_warnings(#{gaps := Gaps, missing := Missing}) ->
 -spec format_process(witness_event:proc(), witness_event:signature() | mfa() | undefined) -> unicode:chardata().
 format_process(P, undefined) -> witness_event:format_proc(P);
 format_process(P, {Module, Function, Args}) when is_list(Args) -> format_process(P, {Module, Function, length(Args)});
-format_process(P, {Module, _, _} = Function) ->
-    Syntax = witness_event:syntax([Module]),
+format_process(P, Function) ->
+    Syntax = witness_event:syntax_of_function(Function),
     [witness_event:format_proc(P, Syntax), " (", witness_event:format_function(Function, Syntax), ")"].
 
 format_log_orphans(Orphans) ->
