@@ -3,7 +3,7 @@
 #define WN_DEFINE(name) ERL_NIF_TERM am_##name;
 WN_ATOMS(WN_DEFINE)
 #undef WN_DEFINE
-ERL_NIF_TERM am_agent, am_dynamic_supervisor, am_task;
+ERL_NIF_TERM am_agent, am_dynamic_supervisor, am_gen_call, am_task;
 
 void wn_atoms_make(ErlNifEnv *env)
 {
@@ -12,5 +12,6 @@ void wn_atoms_make(ErlNifEnv *env)
 #undef WN_MAKE
     am_agent = enif_make_atom(env, "Elixir.Agent.Server");
     am_dynamic_supervisor = enif_make_atom(env, "Elixir.DynamicSupervisor");
+    am_gen_call = enif_make_atom(env, "$gen_call");
     am_task = enif_make_atom(env, "Elixir.Task.Supervised");
 }

@@ -5,6 +5,7 @@
 #include "witness_native_awaited.h"
 #include "witness_native_events.h"
 #include "witness_native_exits.h"
+#include "witness_native_servers.h"
 #include "witness_native_signature.h"
 
 void wn_births_spawn(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child, ERL_NIF_TERM mfa)
@@ -25,8 +26,8 @@ void wn_births_spawn(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM parent, ERL_NIF_T
     wn_run_notify(env, run, todo, consumer);
 }
 
-/* The reference is the caller's; `held`: whether the run waits for the child. */
-static wn_partition *inherited(wn_run *run, ERL_NIF_TERM parent, bool *held)
+/* The reference is the caller's; `held`: whether the run waits for the child; `standing`: that of the parent for this child. */
+static wn_partition *inherited(wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child, bool *held, wn_standing *standing)
 {
     wn_slot *slot = wn_table_slot(&run->table, parent);
     ws_lock_take(&slot->lock);
@@ -37,8 +38,29 @@ static wn_partition *inherited(wn_run *run, ERL_NIF_TERM parent, bool *held)
     else
         partition = NULL;
     *held = tracee && (tracee->held || tracee->launcher);
+    *standing = wn_servers_standing(run, tracee, child);
     ws_lock_give(&slot->lock);
     return partition;
+}
+
+/* No process of the run: a server has spawned it for others, or a stranger has. */
+static void spawned_outside(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, bool is_server)
+{
+    unsigned todo = 0;
+    uintptr_t consumer = 0;
+    bool old_held = false;
+    wn_slot *slot = wn_table_slot(&run->table, child);
+    ws_lock_take(&slot->lock);
+    wn_tracee *old = wn_slot_find(slot, child);
+    if (old)
+        todo = wn_exits_lost(env, run, slot, old, &consumer, &old_held);
+    /* Without memory it is a stranger. */
+    if (is_server && !atomic_load(&run->closed))
+        (void)wn_slot_insert_server(slot, child);
+    ws_lock_give(&slot->lock);
+    wn_run_notify(env, run, todo, consumer);
+    if (old_held)
+        wn_awaited_release(env, run);
 }
 
 static wn_naming naming_of(ErlNifEnv *env, const wn_run *run, ERL_NIF_TERM mfa)
@@ -78,13 +100,13 @@ static unsigned join_shard(ErlNifEnv *env, wn_run *run, wn_partition *partition,
     return wn_announce_gap(run, birth ? WN_MEMORY : WN_SIZE, consumer);
 }
 
-void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
+/* The process is one of the run. `partition`: its parent's, with a reference for the process, or NULL. */
+static void enter(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa, wn_partition *partition,
+                  bool held)
 {
     unsigned todo = 0, todo_births = 0;
     uintptr_t consumer = 0, coordinator = 0;
-    wn_called_spawned(env, &run->called, child, mfa);
-    bool held, is_new = false, is_lost = false, old_held = false;
-    wn_partition *partition = inherited(run, parent, &held);
+    bool is_new = false, is_lost = false, old_held = false;
     wn_naming naming = {0};
     if (!partition && (naming = naming_of(env, run, mfa)).named) {
         if (run->central) {
@@ -108,7 +130,7 @@ void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_
         todo = 0;
     }
     wn_tracee *tracee = NULL;
-    if (!atomic_load(&run->closed) && (partition || held)) {
+    if (!atomic_load(&run->closed) && (partition || held || run->servers)) {
         tracee = wn_slot_insert(slot, child, partition, is_new);
         is_lost |= !tracee;
     }
@@ -131,4 +153,21 @@ void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_
     wn_run_notify(env, run, todo, consumer);
     if (old_held)
         wn_awaited_release(env, run);
+}
+
+void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
+{
+    bool held;
+    wn_standing standing;
+    wn_called_spawned(env, &run->called, child, mfa);
+    wn_partition *partition = inherited(run, parent, child, &held, &standing);
+    if (standing == WN_MEMBER)
+        enter(env, run, child, parent, mfa, partition, held);
+    else
+        spawned_outside(env, run, child, standing == WN_SERVER);
+}
+
+void wn_births_adopt(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
+{
+    enter(env, run, process, parent, mfa, NULL, true);
 }

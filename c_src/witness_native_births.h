@@ -14,5 +14,10 @@
 void wn_births_spawn(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child, ERL_NIF_TERM mfa);
 /* The child is there, and can neither run nor receive. */
 void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa);
+/*
+ * A process that runs already is one of the run from now on, as if its parent had spawned it now. The run waits for it. The process
+ * is not traced yet.
+ */
+void wn_births_adopt(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TERM parent, ERL_NIF_TERM mfa);
 
 #endif

@@ -4,6 +4,7 @@
 #include "witness_native_births.h"
 #include "witness_native_events.h"
 #include "witness_native_exits.h"
+#include "witness_native_servers.h"
 
 /* --- which events the VM should report ------------------------------------------- */
 
@@ -20,7 +21,7 @@ ERL_NIF_TERM wn_enabled_message(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
     return am_trace;
 }
 
-/* Only calls by which a process hides itself are traced. */
+/* Only calls by which a process hides itself, or with which a server begins to handle a message, are traced. */
 ERL_NIF_TERM wn_enabled_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     (void)env, (void)argc, (void)argv;
@@ -75,8 +76,12 @@ ERL_NIF_TERM wn_trace_receive(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 ERL_NIF_TERM wn_trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     wn_run *run = argv[0] == am_call ? wn_run_of(env, argv[1]) : NULL;
+    ERL_NIF_TERM result;
+    unsigned position;
     (void)argc;
-    if (run)
+    if (run && enif_get_map_value(env, argv[4], am_match_spec_result, &result) && enif_get_uint(env, result, &position))
+        wn_servers_handles(env, run, argv[2], argv[3], position);
+    else if (run)
         wn_exits_hide(env, run, argv[2]);
     return am_ok;
 }

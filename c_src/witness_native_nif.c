@@ -5,10 +5,12 @@
 #include "witness_native_atoms.h"
 #include "witness_native_awaited.h"
 #include "witness_native_batch.h"
+#include "witness_native_births.h"
 #include "witness_native_callbacks.h"
 #include "witness_native_exits.h"
 #include "witness_native_handle.h"
 #include "witness_native_pieces.h"
+#include "witness_native_servers.h"
 #include "witness_native_terms.h"
 #include "witness_shared_memory.h"
 
@@ -83,6 +85,17 @@ static ERL_NIF_TERM watch(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!run)
         return enif_make_badarg(env);
     run->watching = true;
+    return am_ok;
+}
+
+/* serve(Run) -> ok. Before anything is traced. */
+static ERL_NIF_TERM serve(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = wn_run_of(env, argv[0]);
+    (void)argc;
+    if (!run)
+        return enif_make_badarg(env);
+    run->servers = true;
     return am_ok;
 }
 
@@ -264,6 +277,17 @@ static ERL_NIF_TERM add_parent(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     return add_unread(env, argv, false);
 }
 
+/* adopt_process(Run, Pid, Parent, MFArgs) -> ok */
+static ERL_NIF_TERM adopt_process(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = wn_run_of(env, argv[0]);
+    (void)argc;
+    if (!run || !enif_is_pid(env, argv[1]) || !enif_is_pid(env, argv[2]))
+        return enif_make_badarg(env);
+    wn_births_adopt(env, run, argv[1], argv[2], argv[3]);
+    return am_ok;
+}
+
 /* is_held(Run, Pid) -> boolean() */
 static ERL_NIF_TERM is_held(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -273,6 +297,28 @@ static ERL_NIF_TERM is_held(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     if (!run || !enif_get_local_pid(env, argv[1], &pid))
         return enif_make_badarg(env);
     return wn_awaited_has(run, pid.pid) ? am_true : am_false;
+}
+
+/* add_server(Run, Pid, Always) -> boolean(). False: it is a process of the run, or the run has ended. */
+static ERL_NIF_TERM add_server(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = wn_run_of(env, argv[0]);
+    ErlNifPid pid;
+    (void)argc;
+    if (!run || !run->servers || !enif_get_local_pid(env, argv[1], &pid))
+        return enif_make_badarg(env);
+    return wn_servers_add(run, pid.pid, argv[2] == am_true) ? am_true : am_false;
+}
+
+/* member_of(Run, Pid) -> boolean(), or `undefined' if the run has no servers, and so does not know all its processes. */
+static ERL_NIF_TERM member_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = wn_run_of(env, argv[0]);
+    ErlNifPid pid;
+    (void)argc;
+    if (!run || !enif_get_local_pid(env, argv[1], &pid))
+        return enif_make_badarg(env);
+    return !run->servers ? am_undefined : wn_servers_is_member(run, pid.pid) ? am_true : am_false;
 }
 
 /* sweep_run(Run, Most) -> [Pid] */
@@ -397,6 +443,10 @@ static ErlNifFunc functions[] = {
     {"add_launcher", 2, add_launcher, 0},
     {"add_parent", 2, add_parent, 0},
     {"watch", 1, watch, 0},
+    {"serve", 1, serve, 0},
+    {"add_server", 3, add_server, 0},
+    {"member_of", 2, member_of, 0},
+    {"adopt_process", 4, adopt_process, 0},
     {"is_held", 2, is_held, 0},
     {"sweep_run", 2, sweep_run, ERL_NIF_DIRTY_JOB_CPU_BOUND},
     {"forget", 2, forget, 0},

@@ -50,6 +50,7 @@ typedef struct wn_tracee {
     bool launcher;           /* a process of Witness itself: it has no events, and the run waits for its children */
     bool hidden;             /* the VM reports nothing of it any more, so its end is watched for */
     bool embedded;           /* in its partition, and not in memory of its own */
+    bool server;             /* a `wn_server`, which has no partition */
 } wn_tracee;
 
 /* What an event needs comes first, in two cache lines: with many partitions, misses are most of its cost. */

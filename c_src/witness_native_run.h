@@ -28,6 +28,7 @@ typedef struct {
     size_t message_size; /* bytes; a larger message is a gap */
     bool timestamps;
     bool watching;      /* no process is read, and the run only waits for processes; set before anything is traced */
+    bool servers;       /* there may be some (witness_native_servers.h); set before anything is traced */
     atomic_bool closed; /* set before `close` visits the slots: a process that is born after the visit sees it */
     atomic_int_fast64_t held, processes;
     atomic_int_fast64_t read, most_read; /* partitions of shards: now, and at most */

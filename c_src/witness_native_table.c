@@ -20,15 +20,30 @@ void wn_table_free(wn_table *table)
     table->slots = NULL;
 }
 
+static void link_first(wn_slot *slot, wn_tracee *tracee)
+{
+    slot->first = tracee;
+    atomic_fetch_add_explicit(&wn_count_tracees, 1, memory_order_relaxed);
+}
+
 wn_tracee *wn_slot_insert(wn_slot *slot, uintptr_t process, wn_partition *partition, bool fresh)
 {
     wn_tracee *tracee = fresh ? &partition->first : calloc(1, sizeof *tracee);
     if (!tracee)
         return NULL;
     *tracee = (wn_tracee){.next = slot->first, .process = process, .partition = partition, .embedded = fresh};
-    slot->first = tracee;
-    atomic_fetch_add_explicit(&wn_count_tracees, 1, memory_order_relaxed);
+    link_first(slot, tracee);
     return tracee;
+}
+
+wn_server *wn_slot_insert_server(wn_slot *slot, uintptr_t process)
+{
+    wn_server *server = calloc(1, sizeof *server);
+    if (!server)
+        return NULL;
+    server->tracee = (wn_tracee){.next = slot->first, .process = process, .server = true};
+    link_first(slot, &server->tracee);
+    return server;
 }
 
 void wn_slot_remove(wn_slot *slot, wn_tracee *tracee)
@@ -37,6 +52,9 @@ void wn_slot_remove(wn_slot *slot, wn_tracee *tracee)
     while (*link != tracee)
         link = &(*link)->next;
     *link = tracee->next;
+    /* The tracee is the first member of its server, so the two have one address. */
+    if (tracee->server)
+        free(((wn_server *)tracee)->started);
     if (!tracee->embedded)
         free(tracee);
     atomic_fetch_sub_explicit(&wn_count_tracees, 1, memory_order_relaxed);

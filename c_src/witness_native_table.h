@@ -23,6 +23,17 @@ typedef struct {
     size_t mask;
 } wn_table;
 
+/*
+ * An entry for a process that is none of the run (witness_native_servers.h). `started`: processes of the run that it has spawned.
+ */
+typedef struct {
+    wn_tracee tracee;
+    bool always;
+    bool for_run;
+    size_t count, size;
+    uintptr_t *started;
+} wn_server;
+
 extern atomic_int_fast64_t wn_count_tracees;
 
 /* `size`: a power of two. False: there is no memory. */
@@ -49,6 +60,8 @@ static inline wn_tracee *wn_slot_find(wn_slot *slot, uintptr_t process)
  * a callback finds all that it needs side by side. NULL: there is no memory.
  */
 wn_tracee *wn_slot_insert(wn_slot *slot, uintptr_t process, wn_partition *partition, bool fresh);
+/* The process must not be there. NULL: there is no memory. */
+wn_server *wn_slot_insert_server(wn_slot *slot, uintptr_t process);
 /* The caller gets the reference to its partition, which must still be there. */
 void wn_slot_remove(wn_slot *slot, wn_tracee *tracee);
 

@@ -57,9 +57,13 @@ reports only that.
 
 %% Written in Erlang, so that a project of Elixir needs only the application that rebar3 has built. Modules of Elixir are
 %% called through a variable: they are no dependency of Witness.
--export(['__info__'/1, 'MACRO-__using__'/2, '__count__'/1, '__watch__'/1, check/2, check/3]).
+-export(['__info__'/1, 'MACRO-__using__'/2, '__count__'/1, '__watch__'/1, allow/1, allow/2, check/2, check/3]).
 
 -define(EXUNIT_CASE, 'Elixir.ExUnit.Case').
+%% The watch of a test, in the dictionary of its process.
+-define(WATCH, '$witness_watch').
+%% The warnings of tests, each with its tests, among the environment of the application, as ExUnit keeps what is done after all tests.
+-define(WARNINGS, case_warnings).
 %% Places of the counters: tests, and those of them in which something was monitored.
 -define(WATCHED, 1).
 -define(MONITORED, 2).
@@ -67,7 +71,7 @@ reports only that.
 -doc false.
 '__info__'(module) -> ?MODULE;
 '__info__'(macros) -> [{'__using__', 1}];
-'__info__'(functions) -> [{'__count__', 1}, {'__watch__', 1}, {check, 2}, {check, 3}];
+'__info__'(functions) -> [{'__count__', 1}, {'__watch__', 1}, {allow, 1}, {allow, 2}, {check, 2}, {check, 3}];
 '__info__'(struct) -> nil;
 '__info__'(deprecated) -> [];
 '__info__'(Key) when Key =:= attributes; Key =:= compile; Key =:= md5 -> erlang:get_module_info(?MODULE, Key);
@@ -112,15 +116,39 @@ nothing_monitored(_, _, _) -> ok.
 
 warn(Of, Text) -> io:put_chars([~"witness: warning: ", witness_text:name(Of, 200), ~": ", Text, $\n]).
 
-%% What is printed while tests run would be between their dots. Tests that run at the same time must not lose what another one has
-%% added.
-after_suite(Say) ->
+%% What is printed while tests run would be between their dots. What several tests warn of is said once.
+warn_after_suite(_, []) -> ok;
+warn_after_suite(Test, Warnings) ->
+    locked(fun() ->
+        Known = application:get_env(witness, ?WARNINGS, #{}),
+        Known =:= #{} andalso add_after_suite(fun say_warnings/0),
+        Add = fun(Text, All) -> All#{Text => [Test | maps:get(Text, All, [])]} end,
+        application:set_env(witness, ?WARNINGS, lists:foldl(Add, Known, Warnings))
+    end).
+
+say_warnings() ->
+    Known = application:get_env(witness, ?WARNINGS, #{}),
+    ok = application:unset_env(witness, ?WARNINGS),
+    [begin
+         [{Module, Name} | Others] = lists:sort(Tests),
+         warn(Module, [atom_to_binary(Name),
+                       [[~" and ", witness_text:count(length(Others), ~"other test", ~"other tests")] || Others =/= []], ~": ", Text])
+     end || Text := Tests <- maps:iterator(Known, ordered)],
+    ok.
+
+after_suite(Say) -> locked(fun() -> add_after_suite(Say) end).
+
+add_after_suite(Say) ->
     ExUnit = 'Elixir.ExUnit',
-    ok = global:trans({?MODULE, self()}, fun() -> ExUnit:after_suite(fun(_) -> Say() end) end, [node()]).
+    ExUnit:after_suite(fun(_) -> Say() end).
+
+%% Tests that run at the same time must not lose what another one has added.
+locked(Fun) ->
+    ok = global:trans({?MODULE, self()}, Fun, [node()]).
 
 %% ExUnit calls it in the process of the test. The parent of that process lives as long as the module's tests, and owns the run.
 -doc false.
-'__watch__'(#{witness_case := Default, file := File, witness_counts := Counts, module := Module, test := Test} = Context) ->
+'__watch__'(#{witness_case := Default, file := File, line := Line, witness_counts := Counts, module := Module, test := Test} = Context) ->
     case options(maps:get(witness, Context, []), Default) of
         none -> ok;
         Options ->
@@ -131,19 +159,23 @@ after_suite(Say) ->
             Given = #{base => filename:dirname(File), owner => Owner},
             {Specs, Others} = split_specs(maps:merge(Given#{unmonitored => ignore}, Options)),
             Counted = not is_map_key(unmonitored, Options),
-            case witness_test:watch(Specs, [self(), Supervisor], Others) of
+            case witness_test:watch(Specs, [{self(), {Module, Test, ['_']}}, Supervisor], Others) of
                 {ok, Watch} ->
+                    put(?WATCH, Watch),
                     Callbacks:on_exit(fun() ->
                         {Outcome, #{monitored := Monitored, warnings := Warnings}} = witness_test:finish(Watch),
                         [counters:add(Counts, Of, 1) || Counted, {Of, true} <- [{?WATCHED, true}, {?MONITORED, Monitored > 0}]],
-                        Named = [atom_to_binary(Test), ~": ", lists:join(~"; ", Warnings)],
-                        Warnings =:= [] orelse after_suite(fun() -> warn(Module, Named) end),
-                        assert(Outcome)
+                        warn_after_suite({Module, Test}, Warnings),
+                        assert(Outcome, [{Module, Test, 1, [{file, relative(File)}, {line, Line}]}])
                     end),
                     ok;
                 {error, Lines} -> fail(Lines)
             end
     end.
+
+relative(File) ->
+    Path = 'Elixir.Path',
+    unicode:characters_to_list(Path:relative_to_cwd(File)).
 
 options(false, _) -> none;
 options(Tag, Default) -> maps:merge(to_map(Default), to_map(Tag)).
@@ -159,6 +191,36 @@ to_map(Options) when is_list(Options) ->
 to_map(Spec) -> #{specs => Spec}.
 
 split_specs(Options) -> {maps:get(specs, Options, application:get_env(witness, specs, [])), maps:remove(specs, Options)}.
+
+-doc "`allow/2` for the test that calls.".
+-spec allow(pid() | atom() | tuple()) -> ok.
+allow(Process) -> allow(Process, self()).
+
+-doc """
+From now on a test observes what a process starts that ran before: a process that starts something for the test without being called by
+it. `Process` is a pid or a name, as for `GenServer.whereis/1`; `Test` is the process of the test.
+""".
+-spec allow(pid() | atom() | tuple(), Test :: pid()) -> ok.
+allow(Process, Test) ->
+    GenServer = 'Elixir.GenServer',
+    case GenServer:whereis(Process) of
+        Pid when is_pid(Pid), node(Pid) =:= node() -> allow_process(Pid, Test);
+        _ -> fail([["Witness.Case.allow: there is no process ", inspect(Process), " on this node"]])
+    end.
+
+allow_process(Pid, Test) ->
+    case process_info(Test, {dictionary, ?WATCH}) of
+        {_, Watch} when Watch =/= undefined ->
+            case witness_test:allow(Watch, Pid) of
+                ok -> ok;
+                {error, Lines} -> fail(Lines)
+            end;
+        _ -> fail([["Witness.Case.allow: ", inspect(Test), " is not the process of a test that is observed"]])
+    end.
+
+inspect(Term) ->
+    Kernel = 'Elixir.Kernel',
+    Kernel:inspect(Term).
 
 -doc "`check/3` without options.".
 -spec check(witness_test:specs(), fun(() -> Result)) -> Result.
@@ -180,7 +242,13 @@ check(Specs, Fun, Options) ->
 assert(ok) -> ok;
 assert({failed, _, Lines}) -> fail(Lines).
 
--spec fail([binary()]) -> no_return().
-fail(Lines) ->
+%% A verdict has no place in the code that runs: its place is the test.
+assert(ok, _) -> ok;
+assert({failed, _, Lines}, Stack) -> erlang:raise(error, failure(Lines), Stack).
+
+-spec fail([unicode:chardata()]) -> no_return().
+fail(Lines) -> error(failure(Lines)).
+
+failure(Lines) ->
     Error = 'Elixir.ExUnit.AssertionError',
-    error(Error:exception([{message, unicode:characters_to_binary(lists:join("\n", Lines))}])).
+    Error:exception([{message, unicode:characters_to_binary(lists:join("\n", Lines))}]).

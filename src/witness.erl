@@ -22,7 +22,7 @@ Verdicts also go to `logger` (violations, domain `[witness]`) and, where `teleme
 loaded, to the event `[witness, verdict]` (`m:witness_run_telemetry`).
 """.
 
--export([start/1, await_started/2, await/2, stop/1, verdicts/1, info/1, subscribe/1, replace/2, format_error/1]).
+-export([start/1, await_started/2, await/2, stop/1, verdicts/1, info/1, subscribe/1, replace/2, allow/2, format_error/1]).
 
 -export_type([run/0, verdict/0, source/0, summary/0, warning/0, error/0]).
 
@@ -115,6 +115,7 @@ Starts a system under observation, or checks a log of what a system did.
 |---|---|---|
 | `system` | `{Module, Function, Args}`, called in a new process; `{application, Name}`, started with all that it needs; `{children, Processes}`, `{attach, Targets}` or `node`, see below; or a log, `{log, {file, Name}}` or `{log, standard_input}`; or a recording, `{log, {recording, Folder}}`, or a replay of one, `{log, {replay, Options}}` (`t:witness_run_replay:options/0`) | required |
 | `scope` | `tree`: that process and all that it spawns, directly or not; `node`: every process of the node but Witness's own | `tree`; for an application `node` |
+| `on_behalf` | whether what running processes start on behalf of the system is observed too, see below (`native`) | `false` |
 | `applications` | applications that are started under observation before the function is called, with all that they need: the scope is `node` then | `[]` |
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
@@ -192,8 +193,15 @@ are not observed either.
 ## What runs already
 
 `{children, Processes}` observes what these processes of this node spawn from then on, and their descendants, from their
-first events; the named processes themselves are not monitored. The run ends when all observed and all named processes have
-ended.
+first events; the named processes themselves are not monitored. One that is named as `{Process, {Module, Function, Args}}` is monitored
+itself over `native`, as if it had been spawned with this function when the run starts; it must wait meanwhile. The run ends when all
+observed and all named processes have ended.
+
+With `on_behalf`, and likewise for a system that is started with the scope `tree`, this also holds for what a process that runs already
+starts while it handles a call of an observed process: what `supervisor:start_child/2` starts, or `DynamicSupervisor`,
+`Task.Supervisor` and any other `gen_server`. Several runs at the same time each observe only what is started for them. If such a process is
+restarted by its supervisor, the new one is observed, too. The run does not wait for these processes. `allow/2` names processes
+that start something for the system without a call. The source must be `native`, over `evm` there is no such process.
 
 `{attach, Targets}` observes processes of this node that run already, and all that they spawn from then on. Targets are processes,
 registered names, and `{application, Name}` with everything that belongs to it, above all its supervision tree. The run ends
@@ -318,6 +326,19 @@ If the mailbox of the caller is full, it misses verdicts; `{witness, Ref, {misse
 """.
 -spec subscribe(run()) -> {ok, reference()}.
 subscribe(Run) -> witness_run:subscribe(Run).
+
+-doc """
+Observes what this process of the node spawns from now on, as part of the system of a run with `on_behalf`: for a process that starts
+something for the system without being called by it. The process itself is not observed. If it belongs to the system, nothing changes.
+
+## Errors
+
+- `{witness_run, {not_allowed, off}}`: the run is without `on_behalf`;
+- `{witness_run, {not_allowed, ended}}`: it does not observe any more;
+- `{witness_run, {run_died, Reason}}`.
+""".
+-spec allow(run(), pid()) -> ok | {error, error()}.
+allow(Run, Process) -> witness_run:allow(Run, Process).
 
 -doc """
 Replaces the specifications of a running run by those of these files. A process that starts from now on gets all of

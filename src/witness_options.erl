@@ -34,7 +34,7 @@ The complete options of `witness:start/1`. `warnings`: about the options that Wi
 not installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are
 compiled already.
 """.
--type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [pid(), ...]} | node
+-type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [witness_instrument:parent(), ...]} | node
                                | {attach, [witness_run_attach:target(), ...]} | {log, log()},
                      applications := [atom()],
                      scope := tree | node,
@@ -109,7 +109,7 @@ check(Options) when is_map(Options) ->
             ok = lists:foreach(fun check_monitor/1, maps:get(monitors, Complete)),
             ok = check_attachable(Complete),
             Fit = check_fit(Complete, Options),
-            {ok, set_message_size(set_source(set_timestamps(add_checks(set_partition_memory(Fit)))), Options)}
+            {ok, set_message_size(set_on_behalf(set_source(set_timestamps(add_checks(set_partition_memory(Fit))))), Options)}
         catch
             throw:{error, _} = Error -> Error
         end
@@ -240,6 +240,20 @@ set_source(Options = #{system := System}) ->
         false -> choose_source(Options)
     end.
 
+%% Only the native source knows what a process is doing when it spawns. Where the whole node is observed, there is nothing to add.
+set_on_behalf(Options = #{on_behalf := true, source := native, scope := tree}) ->
+    case witness_trace_filter:knows_servers() of
+        true -> Options;
+        false -> without_on_behalf(Options, "it is not known how a gen_server of this release handles messages")
+    end;
+set_on_behalf(#{on_behalf := true, source := evm, scope := tree, warnings := []}) ->
+    throw_bad_option(on_behalf, "false, over evm");
+set_on_behalf(Options) -> Options#{on_behalf => false}.
+
+without_on_behalf(Options = #{warnings := Warnings}, Why) ->
+    Text = ["what running processes start for the system is not observed: ", Why],
+    Options#{on_behalf := false, warnings := [#{code => on_behalf, text => unicode:characters_to_binary(Text)} | Warnings]}.
+
 choose_source(Options = #{source := evm}) ->
     Options#{warnings => []};
 choose_source(Options) ->
@@ -264,13 +278,16 @@ check_system({log, {replay, #{dir := _}}}) -> ok;
 check_system({log, {Kind, Name}}) when Kind =:= file orelse Kind =:= recording, is_list(Name) orelse is_binary(Name) -> ok;
 check_system(node) -> ok;
 check_system({children, [_ | _] = Parents}) ->
-    lists:all(fun(P) -> is_pid(P) andalso node(P) =:= node() end, Parents)
-        orelse throw_bad_option(system, "{children, Parents} with processes of this node"),
+    lists:all(fun is_parent/1, Parents)
+        orelse throw_bad_option(system, "{children, Parents} with processes of this node, each alone or as {Process, {Module, Function, Arguments}}"),
     ok;
 check_system({attach, [_ | _] = Targets}) -> lists:foreach(fun check_target/1, Targets);
 check_system(_) ->
     {ok, Option} = witness_option:find(system, witness_option_schema:run()),
     throw_bad_option(system, witness_option:expected(Option)).
+
+is_parent({P, {M, F, Args}}) when is_atom(M), is_atom(F), is_list(Args) -> is_parent(P);
+is_parent(P) -> is_pid(P) andalso node(P) =:= node().
 
 check_target(P) when is_pid(P), node(P) =:= node() -> ok;
 check_target({application, App}) when is_atom(App) -> ok;

@@ -72,7 +72,7 @@ the current folder, then in the folder of the source of the fun's module, then i
 """.
 
 -export([check/2, check/3]).
--export([run/1, watch/3, finish/1, observe/3, print/1]).
+-export([run/1, watch/3, allow/2, finish/1, observe/3, print/1]).
 
 -export_type([specs/0, options/0, watch/0, outcome/0]).
 
@@ -226,8 +226,16 @@ run(Body) ->
 %% --- a test that runs by itself --------------------------------------------------
 
 -doc false.
--spec watch(specs(), [pid()], options()) -> {ok, watch()} | {error, Lines :: [binary()]}.
+-spec watch(specs(), [witness_instrument:parent()], options()) -> {ok, watch()} | {error, Lines :: [binary()]}.
 watch(Specs, Parents, Options) -> start(Specs, {children, Parents}, Options).
+
+-doc "From now on the test observes what this process starts.".
+-spec allow(watch(), pid()) -> ok | {error, Lines :: [binary()]}.
+allow({Run, _}, Process) ->
+    case witness:allow(Run, Process) of
+        ok -> ok;
+        {error, Error} -> {error, witness_test_result:lines(witness:format_error(Error))}
+    end.
 
 -doc "How the test has ended, how many monitors there were, and what else the user should know.".
 -spec finish(watch()) -> {outcome(), #{monitored := non_neg_integer(), warnings := [binary()], _ => _}}.
@@ -238,12 +246,16 @@ start(Specs, System, Options) ->
         {ok, {Rules, Given}} ?= rules(Options),
         {Files, Monitors} = split_specs(Specs),
         {ok, Found} ?= witness_test_files:find(Files, maps:get(base, Rules)),
-        Start = #{log => false, system => System, specs => Found, monitors => Monitors},
+        Start = #{on_behalf => on_behalf(Given), log => false, system => System, specs => Found, monitors => Monitors},
         {ok, Run} ?= witness:start(maps:merge(Given, Start)),
         {ok, {Run, Rules#{redact => maps:get(redact, Given, false), scope => scope(System, Given)}}}
     else
         {error, Error} -> {error, witness_test_result:lines(witness:format_error(Error))}
     end.
+
+%% Where it is possible, unless the user decides.
+on_behalf(#{on_behalf := OnBehalf}) -> OnBehalf;
+on_behalf(Given) -> maps:get(source, Given, native) =/= evm andalso maps:get(instrument, Given, outline) =/= inline.
 
 %% Tests that run by themselves are watched with all that their supervisors start.
 scope({children, _}, _) -> children;

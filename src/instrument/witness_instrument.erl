@@ -22,7 +22,8 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 `{log_ended, How}`.
 """.
 
--export([new/1, process/1, can/2, launch/3, parents/2, alive/1, adopt_node/2, attach/3, replace/2, stop/1]).
+-export([new/1, process/1, can/2, launch/3, parents/2, parent_pids/1, servers/3, alive/1, adopt_node/2, attach/3,
+         replace/2, stop/1]).
 -export([each/2, acknowledge/2, lives/2, give_up/1, inherit/3, called/1]).
 
 -export_type([t/0, started/0, abilities/0, ability/0, chosen/0, counts/0]).
@@ -36,6 +37,7 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 -doc """
 - `attach`: it observes processes that run already (`c:attach/3`);
 - `parents`: it observes what given processes will spawn (`c:parents/2`);
+- `servers`: it observes what processes that are not of the system spawn for it (`c:servers/3`);
 - `adopt_node`: it observes all processes of the node (`c:adopt_node/2`);
 - `alive`: it knows which observed processes are alive (`c:alive/1`);
 - `replace`: it exchanges the specifications of a run (`c:replace/2`), or why not;
@@ -46,11 +48,11 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 - `inherit`: if its process dies, the run inherits a table of monitors that were not announced (`c:inherit/2`);
 - `called`: it remembers what processes were called that have ended (`c:called/1`).
 """.
--type abilities() :: #{attach := boolean(), parents := boolean(), adopt_node := boolean(), alive := boolean(),
+-type abilities() :: #{attach := boolean(), parents := boolean(), servers := boolean(), adopt_node := boolean(), alive := boolean(),
                        replace := true | {false, Why :: atom()}, each := boolean(), acknowledge := boolean(),
                        lives := boolean(), give_up := boolean(), inherit := boolean(), called := boolean()}.
 
--type ability() :: attach | parents | adopt_node | alive | replace | each | acknowledge | lives | give_up | inherit | called.
+-type ability() :: attach | parents | servers | adopt_node | alive | replace | each | acknowledge | lives | give_up | inherit | called.
 
 -doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be called repeatedly.".
 -type chosen() :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean())}.
@@ -62,6 +64,12 @@ begun and are not announced yet. For a log also the lines and bytes that were re
 -type counts() :: #{processes := non_neg_integer(), events := non_neg_integer(), held := non_neg_integer(),
                     unannounced => non_neg_integer(),
                     lines => non_neg_integer(), read => non_neg_integer(), size => pos_integer() | unknown}.
+
+-doc """
+A process whose children are observed. With a signature it is observed itself, as if it had been spawned with that now; over `evm` and
+inline it is not.
+""".
+-type parent() :: pid() | {pid(), witness_event:signature()}.
 
 -doc "What the instrument can do.".
 -callback abilities() -> abilities().
@@ -79,7 +87,13 @@ has ended. `later`: that is not so yet when the call returns, and `{log_ended, H
 -callback info(pid()) -> #{busy := non_neg_integer(), idle := non_neg_integer(), most := pos_integer()}.
 
 -doc "Observes what these processes will spawn, directly or not. The run waits for these too, but no monitor reads them.".
--callback parents(pid(), [pid()]) -> ok.
+-callback parents(pid(), [parent()]) -> ok.
+
+-doc """
+Observes what these processes will spawn while they handle a call of an observed process, or, with `Always`, whatever they spawn from
+now on. The run waits neither for them nor for what they spawn, and no monitor reads them. Processes that are observed stay so.
+""".
+-callback servers(pid(), [pid()], Always :: boolean()) -> ok.
 
 -doc "The processes that are observed and have not ended.".
 -callback alive(pid()) -> [pid()].
@@ -121,7 +135,7 @@ known any more. It works when the process of the instrument has ended too.
 """.
 -callback called(pid()) -> fun((pid()) -> [atom()]).
 
--optional_callbacks([parents/2, alive/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2, give_up/1, inherit/2,
+-optional_callbacks([parents/2, servers/3, alive/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2, give_up/1, inherit/2,
                      called/1]).
 
 -doc "The instrument of a run.".
@@ -141,8 +155,16 @@ can(Ability, {Module, _}) -> maps:get(Ability, Module:abilities()).
 launch({Module, Pid}, System, GroupLeader) -> Module:launch(Pid, System, GroupLeader).
 
 -doc "See `c:parents/2`.".
--spec parents(t(), [pid()]) -> ok.
+-spec parents(t(), [parent()]) -> ok.
 parents({Module, Pid}, Parents) -> Module:parents(Pid, Parents).
+
+-doc "The processes without their signatures.".
+-spec parent_pids([parent()]) -> [pid()].
+parent_pids(Parents) -> [case Parent of {P, _} -> P; P -> P end || Parent <- Parents].
+
+-doc "See `c:servers/3`.".
+-spec servers(t(), [pid()], Always :: boolean()) -> ok.
+servers({Module, Pid}, Servers, Always) -> Module:servers(Pid, Servers, Always).
 
 -doc "See `c:alive/1`; none if the instrument does not know.".
 -spec alive(t()) -> [pid()].

@@ -29,6 +29,7 @@ run() ->
                    text => [~"what is watched: ", {default, tree, ~"(default) "},
                             ~"the function's process and its descendants, or ", {default, node, ~"(default) "},
                             ~"every process of the node"]}]},
+     #{name => on_behalf, type => boolean, default => false, systems => [started], not_with => [inline]},
      #{name => applications, type => {list, application}, default => [], systems => [started]},
      #{name => specs, type => {list, file}, default => [],
        flags => [#{commands => ?MONITORED, flag => "--spec", argument => "FILE.hml", repeated => true,

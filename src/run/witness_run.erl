@@ -13,7 +13,7 @@ monitors. When the run itself dies, the links end everything else, and with the 
 
 -export([start_link/1, start/1, await_begin/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1,
          remaining/1, subscribe/1,
-         replace/2, format_error/1]).
+         replace/2, allow/2, format_error/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([reason/0, error/0]).
@@ -23,9 +23,11 @@ monitors. When the run itself dies, the links end everything else, and with the 
 - `stopped`: the run was stopped before its applications had started;
 - `{run_died, Reason}`: the process of the run has ended;
 - `{not_started, Reason}`: it ended before it began, or Witness could not be started;
+- `{not_allowed, What}`: why a process starts nothing for the system (`witness:allow/2`);
 - `{not_replaced, What}`: why specifications are not replaced (`witness:replace/2`).
 """.
 -type reason() :: timeout | stopped | died() | {not_started, Reason :: term()}
+                | {not_allowed, off | ended}
                 | {not_replaced, messages | signatures | groups | all | inline | log | ended}.
 
 -type died() :: {run_died, Reason :: term()}.
@@ -113,6 +115,9 @@ remaining(Run) -> try gen_server:call(Run, remaining, ?LOOK_MS) catch exit:_ -> 
 -spec replace(pid(), [file:name_all()]) -> {ok, [witness:warning()]} | {error, error()}.
 replace(Run, Files) -> call(Run, {replace, Files}, infinity).
 
+-spec allow(pid(), pid()) -> ok | {error, error()}.
+allow(Run, Process) -> call(Run, {allow, Process}, infinity).
+
 -spec subscribe(pid()) -> {ok, reference()}.
 subscribe(Run) -> gen_server:call(Run, {subscribe, self()}, infinity).
 
@@ -142,7 +147,7 @@ handle_continue(start_parts, Options) ->
             Core = witness_run_core:new(Options, witness_instrument:process(Instrument), Now, Warnings, {Specs, Properties}),
             R = #run{options = Options, core = Core, instrument = Instrument, counts = Counts, notifier = Notifier, log = Log,
                      history = History, maps = Maps, gathered = Gathered, before = before(Options), unnamed = ?MAX_NAMED,
-                     called = witness_instrument:called(Instrument)},
+                     called = called(witness_run_names:of_system(Options), witness_instrument:called(Instrument))},
             ok = schedule_checks(Options),
             case Parts of
                 #{adopts := true} -> {noreply, R};
@@ -175,6 +180,13 @@ handle_call({replace, Files}, _, R) ->
         {ok, Specs, Warnings, Maps} -> reply({ok, Warnings}, step({replaced, Specs, Warnings}, R#run{maps = Maps}));
         {error, _} = Error -> {reply, Error, R}
     end;
+handle_call({allow, _}, _, R = #run{options = #{on_behalf := false}}) ->
+    {reply, {error, {?MODULE, {not_allowed, off}}}, R};
+handle_call({allow, Process}, _, R = #run{instrument = Instrument}) ->
+    {reply, case is_observing(R) of
+                true -> witness_instrument:servers(Instrument, [Process], true);
+                false -> {error, {?MODULE, {not_allowed, ended}}}
+            end, R};
 handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
     Ref = witness_run_notifier:subscribe(Notifier, Pid),
     reply({ok, Ref}, step(subscribed, R));
@@ -331,9 +343,10 @@ launch(#run{options = #{system := System, group_leader := GroupLeader}, instrume
     end.
 
 %% The first process may have ended before the run knows it, and not every instrument remembers it.
-called(Root, #{system := {Module, _, _}}, #run{called = Called}) ->
-    fun(P) when P =:= Root -> case Called(P) of [] -> [Module]; Names -> Names end; (P) -> Called(P) end;
+called(Root, #{system := {Module, _, _}}, #run{called = Called}) -> called(Called, fun(P) -> [Module || P =:= Root] end);
 called(_, _, #run{called = Called}) -> Called.
+
+called(First, Second) -> fun(P) -> case First(P) of [] -> Second(P); Names -> Names end end.
 
 stop_instrument(Instrument) ->
     try witness_instrument:stop(Instrument)
@@ -432,6 +445,9 @@ format_error({not_replaced, What}) ->
     ["the run does not gather the ", atom_to_binary(What), " that these specifications need: start it with the "
      "option replaceable",
      [", over the source evm" || What =/= messages]];
+format_error({not_allowed, off}) ->
+    "what other processes start is not observed by this run: start it with the option on_behalf, over the source native";
+format_error({not_allowed, ended}) -> "the run does not observe any more";
 format_error(timeout) -> "the run has not ended, or its application not started, in time";
 format_error(stopped) -> "the run was stopped before its application had started";
 format_error({run_died, Reason}) ->

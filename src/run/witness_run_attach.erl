@@ -9,7 +9,7 @@ the application is called, so its processes receive no additional message.
 An error names a process that is not there, or that belongs to Witness.
 """.
 
--export([is_attached/1, is_partial/1, chosen_predicate/2, own_predicate/1, system_predicate/1, format_error/1]).
+-export([is_attached/1, is_partial/1, chosen_predicate/2, own_predicate/1, system_predicate/1, servers/1, format_error/1]).
 
 -export_type([target/0, error/0]).
 
@@ -112,6 +112,31 @@ with the system's group leader; the others are those of applications that it has
 system_predicate(#{scope := tree}) -> fun(_) -> true end;
 system_predicate(#{system := {application, App}}) -> has_leader(application_controller:get_master(App));
 system_predicate(#{group_leader := Leader}) -> has_leader(Leader).
+
+%% Applications of OTP and Elixir that start no processes for a program, or those of a build tool.
+-define(RUNTIME, [kernel, stdlib, compiler, sasl, crypto, runtime_tools, tools, elixir, logger, mix, ex_unit, iex, hex, witness]).
+
+-doc """
+The processes of this node that may start others for a system that calls them: those that `proc_lib` has started, without those of
+the system itself, of Witness and of the run-time system.
+""".
+-spec servers(witness_options:options()) -> [pid()].
+servers(#{system := System} = Options) ->
+    Own = own_predicate(Options),
+    Parents = case System of {children, Given} -> witness_instrument:parent_pids(Given); _ -> [] end,
+    [P || P <- processes(), not lists:member(P, Parents), is_of_otp(P), not is_of_runtime(P), not Own(P)].
+
+is_of_otp(P) ->
+    case process_info(P, {dictionary, '$initial_call'}) of
+        {_, {_, _, _}} -> true;
+        _ -> false
+    end.
+
+is_of_runtime(P) ->
+    case application:get_application(P) of
+        {ok, App} -> lists:member(App, ?RUNTIME);
+        undefined -> false
+    end.
 
 has_leader(Leader) -> fun(P) -> process_info(P, group_leader) =:= {group_leader, Leader} end.
 

@@ -4,15 +4,15 @@ What the processes in the explanation of a violation are called, and which of th
 process only as long as it lives, so the run asks for it as soon as the violation is reported.
 """.
 
--export([add/4, aliases/2, syntax/1]).
+-export([add/4, of_system/1, aliases/2, syntax/1]).
 
 -export_type([names/0, called/0]).
 
 -doc "Registered names, labels, or the modules that processes were spawned with, as text.".
 -type names() :: #{witness_event:proc() => binary()}.
 
--doc "The registered name of a process, or the module that it was spawned with; none if neither is known.".
--type called() :: fun((pid()) -> [atom()]).
+-doc "The registered name of a process, its label, or the module that it was spawned with; none if none of them is known.".
+-type called() :: fun((pid()) -> [atom() | term()]).
 
 -type step() :: #{event := witness_event:event(), _ => _}.
 
@@ -43,6 +43,13 @@ add({checked, Number, #{found := Found} = Checked}, Left, Called, Options) ->
     end, Left, Found),
     {{checked, Number, Checked#{found := Named}}, Left1};
 add(Report, Left, _, _) -> {Report, Left}.
+
+-doc "What the processes are called with which the system begins. They may have ended by the time of a verdict.".
+-spec of_system(witness_options:options()) -> called().
+of_system(#{system := {children, Parents}} = Options) ->
+    Names = #{P => Name || P <- witness_instrument:parent_pids(Parents), Name <- name(P, Options)},
+    fun(P) -> [Name || #{P := Name} <- [Names]] end;
+of_system(_) -> fun(_) -> [] end.
 
 %% The processes of a log are not of this time: the VM is not asked.
 names(Steps, Called, #{system := {log, _}}) ->
@@ -120,4 +127,6 @@ spawned(P) ->
 
 shown(Name) when is_atom(Name) -> witness_text:name(Name, ?NAME_CHARACTERS);
 shown(Text) when is_binary(Text) -> witness_text:clean(Text);
+%% The label of a test of ExUnit.
+shown({Module, Test}) when is_atom(Module), is_atom(Test) -> witness_text:clean(atom_to_binary(Test));
 shown(Label) -> witness_event:format_term(Label, ?NAME_CHARACTERS).

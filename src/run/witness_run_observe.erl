@@ -30,7 +30,7 @@ start_link_source(native, Options, #{filter := Filter, names := Names} = Gathere
                         maps:merge(Common, central_config(Options, Gathered))),
     {ok, Pid} = witness_outline_dispatcher:start_link(
                   Config#{source_options => Given#{names => Names, filter => Filter,
-                                                   shards => shard_count(Options)}}),
+                                                   shards => shard_count(Options), servers => has_servers(Options)}}),
     Session = witness_outline_dispatcher:session(Pid),
     {witness_outline_dispatcher, Pid, fun() -> witness_outline_dispatcher:counts(Session) end};
 start_link_source(evm, Options = #{timestamps := Timestamps, system := System},
@@ -69,6 +69,8 @@ start_tree_watch(Run, #{source := Source} = Options) ->
     Nothing = #{filter => witness_trace_filter:union([]), names => [], ordered => false, groups => 0, all => [], kinds => [],
                 native => Source =:= native},
     start_link_source(Source, Options#{timestamps := false}, Nothing, #{run => Run, maps => []}).
+
+has_servers(#{on_behalf := OnBehalf}) -> OnBehalf.
 
 %% Shards of the native source: one for each scheduler; central instrumentation has none.
 shard_count(#{instrument := central}) -> 0;

@@ -44,6 +44,7 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
                 {ok, {_, _, Counts} = Started} ?= witness_run_observe:start_link(Options, Specs, Maps, Gathered),
                 Instrument = witness_instrument:new(Started),
                 ok ?= witness_run_log:start(Log),
+                ok = add_servers(Options, Instrument),
                 ok = witness_run_limits:start(Options),
                 History = start_history(Options),
                 Parts = #{instrument => Instrument, counts => Counts, log => Log, history => History,
@@ -74,9 +75,13 @@ choose(Options = #{system := {attach, Targets}}) ->
 choose(_) -> {ok, none}.
 
 %% When the caller has the run, all processes that run already are observed.
-adopt_running(none, #{system := {children, Parents}}, Instrument, History) ->
-    ok = witness_run_history:adopt_children(History, Parents),
+adopt_running(none, #{system := {children, Parents}, scope := Scope} = Options, Instrument, History) ->
+    ok = witness_run_history:adopt_children(History, witness_instrument:parent_pids(Parents)),
     ok = witness_instrument:parents(Instrument, lists:usort(Parents)),
+    ok = case Scope of
+        tree -> ok;
+        node -> witness_instrument:adopt_node(Instrument, witness_run_attach:own_predicate(Options))
+    end,
     true;
 adopt_running(none, _, _, _) -> false;
 adopt_running(Chosen, #{system := System} = Options, Instrument, History) ->
@@ -86,6 +91,11 @@ adopt_running(Chosen, #{system := System} = Options, Instrument, History) ->
     Known = maps:from_keys(Others, []),
     ok = witness_run_history:adopt(History, fun(P) -> is_map_key(P, Known) end),
     true.
+
+%% They are there before the system has called any of them: its parents wait for the run, and its first process is not started yet.
+add_servers(#{on_behalf := true} = Options, Instrument) ->
+    witness_instrument:servers(Instrument, witness_run_attach:servers(Options), false);
+add_servers(_, _) -> ok.
 
 -doc "Compiles specifications, those that are compiled already excepted. If one has errors, none of them stays loaded.".
 -spec compile([file:name_all() | witness_spec:instrumentation_map()], witness_options:options()) ->

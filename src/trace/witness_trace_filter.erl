@@ -7,7 +7,7 @@ inherits how its parent is traced, so an event that only the child's monitor nee
 Events of the kinds `fork`, `init` and `exit` are always delivered, since the tracers need them.
 """.
 
--export([none/0, union/1, apply/2, trace_spawns/1]).
+-export([none/0, union/1, apply/2, trace_spawns/1, knows_servers/0, trace_servers/1]).
 -compile({no_auto_import, [apply/2]}).
 -export_type([alphabet/0, filter/0, messages/0]).
 
@@ -69,6 +69,24 @@ trace_spawns(Session) ->
     end, [{spawn, 3}, {spawn_link, 3}, {spawn_opt, 4}, {spawn_request, 4}]),
     1 = trace:function(Session, {erlang, process_flag, 2}, ?HIDING_CALL, [meta]),
     ok.
+
+%% The functions in which a `gen_server' handles a message, with the position of the message among the arguments: those of OTP 29, then
+%% those of OTP 27, each without and with debugging.
+-define(HANDLING, [{handle_msg, 3, 2}, {handle_msg, 4, 2}, {handle_msg, 6, 0}, {handle_msg, 7, 0}]).
+
+-doc "Whether the functions are known in which a `gen_server` of this release handles a message.".
+-spec knows_servers() -> boolean().
+knows_servers() ->
+    Functions = gen_server:module_info(functions),
+    [] =/= [A || {F, A, _} <- ?HANDLING, lists:member({F, A}, Functions)].
+
+-doc """
+Has the VM report, of the processes of a session, when a `gen_server` begins to handle a message: as a call, with the position of the
+message among the arguments as the result of the match specification.
+""".
+-spec trace_servers(trace:session()) -> ok.
+trace_servers(Session) ->
+    lists:foreach(fun({F, A, At}) -> trace:function(Session, {gen_server, F, A}, [{'_', [], [{message, At}]}], [local]) end, ?HANDLING).
 
 send_clause({Head, Guards, _}) -> {Head, Guards, []}.
 

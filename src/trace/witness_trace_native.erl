@@ -38,10 +38,17 @@ A session that only watches (`watch`) reads no process. It knows which processes
 when all of them have ended. A traced process costs the VM time whenever it is scheduled, so such a session traces only
 processes that spawn: the match specification of a spawning call switches the trace of the caller on, before the call takes
 effect. What else they do is not reported. `sweep/2` finds the dead processes.
+
+## Servers
+
+A session with `servers` also knows processes that ran before and are not of the run (`server/3`). What such a process spawns
+while it handles a call of a process of the run belongs to the run: it is read from its birth, but the run does not wait for it.
+What it spawns at any other time does not. A `gen_server` handles a call until it handles another message, so that
+`c:gen_server:handle_continue/2` counts, too. If it restarts a process of the run, the new one belongs to the run.
 """.
 
--export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, on/2, off/2,
-         traced/2, sweep/2, close/1, counts/1, called/1, resources/0, guarantees/0]).
+-export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, adopt/3, server/3,
+         on/2, off/2, traced/2, sweep/2, close/1, counts/1, called/1, resources/0, guarantees/0]).
 -export([shards/1, take_shard/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
@@ -52,7 +59,7 @@ effect. What else they do is not reported. `sweep/2` finds the dead processes.
        trace/5, trace_send/5, trace_receive/5, trace_procs/5,
        new_run/9, central_of/2, narrow_to/2, take/1, take_gap/1, unread/1,
        shard_take/2, shard_unread/3, shard_narrow/4, shard_detach/3, shard_reset/2, add_launcher/2, add_parent/2, watch/1,
-       is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
+       serve/1, add_server/3, member_of/2, adopt_process/4, is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
        counts_of/1, called_of/2, resources/0]).
 -on_load(load/0).
 
@@ -84,13 +91,14 @@ events, with signatures that are to be resolved. A status other than `open` is t
                | {place(), Init :: witness_event:event(), Births :: boolean(), [witness_event:event()], status()}.
 
 -doc """
-`shards`: the number of shards, by default 0; `watch`: the session only watches; `memory`, `partition_memory`, `message_size`:
+`shards`: the number of shards, by default 0; `watch`: the session only watches; `servers`: there may be servers; `memory`, `partition_memory`, `message_size`:
 bytes; `batch`: events; `flush`: milliseconds; `timestamps`: whether events carry a time.
 """.
 -type options() :: #{names := [pattern()],
                      filter => witness_trace_filter:filter(),
                      shards => non_neg_integer(),
                      watch => boolean(),
+                     servers => boolean(),
                      timestamps => boolean(),
                      memory => pos_integer(),
                      partition_memory => pos_integer(),
@@ -130,7 +138,7 @@ available() ->
 -spec open(options()) -> session().
 open(Options = #{names := Names}) ->
     #{timestamps := Stamps, memory := Memory, partition_memory := Partition, message_size := Size, batch := Batch, flush := Flush,
-      filter := Filter, shards := Shards, watch := Watch} = maps:merge(defaults(), Options),
+      filter := Filter, shards := Shards, watch := Watch, servers := Servers} = maps:merge(defaults(), Options),
     Timer = witness_trace_timer:start(self(), Flush),
     {Run, Births} = new_run([name(N) || N <- Names], Memory, Partition, size(Size), Batch, Stamps,
                             witness_trace_library:slots(case Watch of true -> 0; false -> erlang:system_info(process_limit) end,
@@ -138,6 +146,7 @@ open(Options = #{names := Names}) ->
     Timer ! {run, Run},
     empty = take(Births),
     Session = trace:session_create(?MODULE, {?MODULE, Run}, []),
+    _ = Servers andalso begin ok = serve(Run), witness_trace_filter:trace_servers(Session) end,
     Flags = case Watch of
         true ->
             ok = watch(Run),
@@ -148,7 +157,7 @@ open(Options = #{names := Names}) ->
     {Session, {Run, Shards}, Flags, Births, Timer}.
 
 defaults() ->
-    #{shards => 0, watch => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30,
+    #{shards => 0, watch => false, servers => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30,
       partition_memory => 1 bsl 29,
       message_size => 1 bsl 26, batch => 64, flush => 2}.
 
@@ -261,10 +270,47 @@ parent(Session = {_, {Run, _}, _, _, _}, P) ->
         dead -> ok = forget(Run, P), dead
     end.
 
--doc "Whether a process is traced; if the session only watches, whether it waits for the process.".
+-doc """
+Traces a process that runs already, as if it had been spawned now, with this signature. The run waits for it. To be called while the
+process does nothing: what it does meanwhile may be missing.
+""".
+-spec adopt(session(), pid(), witness_event:signature()) -> ok | dead.
+adopt(Session = {_, {Run, _}, _, _, _}, P, Signature) ->
+    case process_info(P, parent) of
+        {parent, Parent} ->
+            ok = adopt_process(Run, P, case Parent of undefined -> P; _ -> Parent end, Signature),
+            case on(Session, P) of
+                ok -> ok;
+                dead -> ok = forget(Run, P), dead
+            end;
+        undefined -> dead
+    end.
+
+-doc """
+A process that is not of the run: what it spawns for a process of the run belongs to the run, or, with `Always`, whatever it spawns
+from now on. Only for a session with `servers`.
+""".
+-spec server(session(), pid(), Always :: boolean()) -> ok | dead.
+server(Session = {_, {Run, _}, _, _, _}, P, Always) ->
+    %% A process of the run has its flags.
+    case add_server(Run, P, Always) andalso on(Session, P) of
+        dead -> ok = forget(Run, P), dead;
+        _ -> ok
+    end.
+
+-doc """
+Whether a process is traced; if the session only watches, whether it waits for the process; if there may be servers, whether the
+process belongs to the run.
+""".
 -spec traced(session(), pid()) -> boolean().
 traced({_, {Run, _}, watch, _, _}, P) -> is_held(Run, P);
-traced({Session, _, _, _, _}, P) ->
+traced({Session, {Run, _}, _, _, _}, P) ->
+    case member_of(Run, P) of
+        undefined -> has_flags(Session, P);
+        IsMember -> IsMember
+    end.
+
+has_flags(Session, P) ->
     try trace:info(Session, P, flags) of
         {flags, [_ | _]} -> true;
         _ -> false
@@ -368,6 +414,10 @@ shard_reset(_, _) -> erlang:nif_error(not_loaded).
 add_launcher(_, _) -> erlang:nif_error(not_loaded).
 add_parent(_, _) -> erlang:nif_error(not_loaded).
 watch(_) -> erlang:nif_error(not_loaded).
+serve(_) -> erlang:nif_error(not_loaded).
+add_server(_, _, _) -> erlang:nif_error(not_loaded).
+member_of(_, _) -> erlang:nif_error(not_loaded).
+adopt_process(_, _, _, _) -> erlang:nif_error(not_loaded).
 is_held(_, _) -> erlang:nif_error(not_loaded).
 sweep_run(_, _) -> erlang:nif_error(not_loaded).
 forget(_, _) -> erlang:nif_error(not_loaded).

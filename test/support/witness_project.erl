@@ -25,8 +25,8 @@ prepare(elixir, Examples, Config) ->
             Folder = copied("elixir", Examples, Config),
             Mix = filename:join(Folder, "mix.exs"),
             {ok, Text} = file:read_file(Mix),
-            Root = unicode:characters_to_binary(io_lib:format("~tp", [proplists:get_value(root, Config)])),
-            ok = file:write_file(Mix, binary:replace(Text, ~"\"../../..\"", Root)),
+            Root = io_lib:format("path: ~tp", [proplists:get_value(root, Config)]),
+            ok = file:write_file(Mix, re:replace(Text, ~"path: \"[./]+\"", Root, [unicode])),
             [{project, Folder} | Config]
     end.
 

@@ -113,7 +113,7 @@ process belongs to the system.
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, adopt_node => true, alive => true, replace => {false, inline}, each => true,
+    #{attach => false, parents => true, servers => false, adopt_node => true, alive => true, replace => {false, inline}, each => true,
       acknowledge => false, lives => false,
       give_up => false, inherit => true, called => true}.
 
@@ -135,7 +135,7 @@ start_link(Config) ->
 launch(Coordinator, MFA, GroupLeader) -> call_tree_watch(Coordinator, launch, [MFA, GroupLeader]).
 
 -doc "Observes the processes that these will spawn, directly or not. The run waits for them too.".
--spec parents(pid(), [pid()]) -> ok.
+-spec parents(pid(), [witness_instrument:parent()]) -> ok.
 parents(Coordinator, Parents) -> call_tree_watch(Coordinator, parents, [Parents]).
 
 -doc "The processes of the system that have not ended.".

@@ -36,7 +36,7 @@ It is an instrument (`m:witness_instrument`) without monitors.
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, adopt_node => false, alive => true, replace => {false, inline}, each => false,
+    #{attach => false, parents => true, servers => false, adopt_node => false, alive => true, replace => {false, inline}, each => false,
       acknowledge => false, lives => false,
       give_up => false, inherit => false, called => true}.
 
@@ -49,8 +49,8 @@ start_link(Run, Options) -> gen_server:start_link(?MODULE, {Run, Options}, []).
 launch(Watch, MFA, GroupLeader) -> gen_server:call(Watch, {launch, MFA, GroupLeader}, infinity).
 
 -doc "Watches these processes and what they will spawn.".
--spec parents(pid(), [pid()]) -> ok.
-parents(Watch, Parents) -> gen_server:call(Watch, {parents, Parents}, infinity).
+-spec parents(pid(), [witness_instrument:parent()]) -> ok.
+parents(Watch, Parents) -> gen_server:call(Watch, {parents, witness_instrument:parent_pids(Parents)}, infinity).
 
 -doc "The processes of the system that have not ended.".
 -spec alive(pid()) -> [pid()].

@@ -136,7 +136,7 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => false, adopt_node => false, alive => false, replace => {false, log}, each => true,
+    #{attach => false, parents => false, servers => false, adopt_node => false, alive => false, replace => {false, log}, each => true,
       acknowledge => true, lives => true,
       give_up => true, inherit => false, called => true}.
 

@@ -37,7 +37,7 @@ Then no birth is reported here, only that the last process has ended, and which 
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, replace/2, stop/1, info/1, called/1, session/1,
+-export([start_link/1, launch/3, parents/2, servers/3, alive/1, scope/1, adopt_node/2, replace/2, stop/1, info/1, called/1, session/1,
          counts/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
@@ -71,7 +71,7 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false,
+    #{attach => false, parents => true, servers => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false,
       lives => false,
       give_up => false, inherit => false, called => true}.
 
@@ -85,9 +85,13 @@ start_link(Config) ->
 -spec launch(pid(), {module(), atom(), [term()]}, GroupLeader :: pid()) -> {ok, pid()}.
 launch(Dispatcher, MFA, GroupLeader) -> gen_server:call(Dispatcher, {launch, MFA, GroupLeader}, infinity).
 
--doc "Observes what these processes will spawn, directly or not. The run waits for these too, but no monitor reads them.".
--spec parents(pid(), [pid()]) -> ok.
+-doc "See `c:witness_instrument:parents/2`.".
+-spec parents(pid(), [witness_instrument:parent()]) -> ok.
 parents(Dispatcher, Parents) -> gen_server:call(Dispatcher, {parents, Parents}, infinity).
+
+-doc "See `c:witness_instrument:servers/3`. Needs `servers` among the options of the source.".
+-spec servers(pid(), [pid()], Always :: boolean()) -> ok.
+servers(Dispatcher, Servers, Always) -> gen_server:call(Dispatcher, {servers, Servers, Always}, infinity).
 
 -doc "The processes that are observed and have not ended.".
 -spec alive(pid()) -> [pid()].
@@ -164,7 +168,12 @@ handle_call({launch, MFA, GroupLeader}, _, D = #dispatcher{session = Session, co
     ok = witness_trace_native:launcher(Session, Launcher),
     {reply, {ok, witness_instrument_launcher:launch_known(Launcher)}, D};
 handle_call({parents, Parents}, _, D = #dispatcher{session = Session}) ->
-    lists:foreach(fun(P) -> witness_trace_native:parent(Session, P) end, Parents),
+    lists:foreach(fun({P, Signature}) -> witness_trace_native:adopt(Session, P, Signature);
+                     (P) -> witness_trace_native:parent(Session, P)
+                  end, Parents),
+    {reply, ok, D};
+handle_call({servers, Servers, Always}, _, D = #dispatcher{session = Session}) ->
+    lists:foreach(fun(P) -> witness_trace_native:server(Session, P, Always) end, Servers),
     {reply, ok, D};
 handle_call(alive, _, D = #dispatcher{session = Session}) ->
     {reply, [P || P <- processes(), witness_trace_native:traced(Session, P)], D};

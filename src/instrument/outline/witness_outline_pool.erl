@@ -42,7 +42,7 @@ in time (`m:witness_outline_drain`).
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => true, parents => true, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false,
+    #{attach => true, parents => true, servers => false, adopt_node => true, alive => true, replace => true, each => false, acknowledge => false,
       lives => false,
       give_up => false, inherit => false, called => true}.
 
@@ -60,8 +60,8 @@ start_link(Config) ->
 launch(Pool, MFA, GroupLeader) -> witness_outline_tracer:launch(root(Pool), MFA, GroupLeader).
 
 -doc "Observes what these processes will spawn, directly or not. The run waits for these too, but no monitor reads them.".
--spec parents(pid(), [pid()]) -> ok.
-parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), Parents).
+-spec parents(pid(), [witness_instrument:parent()]) -> ok.
+parents(Pool, Parents) -> witness_outline_tracer:parents(root(Pool), witness_instrument:parent_pids(Parents)).
 
 -doc "The processes that are observed and have not ended.".
 -spec alive(pid()) -> [pid()].

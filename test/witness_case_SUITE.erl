@@ -1,0 +1,65 @@
+-module(witness_case_SUITE).
+-moduledoc """
+The tests of an application of Elixir with `Witness.Case` (`test/projects/web`): what its supervisors start for a test, and the process of
+a test itself. Tested by Mix in processes of the operating system.
+""".
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([what_is_started_for_a_test_fails_it_and_no_other/1, the_process_of_a_test_is_observed/1]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+%% So often are the tests run, each time with other ones broken. WITNESS_CASE_RUNS changes it.
+-define(RUNS, 2).
+
+suite() -> [{timetrap, {minutes, 60}}].
+
+all() -> [what_is_started_for_a_test_fails_it_and_no_other, the_process_of_a_test_is_observed].
+
+init_per_suite(Config) ->
+    Root = witness_checkout:root(filename:dirname(proplists:get_value(data_dir, Config))),
+    witness_project:prepare(elixir, "test/projects/web", [{root, Root} | Config]).
+
+end_per_suite(_) -> ok.
+
+what_is_started_for_a_test_fails_it_and_no_other(Config) ->
+    Tests = [[$0 + Module, $., $0 + Kind] || Module <- lists:seq(1, 4), Kind <- lists:seq(0, 9)],
+    Runs = list_to_integer(os:getenv("WITNESS_CASE_RUNS", integer_to_list(?RUNS))),
+    ?assertEqual([], failed(rooms([], Config))),
+    [begin
+         Broken = [Test || Test <- Tests, rand:uniform(5) =:= 1],
+         ?assertEqual(Broken, failed(rooms(Broken, Config)))
+     end || _ <- lists:seq(1, Runs)].
+
+rooms(Broken, Config) ->
+    {Status, Output} = witness_project:run("mix", ["test", "test/rooms_test.exs"], [{"BROKEN", lists:join(" ", Broken)}], Config),
+    ?assertEqual(Broken =:= [], Status =:= 0),
+    ?assertMatch({match, _}, re:run(Output, "40 tests|40 passed|/40 passed")),
+    ?assertEqual(length(Broken), occurrences("VIOLATION of counts_up", Output)),
+    Output.
+
+failed(Output) ->
+    case re:run(Output, "^ *[0-9]+\\) test (\\S+) ", [global, multiline, {capture, all_but_first, list}]) of
+        {match, Found} -> lists:sort(lists:append(Found));
+        nomatch -> []
+    end.
+
+occurrences(Pattern, Output) ->
+    case re:run(Output, Pattern, [global]) of
+        {match, Found} -> length(Found);
+        nomatch -> 0
+    end.
+
+the_process_of_a_test_is_observed(Config) ->
+    {2, Output} = witness_project:run("mix", ["test", "test/itself_test.exs"], [], Config),
+    ?assertEqual(2, length(failed(Output))),
+    [?assertMatch({match, _}, re:run(Output, Pattern, [dotall]), #{expected => Pattern})
+     || Pattern <- ["test opens twice \\(ItselfTest\\).*VIOLATION of opens_one",
+                    "by #PID<[0-9.]+>, ItselfTest.\"test opens twice\"/1",
+                    "test opens twice +Web.Desk",
+                    "call\\(_, {:open, \"twice 2\", 1}\\)",
+                    "code: test \"opens ",
+                    "test/itself_test.exs:7: \\(test\\)",
+                    "test waits for an answer \\(ItselfTest\\).*VIOLATION of calls",
+                    "(4 passed|6 tests, 2 failures|4/6 passed)",
+                    "warning: NotTest: nothing was monitored in 2 tests"]].
