@@ -159,6 +159,7 @@ locked(Fun) ->
             Given = #{base => filename:dirname(File), owner => Owner},
             {Specs, Others} = split_specs(maps:merge(Given#{unmonitored => ignore}, Options)),
             Counted = not is_map_key(unmonitored, Options),
+            ok = label(Module, Test),
             case witness_test:watch(Specs, [{self(), {Module, Test, ['_']}}, Supervisor], Others) of
                 {ok, Watch} ->
                     put(?WATCH, Watch),
@@ -172,6 +173,11 @@ locked(Fun) ->
                 {error, Lines} -> fail(Lines)
             end
     end.
+
+%% As ExUnit does since Elixir 1.18, so that charts show which process is that of the test.
+label(Module, Test) ->
+    proc_lib:get_label(self()) =:= undefined andalso proc_lib:set_label({Module, Test}),
+    ok.
 
 relative(File) ->
     Path = 'Elixir.Path',

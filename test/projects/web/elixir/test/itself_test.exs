@@ -8,13 +8,6 @@ defmodule ItselfTest do
       for n <- 1..unquote(rooms), do: assert({:ok, _} = Web.Desk.open("#{unquote(name)} #{n}", 1))
     end
   end
-
-  # The assertion holds: only the check of calls tells that there was no answer.
-  @tag witness: [specs: [], checks: [:calls]], capture_log: true
-  test "waits for an answer" do
-    {:ok, room} = Web.Desk.open("gone", 1)
-    catch_exit(GenServer.call(room, :crash))
-  end
 end
 
 defmodule NodeTest do
