@@ -5,7 +5,10 @@
 #include <stdlib.h>
 
 /* NULL: the process is one of the run, or is not there. */
-static wn_server *server_of(wn_tracee *tracee) { return tracee && tracee->server ? (wn_server *)tracee : NULL; }
+static wn_server *server_of(wn_tracee *tracee)
+{
+    return tracee && tracee->server ? (wn_server *)tracee : NULL;
+}
 
 bool wn_servers_add(wn_run *run, uintptr_t process, bool always)
 {

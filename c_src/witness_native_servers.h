@@ -5,9 +5,9 @@
  *
  * Every process of such a run (`servers` of the run) is in the table of tracees, so a process that is not there is none of it.
  *
- * A server is a `gen_server`. It handles a call until it handles the next message. That it begins to handle a message is reported by a
- * call inside `gen_server`, in its own process and before that call takes effect. So nothing comes between the message and what is
- * spawned for it.
+ * A server is a `gen_server`. It handles a call until it handles the next message. That it begins to handle a message is reported
+ * by a call inside `gen_server`, in its own process and before that call takes effect. So nothing comes between the message and
+ * what is spawned for it.
  */
 #ifndef WITNESS_NATIVE_SERVERS_H
 #define WITNESS_NATIVE_SERVERS_H

@@ -26,8 +26,18 @@ and then for the remaining processes. If a specification was violated, the test 
      ...
 ```
 
-Tests may be `async`: each observes only the processes that it has started itself. Processes that run before the test are
-not observed, such as those of the application and of `setup_all`; nor are processes that these start for the test.
+Tests may be `async`: each observes its own process, those that it has started, and what processes that run already start on its
+behalf. A process does so while it handles a call of an observed process: so a test observes what it has
+`DynamicSupervisor`, `Task.Supervisor`, `PartitionSupervisor` or a `GenServer` of the application start, also through several of them and
+in a task, and what a supervisor starts in the place of such a process. Each test has its own, however many run at the same time. The
+test does not wait for these processes. `allow/1` names a process that starts something for the test without a call, such as one
+that gets a message. What runs before the test is not observed itself, such as the processes of the application and of `setup_all`.
+This needs the source `native` (`m:witness`); over `evm`, and inline, a test observes what it has started itself. With
+`on_behalf: false` it always does.
+
+With `scope: :node` a test observes every process that starts while it runs. It should not be `async` then.
+
+The process of a test has the signature `ShopTest."test sells"(_)`, in a specification `ShopTest.'test sells'(_)`.
 
 ## Options
 
@@ -41,7 +51,7 @@ A tag changes them for one test, or for the tests of a `describe`: `@tag witness
 shorter `@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is not observed.
 
 A test may start no process that the specifications are for. If no test of a module has started one, a warning says so after all tests.
-With `unmonitored: :fail` each such test fails.
+With `unmonitored: :fail` each such test fails. Warnings come after all tests, each once, with the tests that it is about.
 
 ## A part of a test
 
@@ -57,12 +67,13 @@ reports only that.
 
 %% Written in Erlang, so that a project of Elixir needs only the application that rebar3 has built. Modules of Elixir are
 %% called through a variable: they are no dependency of Witness.
--export(['__info__'/1, 'MACRO-__using__'/2, '__count__'/1, '__watch__'/1, allow/1, allow/2, check/2, check/3]).
+-export(['__info__'/1, 'MACRO-__using__'/2, '__count__'/1, '__watch__'/1]).
+-export([allow/1, allow/2, check/2, check/3]).
 
 -define(EXUNIT_CASE, 'Elixir.ExUnit.Case').
 %% The watch of a test, in the dictionary of its process.
 -define(WATCH, '$witness_watch').
-%% The warnings of tests, each with its tests, among the environment of the application, as ExUnit keeps what is done after all tests.
+%% The warnings of tests, each with its tests: in the environment of the application, as ExUnit keeps what is done after all tests.
 -define(WARNINGS, case_warnings).
 %% Places of the counters: tests, and those of them in which something was monitored.
 -define(WATCHED, 1).
@@ -148,7 +159,8 @@ locked(Fun) ->
 
 %% ExUnit calls it in the process of the test. The parent of that process lives as long as the module's tests, and owns the run.
 -doc false.
-'__watch__'(#{witness_case := Default, file := File, line := Line, witness_counts := Counts, module := Module, test := Test} = Context) ->
+'__watch__'(#{module := Module, test := Test, file := File, line := Line} = Context) ->
+    #{witness_case := Default, witness_counts := Counts} = Context,
     case options(maps:get(witness, Context, []), Default) of
         none -> ok;
         Options ->

@@ -34,10 +34,12 @@ The complete options of `witness:start/1`. `warnings`: about the options that Wi
 not installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are
 compiled already.
 """.
--type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | {children, [witness_instrument:parent(), ...]} | node
+-type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | node
+                               | {children, [witness_instrument:parent(), ...]}
                                | {attach, [witness_run_attach:target(), ...]} | {log, log()},
                      applications := [atom()],
                      scope := tree | node,
+                     on_behalf := boolean(),
                      specs := [file:name_all() | witness_spec:instrumentation_map()],
                      modules => [module()],
                      include := [file:name_all()],

@@ -29,11 +29,12 @@ event counts, and everything that a specification demands is decided.
 
 In specifications the process of the fun has the signature `witness_test:run(_)`.
 
-If a process that ran before, such as the application controller, starts a process for the fun, that is not a
-descendant, and is not observed. With the option `scope => node` it is observed, as is everything else on the node, other
-tests included. `check/2` still waits only for the fun and its descendants.
+Observed are also the processes that a running process starts on behalf of these, while it handles a call of one of them: what a
+supervisor of an application starts for the test (`on_behalf` of `witness:start/1`, over `native`; `on_behalf => false` switches it off).
+With the option `scope => node` everything on the node is observed, other tests included. In either case `check/2` waits only for the fun
+and its descendants.
 
-Any number of tests may do this in a node at the same time. Each observes only what it has started itself.
+Any number of tests may do this in a node at the same time. Each observes only what it has started, or what was started on its behalf.
 
 ## What fails a test
 

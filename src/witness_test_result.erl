@@ -81,8 +81,8 @@ is_doubt(_) -> false.
 nothing_monitored(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail} = Rules) ->
     ["NO RESULT: nothing was monitored.\n",
      [["  ", Text, "\n"] || #{code := nothing_monitored, text := Text} <- Warnings],
-     [["Only the test's process and its descendants were watched, not what an application has started: option scope => node watches\n"
-       "every process of the node.\n"] || #{scope := tree} <- [Rules]],
+     [["Only the test's process and its descendants were watched, and what running processes have started while they handled a call of\n"
+       "these (over the source native): option scope => node watches every process of the node.\n"] || #{scope := tree} <- [Rules]],
      "If the test may do without: option unmonitored => warn, or ignore.\n"];
 nothing_monitored(_, _) -> [].
 

@@ -4,7 +4,8 @@ What processes that run already start on behalf of a system: each run observes w
 that was started for others.
 """.
 
--export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2,
+         init_per_testcase/2, end_per_testcase/2]).
 -export([each_run_observes_what_was_started_for_it/1, every_event_of_what_was_started_is_there/1, a_restarted_worker_is_of_the_run/1,
          what_is_cast_is_of_no_run/1, an_allowed_process_starts_all_for_the_run/1, servers_are_neither_observed_nor_awaited/1,
          children_of_strangers_are_of_no_run/1, central_monitors_observe_the_same/1, a_first_process_may_call_servers/1,
@@ -55,7 +56,8 @@ each_run_observes_what_was_started_for_it(Config) ->
                    {Client, Monitor} = spawn_monitor(fun() -> exit({observed, ask(Id, 60, #{}, Servers)}) end),
                    {Monitor, Client, Id}
                end || Id <- lists:seq(1, 8)],
-    Observed = [receive {'DOWN', Monitor, process, Client, {observed, Names}} -> {Id, Names} end || {Monitor, Client, Id} <- Clients],
+    Observed = [receive {'DOWN', Monitor, process, Client, {observed, Names}} -> {Id, Names} end
+                || {Monitor, Client, Id} <- Clients],
     unlink(Noise),
     exit(Noise, kill),
     [?assertEqual([{Id, N} || N <- lists:seq(1, 60)], Names) || {Id, Names} <- Observed].
@@ -136,7 +138,8 @@ servers_are_neither_observed_nor_awaited(Config) ->
     Parent ! 'end',
     {ok, #{outcome := Outcome}} = witness:await(Run, 60_000),
     ?assertNotEqual(untrusted, Outcome),
-    ?assertEqual([{witness_servers_system, init, [mine]}], lists:usort([Signature || #{signature := Signature} <- witness:verdicts(Run)])),
+    ?assertEqual([{witness_servers_system, init, [mine]}],
+                 lists:usort([Signature || #{signature := Signature} <- witness:verdicts(Run)])),
     {ok, _} = witness:stop(Run),
     ?assertEqual(mine, gen_server:call(Worker, name)).
 
@@ -174,7 +177,8 @@ a_parent_with_a_signature_is_observed(Config) ->
         {ok, Worker} = witness_servers_system:start_child(supervisor, mine, Servers),
         [gen_server:call(Worker, name) || _ <- lists:seq(1, 10)]
     end),
-    {ok, Run} = watch(#{monitors => [{{tested, begins, 1}, {witness_counting_monitor, Counter}}]}, [{Parent, {tested, begins, [mine]}}]),
+    {ok, Run} = watch(#{monitors => [{{tested, begins, 1}, {witness_counting_monitor, Counter}}]},
+                      [{Parent, {tested, begins, [mine]}}]),
     Parent ! go,
     {ok, #{monitored := 1}} = witness:await(Run, 60_000),
     ?assertMatch([#{signature := {tested, begins, [mine]}, process := Parent}], witness:verdicts(Run)),

@@ -26,7 +26,7 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
          replace/2, stop/1]).
 -export([each/2, acknowledge/2, lives/2, give_up/1, inherit/3, called/1]).
 
--export_type([t/0, started/0, abilities/0, ability/0, chosen/0, counts/0]).
+-export_type([t/0, started/0, parent/0, abilities/0, ability/0, chosen/0, counts/0]).
 
 -doc "An instrument of a run, with the process that it is linked to.".
 -opaque t() :: {module(), pid()}.
@@ -48,9 +48,10 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 - `inherit`: if its process dies, the run inherits a table of monitors that were not announced (`c:inherit/2`);
 - `called`: it remembers what processes were called that have ended (`c:called/1`).
 """.
--type abilities() :: #{attach := boolean(), parents := boolean(), servers := boolean(), adopt_node := boolean(), alive := boolean(),
-                       replace := true | {false, Why :: atom()}, each := boolean(), acknowledge := boolean(),
-                       lives := boolean(), give_up := boolean(), inherit := boolean(), called := boolean()}.
+-type abilities() :: #{attach := boolean(), parents := boolean(), servers := boolean(), adopt_node := boolean(),
+                       alive := boolean(), replace := true | {false, Why :: atom()}, each := boolean(),
+                       acknowledge := boolean(), lives := boolean(), give_up := boolean(), inherit := boolean(),
+                       called := boolean()}.
 
 -type ability() :: attach | parents | servers | adopt_node | alive | replace | each | acknowledge | lives | give_up | inherit | called.
 
@@ -66,7 +67,7 @@ begun and are not announced yet. For a log also the lines and bytes that were re
                     lines => non_neg_integer(), read => non_neg_integer(), size => pos_integer() | unknown}.
 
 -doc """
-A process whose children are observed. With a signature it is observed itself, as if it had been spawned with that now; over `evm` and
+A process; its children are observed. With a signature it is observed itself, as if it had been spawned with that now; over `evm` and
 inline it is not.
 """.
 -type parent() :: pid() | {pid(), witness_event:signature()}.
@@ -135,8 +136,8 @@ known any more. It works when the process of the instrument has ended too.
 """.
 -callback called(pid()) -> fun((pid()) -> [atom()]).
 
--optional_callbacks([parents/2, servers/3, alive/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2, give_up/1, inherit/2,
-                     called/1]).
+-optional_callbacks([parents/2, servers/3, alive/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2,
+                     give_up/1, inherit/2, called/1]).
 
 -doc "The instrument of a run.".
 -spec new(started()) -> t().

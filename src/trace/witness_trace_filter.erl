@@ -70,15 +70,18 @@ trace_spawns(Session) ->
     1 = trace:function(Session, {erlang, process_flag, 2}, ?HIDING_CALL, [meta]),
     ok.
 
-%% The functions in which a `gen_server' handles a message, with the position of the message among the arguments: those of OTP 29, then
-%% those of OTP 27, each without and with debugging.
+%% The functions in which a `gen_server' handles a message, with the position of the message among the arguments, each without and
+%% with debugging: those of OTP 29, then those of OTP 27.
 -define(HANDLING, [{handle_msg, 3, 2}, {handle_msg, 4, 2}, {handle_msg, 6, 0}, {handle_msg, 7, 0}]).
 
 -doc "Whether the functions are known in which a `gen_server` of this release handles a message.".
 -spec knows_servers() -> boolean().
 knows_servers() ->
+    handling() =/= [].
+
+handling() ->
     Functions = gen_server:module_info(functions),
-    [] =/= [A || {F, A, _} <- ?HANDLING, lists:member({F, A}, Functions)].
+    [Known || {F, A, _} = Known <- ?HANDLING, lists:member({F, A}, Functions)].
 
 -doc """
 Has the VM report, of the processes of a session, when a `gen_server` begins to handle a message: as a call, with the position of the
@@ -86,7 +89,9 @@ message among the arguments as the result of the match specification.
 """.
 -spec trace_servers(trace:session()) -> ok.
 trace_servers(Session) ->
-    lists:foreach(fun({F, A, At}) -> trace:function(Session, {gen_server, F, A}, [{'_', [], [{message, At}]}], [local]) end, ?HANDLING).
+    lists:foreach(fun({F, A, At}) ->
+        1 = trace:function(Session, {gen_server, F, A}, [{'_', [], [{message, At}]}], [local])
+    end, handling()).
 
 send_clause({Head, Guards, _}) -> {Head, Guards, []}.
 
