@@ -6,10 +6,10 @@ that was started for others.
 
 -export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2,
          init_per_testcase/2, end_per_testcase/2]).
--export([each_run_observes_what_was_started_for_it/1, every_event_of_what_was_started_is_there/1, a_restarted_worker_is_of_the_run/1,
-         what_is_cast_is_of_no_run/1, an_allowed_process_starts_all_for_the_run/1, servers_are_neither_observed_nor_awaited/1,
-         children_of_strangers_are_of_no_run/1, central_monitors_observe_the_same/1, a_first_process_may_call_servers/1,
-         a_parent_with_a_signature_is_observed/1, nothing_is_left/1]).
+-export([each_run_observes_what_was_started_for_it/1, every_event_of_what_was_started_is_there/1]).
+-export([a_restarted_worker_is_of_the_run/1, what_is_cast_is_of_no_run/1, an_allowed_process_starts_all_for_the_run/1]).
+-export([servers_are_neither_observed_nor_awaited/1, children_of_strangers_are_of_no_run/1, central_monitors_observe_the_same/1]).
+-export([a_first_process_may_call_servers/1, a_parent_with_a_signature_is_observed/1, nothing_is_left/1]).
 -export([refused/1]).
 -export([calls/2]).
 

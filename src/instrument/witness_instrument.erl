@@ -53,7 +53,8 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
                        acknowledge := boolean(), lives := boolean(), give_up := boolean(), inherit := boolean(),
                        called := boolean()}.
 
--type ability() :: attach | parents | servers | adopt_node | alive | replace | each | acknowledge | lives | give_up | inherit | called.
+-type ability() :: attach | parents | servers | adopt_node | alive | replace | each | acknowledge | lives | give_up | inherit
+                 | called.
 
 -doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be called repeatedly.".
 -type chosen() :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean())}.
