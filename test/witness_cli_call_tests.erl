@@ -55,9 +55,21 @@ arguments_of_elixir_test_() ->
         points("M.f(:a, \"#{x}\")", 9),
         points("M.f(:a, <<300>>)", 9),
         points("M.f(%S{a: 1})", 5),
-        points("M.f(1); M.g(2)", 1),
+        in_turn("A.f([1]); B.g(%{a: 1}, &M.f/0);", [{'Elixir.A', f, [[1]]}, {'Elixir.B', g, [#{a => 1}, fun 'Elixir.M':f/0]}]),
+        in_turn("A.a(); B.b", [{'Elixir.A', a, []}, {'Elixir.B', b, []}]),
+        points("M.f(1); x; M.g(2)", 9),
         points("M.f(:a).g", 1)
     ]}.
+
+%% What the evaluator of Erlang calls, with which arguments: the test stands in the place of the functions, which do not exist.
+in_turn(Text, Calls) ->
+    {Text, fun() ->
+        {ok, {erl_eval, exprs, [Forms, Bindings]} = Call} = witness_cli_call:parse(Text),
+        ?assertMatch({error, _}, witness_cli_call:check(Call)),
+        Evaluated = fun({Module, Function}, Args) -> self() ! {called, {Module, Function, Args}}, ok end,
+        {value, ok, _} = erl_eval:exprs(Forms, Bindings, none, {value, Evaluated}),
+        ?assertEqual(Calls, [receive {called, Made} -> Made after 0 -> none end || _ <- Calls])
+    end}.
 
 what_is_no_call_is_an_error_that_points_at_the_place_test_() ->
     [

@@ -7,6 +7,7 @@ Parses Erlang notation on the command line: the function to run, and the functio
 | `calc:start()`, `calc:start` | call `calc:start/0` |
 | `calc:start(10, [{name, "a"}])` | arguments are Erlang terms; nothing in them is evaluated |
 | `MyApp.Server.run("a", :b, [c: 1])` | a function of an Elixir module: arguments are terms of Elixir (`m:witness_cli_call_elixir`) |
+| `MyApp.Server.run(1); MyApp.Server.stop()` | several such calls, in turn, in one process |
 | `calc_server:loop/1=no_crash` | every process spawned with `calc_server:loop/1` is monitored by the module `no_crash` |
 | `calc_server:loop/_=m`, `calc_server:_/_=m`, `_:_/_=m` | the same for any arity, function, module |
 | `calc_server:loop/1=no_crash(30)` | with the argument `30` for the callback `init/3`; without it the argument is `[]` |
@@ -53,9 +54,22 @@ parse_elixir(Text) ->
                 {problem, Column, Problem} ?= witness_cli_call_elixir:parse(Text),
                 {error, _} ?= parse_erlang(Text),
                 {error, point_at(Text, Column, Problem)}
+            else
+                {ok, [Call]} -> {ok, Call};
+                {ok, [_ | _] = Calls} -> {ok, in_turn(Calls)};
+                {ok, Call} -> {ok, Call}
             end;
         {error, _} = Error -> Error
     end.
+
+%% The process of several calls evaluates them: it runs a function of OTP, so it is none of Witness's own. Arguments are values of
+%% variables, since not every term has a form.
+in_turn(Calls) ->
+    Numbered = lists:enumerate([{{M, F, length(Args)}, lists:enumerate(Args)} || {M, F, Args} <- Calls]),
+    Name = fun(N, I) -> list_to_atom(lists:append(["Argument", integer_to_list(N), "_", integer_to_list(I)])) end,
+    {erl_eval, exprs, [[{call, 1, {remote, 1, {atom, 1, M}, {atom, 1, F}}, [{var, 1, Name(N, I)} || {I, _} <- Args]}
+                        || {N, {{M, F, _}, Args}} <- Numbered],
+                       #{Name(N, I) => Arg || {N, {_, Args}} <- Numbered, {I, Arg} <- Args}]}.
 
 parse_erlang(Text) ->
     parsing(Text, fun(Tokens) ->
@@ -99,6 +113,11 @@ Whether the function exists. Loads the module.
 An error lists the arities that exist, or names that are similar.
 """.
 -spec check(mfa_call()) -> ok | {error, unicode:chardata()}.
+check({erl_eval, exprs, [[{call, 1, {remote, 1, {atom, 1, Module}, {atom, 1, Function}}, Args} | Calls], Bindings]}) ->
+    maybe
+        ok ?= check({Module, Function, Args}),
+        check({erl_eval, exprs, [Calls, Bindings]})
+    end;
 check({Module, Function, Args}) ->
     case code:ensure_loaded(Module) of
         {module, Module} -> exported(Module, Function, length(Args));

@@ -2,6 +2,8 @@
 -moduledoc """
 Reads a call in the notation of Elixir: `MyApp.Server.run("a", :b, nil, Foo.Bar, %{a: 1}, [b: 2], ~c"text", &M.f/1)`.
 
+Several calls have semicolons between them.
+
 Elixir's own parser reads it, which evaluates nothing. Only terms pass: numbers, atoms, modules, strings, the sigils `~c` and `~s`,
 lists, keywords, tuples, maps, binaries of bytes, and `&M.f/1`.
 """.
@@ -15,13 +17,13 @@ lists, keywords, tuples, maps, binaries of bytes, and `&M.f/1`.
 is_call(Text) ->
     re:run(Text, "^\\s*[A-Z]\\w*(\\.[A-Z]\\w*)*\\.[a-z_]\\w*[!?]?\\((?!\\s*\\)\\s*$)", [unicode, {capture, none}]) =:= match.
 
--doc "The call, or the column of what is wrong. Elixir must be on the code path, and started.".
--spec parse(string()) -> {ok, {module(), atom(), [term()]}} | {problem, pos_integer(), unicode:chardata()}.
+-doc "The calls, or the column of what is wrong. Elixir must be on the code path, and started.".
+-spec parse(string()) -> {ok, [{module(), atom(), [term()]}, ...]} | {problem, pos_integer(), unicode:chardata()}.
 parse(Text) ->
     case elixir("Code", string_to_quoted, [unicode:characters_to_binary(Text), [{columns, true}, {emit_warnings, false}]]) of
         {ok, Quoted} ->
             try
-                {ok, call(Quoted)}
+                {ok, calls(Quoted)}
             catch
                 throw:{problem, Place, Problem} -> {problem, column(Place), Problem}
             end;
@@ -35,9 +37,12 @@ syntax_error(Problem, Token) ->
     [Line | _] = string:split(unicode:characters_to_binary([Problem, Token]), "\n"),
     [witness_text:clean(Line), ~": ", ?TERMS].
 
+calls({'__block__', _, [_ | _] = Calls}) -> [call(Call) || Call <- Calls];
+calls(Call) -> [call(Call)].
+
 call({{'.', _, [{'__aliases__', _, _} = Module, Function]}, _, Arguments}) when is_atom(Function) ->
     {value(Module), Function, [value(Argument) || Argument <- Arguments]};
-call(Quoted) -> throw({problem, Quoted, ~"one call is expected, as in MyApp.Server.run(1)"}).
+call(Quoted) -> throw({problem, Quoted, ~"a call is expected, as in MyApp.Server.run(1)"}).
 
 value(Literal) when is_atom(Literal); is_number(Literal); is_binary(Literal) -> Literal;
 value([]) -> [];
