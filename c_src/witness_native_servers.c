@@ -2,8 +2,6 @@
 
 #include "witness_native_atoms.h"
 
-#include <stdlib.h>
-
 /* NULL: the process is one of the run, or is not there. */
 static wn_server *server_of(wn_tracee *tracee)
 {
@@ -48,31 +46,6 @@ bool wn_servers_is_member(wn_run *run, uintptr_t process)
     return member;
 }
 
-/* Without memory a restart is not known to be one: the process that takes the place is a server. */
-static void remember(wn_server *server, uintptr_t child)
-{
-    if (server->count == server->size) {
-        size_t size = server->size ? 2 * server->size : 8;
-        uintptr_t *started = realloc(server->started, size * sizeof *started);
-        if (!started)
-            return;
-        server->started = started;
-        server->size = size;
-    }
-    server->started[server->count++] = child;
-}
-
-static bool take_started(wn_server *server, uintptr_t child)
-{
-    for (size_t i = 0; i < server->count; i++) {
-        if (server->started[i] == child) {
-            server->started[i] = server->started[--server->count];
-            return true;
-        }
-    }
-    return false;
-}
-
 wn_standing wn_servers_standing(const wn_run *run, wn_tracee *tracee, uintptr_t child)
 {
     if (!run->servers)
@@ -81,8 +54,9 @@ wn_standing wn_servers_standing(const wn_run *run, wn_tracee *tracee, uintptr_t 
         return WN_STRANGER;
     if (!acts_for_run(tracee))
         return WN_SERVER;
+    /* Without memory a restart is not known to be one: the process in the place of the child is a server. */
     if (tracee->server)
-        remember(server_of(tracee), child);
+        (void)wn_pids_add(&server_of(tracee)->started, child);
     return WN_MEMBER;
 }
 
@@ -138,6 +112,6 @@ void wn_servers_handles(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_N
     ws_lock_take(&slot->lock);
     wn_server *server = server_of(wn_slot_find(slot, process));
     if (server)
-        server->for_run = for_run || (ended && take_started(server, of));
+        server->for_run = for_run || (ended && wn_pids_remove(&server->started, of));
     ws_lock_give(&slot->lock);
 }

@@ -54,7 +54,7 @@ void wn_slot_remove(wn_slot *slot, wn_tracee *tracee)
     *link = tracee->next;
     /* The tracee is the first member of its server, so the two have one address. */
     if (tracee->server)
-        free(((wn_server *)tracee)->started);
+        wn_pids_clear(&((wn_server *)tracee)->started);
     if (!tracee->embedded)
         free(tracee);
     atomic_fetch_sub_explicit(&wn_count_tracees, 1, memory_order_relaxed);

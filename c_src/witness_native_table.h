@@ -12,6 +12,7 @@
 #define WITNESS_NATIVE_TABLE_H
 
 #include "witness_native_partition.h"
+#include "witness_native_pids.h"
 
 typedef struct {
     ws_lock lock;
@@ -30,8 +31,7 @@ typedef struct {
     wn_tracee tracee;
     bool always;
     bool for_run;
-    size_t count, size;
-    uintptr_t *started;
+    wn_pids started;
 } wn_server;
 
 extern atomic_int_fast64_t wn_count_tracees;

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "witness_native_names.h"
+#include "witness_native_pids.h"
 #include "witness_native_table.h"
 
 #include <string.h>
@@ -653,6 +654,38 @@ static void tracees_are_spread_over_the_slots(void)
 
 /* --- names ----------------------------------------------------------------------- */
 
+/* Against the plain array of what is in the set. The processes are few, and many of them have the same home. */
+static void a_set_of_processes_has_what_was_added_and_not_removed(void)
+{
+    enum { PROCESSES = 200, STEPS = 20000 };
+    wn_pids set = {0};
+    bool there[PROCESSES] = {false};
+    size_t count = 0;
+    uint32_t random = 1;
+    CHECK(!wn_pids_remove(&set, 16));
+    for (int step = 0; step < STEPS; step++) {
+        random = random * 1664525u + 1013904223u;
+        size_t i = (random >> 8) % PROCESSES;
+        uintptr_t process = (uintptr_t)(i % 10 + 1) << 4 | (uintptr_t)(i / 10) << 40;
+        /* The set grows and shrinks again. */
+        if ((random >> 28) % 4 < (step / 2000 % 2 ? 1u : 3u)) {
+            CHECK(wn_pids_add(&set, process));
+            count += !there[i];
+            there[i] = true;
+        } else {
+            EQUAL(wn_pids_remove(&set, process), there[i]);
+            count -= there[i];
+            there[i] = false;
+        }
+        EQUAL(set.count, count);
+    }
+    for (size_t i = 0; i < PROCESSES; i++)
+        EQUAL(wn_pids_remove(&set, (uintptr_t)(i % 10 + 1) << 4 | (uintptr_t)(i / 10) << 40), there[i]);
+    EQUAL(set.count, 0);
+    wn_pids_clear(&set);
+    CHECK(!set.places);
+}
+
 static void nothing_is_named_without_patterns(void)
 {
     wn_names names;
@@ -750,6 +783,7 @@ static void names_are_those_of_the_patterns(void)
     X(tracees_are_found_until_they_are_removed)                                                                                    \
     X(a_fresh_partition_has_room_for_an_entry)                                                                                     \
     X(tracees_are_spread_over_the_slots)                                                                                           \
+    X(a_set_of_processes_has_what_was_added_and_not_removed)                                                                       \
     X(nothing_is_named_without_patterns)                                                                                           \
     X(names_are_those_of_the_patterns)
 
