@@ -240,6 +240,16 @@ what_others_start_for_the_fun_is_seen_with_scope_node_test_() ->
         ?assertEqual(Scope =:= tree, string:find(lists:join($\n, Lines), "scope => node") =/= nomatch)
     end} || {Scope, Expected} <- [{tree, nothing_monitored}, {node, violation}]]).
 
+%% The worker lives on: the test does not wait for it.
+what_a_server_starts_on_behalf_of_the_fun_is_seen_test_() ->
+    [{setup, fun witness_servers_system:start/0, fun witness_servers_system:stop/1, fun(Servers) ->
+        Started = fun() -> {ok, Worker} = witness_servers_system:start_child(continue, started, Servers), Worker end,
+        Specs = [{{witness_servers_system, init, 1}, {?MODULE, whole}}],
+        [?_assert(is_pid(witness_test:check(Specs, Started, #{}))),
+         ?_assertMatch({nothing_monitored, _}, failure(Specs, Started, #{on_behalf => false})),
+         ?_assertMatch({nothing_monitored, _}, failure(Specs, Started, #{source => evm}))]
+    end} || lists:member(native, sources())].
+
 %% --- specifications ----------------------------------------------------------------------------
 
 files_are_found_above_the_source_test_() ->
