@@ -515,6 +515,40 @@ send(Msg) -> {send, ?P, ?Q, Msg, 0}.
 
 verdict(Source, Trace) -> verdict(Source, {m, f, [0]}, Trace).
 
+%% --- object code that is kept --------------------------------------------------------------------
+
+%% Each test of a project compiles the same specifications.
+what_was_compiled_is_kept_test() ->
+    forget_kept(),
+    File = write("kept.hml", kept_source(0)),
+    Object = fun(Options) -> {ok, {_, Code}, _} = witness_spec:to_object(File, witness_spec_code_0, Options), Code end,
+    Code = Object(#{}),
+    [{Key, Code}] = kept(),
+    ?assertEqual(Code, Object(#{})),
+    %% It is what the next compilation gives.
+    ok = persistent_term:put(Key, ~"kept"),
+    ?assertEqual(~"kept", Object(#{})),
+    ?assertNotEqual(~"kept", Object(#{max_obligations => 7})),
+    ok = file:write_file(File, kept_source(1)),
+    ?assertNotEqual(~"kept", Object(#{})),
+    ?assertEqual(3, length(kept())),
+    remove(File),
+    forget_kept().
+
+no_more_is_kept_than_a_limit_test() ->
+    forget_kept(),
+    Modules = [with_spec(kept_source(N), fun(#{module := Module}) -> Module end) || N <- lists:seq(1, 70)],
+    ?assertEqual({70, 64}, {length(Modules), length(kept())}),
+    forget_kept().
+
+kept_source(N) -> io_lib:format("with m:f(_) monitor [_ <- _, _] [_ ? {kept, ~w}] ff.", [N]).
+
+kept() -> [Kept || {{witness_spec_build, _}, _} = Kept <- persistent_term:get()].
+
+forget_kept() ->
+    _ = [persistent_term:erase(Key) || {Key, _} <- kept()],
+    persistent_term:erase(witness_spec_build).
+
 %% The verdict of the first property with the number of the event at which it fell.
 verdict(Source, Signature, Trace) ->
     with_spec(Source, fun(#{module := Module}) ->

@@ -16,6 +16,8 @@ Erlang's linter checks the author's code last: its findings keep the author's li
 %% Compiling takes some milliseconds per state.
 -define(MAX_NODES, 2_000).
 -define(MAX_OBLIGATIONS, 1_000).
+%% Object codes that are kept.
+-define(MAX_KEPT, 64).
 
 -doc "The properties with their nodes and actions, numbered through the whole file.".
 -spec units([witness_spec_parse:property()]) -> {ok, [witness_spec_code:unit()]} | {error, [finding()]}.
@@ -85,6 +87,34 @@ parts(#{signatures := Signatures}) ->
 -spec object(module(), [witness_spec_code:unit()], options()) -> {ok, binary()} | {error, [finding()]}.
 object(Module, Units, Options) ->
     Forms = [Form || {_, Form} <- forms(Module, Units, Options)],
+    Digest = erlang:md5(term_to_binary(Forms, [deterministic])),
+    case persistent_term:get({?MODULE, Digest}, none) of
+        none ->
+            Compiled = compile(Module, Forms),
+            _ = [keep(Digest, Object) || {ok, Object} <- [Compiled]],
+            Compiled;
+        Object -> {ok, Object}
+    end.
+
+%% Each test compiles its specifications again, which takes longer than the rest of its run. The forms determine the object code. A
+%% term that is added costs other processes nothing, unlike one that is replaced or erased: so the first ones stay.
+keep(Digest, Object) ->
+    case atomics:add_get(kept(), 1, 1) of
+        Count when Count =< ?MAX_KEPT -> persistent_term:put({?MODULE, Digest}, Object);
+        _ -> ok
+    end.
+
+%% Two processes that are the first at the same time count separately: then twice as many may be kept.
+kept() ->
+    case persistent_term:get(?MODULE, none) of
+        none ->
+            Count = atomics:new(1, []),
+            ok = persistent_term:put(?MODULE, Count),
+            Count;
+        Count -> Count
+    end.
+
+compile(Module, Forms) ->
     %% Options from the environment are ignored: they could change what the module does.
     case compile:noenv_forms(Forms, [binary, return_errors, deterministic]) of
         {ok, Module, Object} -> {ok, Object};
