@@ -25,9 +25,12 @@ monitored, or vacuous verdicts.
 
 -doc "Passed, or the worst problem; with the warnings, which do not fail the test.".
 -spec judge(result(), rules()) -> {ok | {failed, problem(), Lines :: [binary()]}, Warnings :: [binary()]}.
-judge(Result = #{summary := #{warnings := Warnings} = Summary}, Rules) ->
+judge(Result = #{summary := #{warnings := Warnings} = Summary, verdicts := Verdicts}, Rules) ->
     Problems = [{Problem, Text} || {Problem, Text} <- problems(Result, Rules), Text =/= []],
-    Shown = [Text || #{code := Code, text := Text} <- Warnings, is_shown(Code, Rules, Summary)],
+    IsDoubted = lists:keymember(no_result, 1, Problems),
+    Shown = [Text || #{code := Code, text := Text} <- Warnings, is_shown(Code, Rules, Summary),
+                     not (IsDoubted andalso is_doubt(Code))]
+        ++ lists:usort([without_verdict(V) || V <- Verdicts, is_ended_by_signal(V)]),
     case Problems of
         [] -> {ok, Shown};
         [{Problem, _} | _] -> {{failed, Problem, lines(lists:join("\n", [Text || {_, Text} <- Problems]))}, Shown}
@@ -38,7 +41,16 @@ is_shown(vacuous, #{vacuous := Rule}, _) -> Rule =:= warn;
 is_shown(nothing_monitored, #{unmonitored := fail}, #{monitored := 0}) -> false;
 is_shown(nothing_monitored, #{unmonitored := Rule}, _) -> Rule =/= ignore;
 is_shown(system_crashed, _, _) -> false;
+%% Without the processes, which differ in each test.
+is_shown(signal, _, _) -> false;
 is_shown(_, _, _) -> true.
+
+%% Without the process, so that many tests may say the same.
+without_verdict(#{signature := Signature} = V) ->
+    Of = [[~" on ", witness_event:format_function({M, F, length(Args)}, witness_event:syntax_of_function(Signature))]
+          || {M, F, Args} <- [Signature]],
+    unicode:characters_to_binary([witness_text_verdict:property(V), ~" has no verdict", Of, ~": ", witness_text_verdict:reason(V),
+                                  ~" (docs/inline.md says when inline monitors have one)"]).
 
 problems(#{summary := Summary, verdicts := Verdicts, running := Running}, Rules) ->
     [{violation, violations([V || V = #{verdict := no} <- Verdicts])},
@@ -57,26 +69,38 @@ still_running(Running, #{timeout := Timeout}) ->
     [witness_text:count(length(Running), "process that the test has started still runs ",
                         "processes that the test has started still run "),
      integer_to_list(Timeout), " ms after its end:\n",
-     [["  ", witness_run_remaining:format(Process), "\n"] || Process <- Running],
+     [["  ", witness_run_remaining:format(Process), maps:get(origin, Process, ""), "\n"] || Process <- Running],
      "Have the test end them, or do not wait for them: option wait => false.\n"].
 
 %% A violation remains a violation, whatever is missing; without one the missing part might have it.
 doubts(#{outcome := untrusted, warnings := Warnings} = Summary, Verdicts, _) ->
-    Reasons = lists:uniq([witness_text_verdict:reason(V) || V = #{verdict := inconclusive} <- Verdicts, is_doubt(V)]),
-    Codes = [Text || #{code := Code, text := Text} <- Warnings,
-                     not lists:member(Code, [specification, no_native, vacuous, nothing_monitored, system_crashed,
-                                             verdicts_dropped])],
+    Reasons = lists:uniq([witness_text_verdict:reason(V) || V = #{verdict := inconclusive} <- Verdicts, is_doubtful(V)]),
+    Codes = [Text || #{code := Code, text := Text} <- Warnings, is_doubt(Code)],
     case {Reasons ++ Codes, Summary} of
         {[], #{monitored := 0}} -> [];
         {[], #{system := {crashed, _}}} -> [];
-        {[], _} -> "NO RESULT: the run cannot be trusted.\n";
+        {[], _} -> [~"NO RESULT: the run cannot be trusted.\n" || not are_signals_alone(Warnings)];
         {Doubts, _} -> ["NO RESULT, since not all was seen or judged:\n", [["  ", Doubt, "\n"] || Doubt <- Doubts]]
     end;
 doubts(_, _, _) -> [].
 
-is_doubt(#{reason := {gap, _}}) -> true;
-is_doubt(#{reason := {crashed, _}}) -> true;
-is_doubt(_) -> false.
+%% Whether a warning of this code says that something is missing.
+is_doubt(Code) ->
+    not lists:member(Code, [specification, no_native, vacuous, nothing_monitored, system_crashed, verdicts_dropped, signal]).
+
+is_doubtful(#{reason := {gap, _}} = V) -> not is_ended_by_signal(V);
+is_doubtful(#{reason := {crashed, _}}) -> true;
+is_doubtful(_) -> false.
+
+%% A supervisor ends its children by signals, at the end of each test that has some. An inline monitor of such a process may have no
+%% verdict. It is undecided like others at the end of a test: it has not seen a violation, and does not say that there was none.
+is_ended_by_signal(#{verdict := inconclusive, reason := {gap, Why}}) -> lists:member(Why, [signal, signal_reason, signal_state]);
+is_ended_by_signal(_) -> false.
+
+%% Among verdicts that were not kept there may be one with another reason.
+are_signals_alone(Warnings) ->
+    Codes = [Code || #{code := Code} <- Warnings],
+    lists:member(signal, Codes) andalso not lists:member(verdicts_dropped, Codes).
 
 nothing_monitored(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail} = Rules) ->
     ["NO RESULT: nothing was monitored.\n",

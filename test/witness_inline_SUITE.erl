@@ -29,7 +29,7 @@ groups() ->
                  ends_after_hibernation_are_seen, a_child_that_its_parent_does_not_know_is_a_gap, ten_million_calls_take_no_space,
                  marks_of_several_properties_stay_apart, explanations_are_those_of_outline_mode, shapes_instead_of_contents,
                  a_module_belongs_to_one_run, two_runs_of_what_was_compiled_so, beside_an_outline_run, the_registry_comes_back,
-                 parts_of_a_test,
+                 parts_of_a_test, what_a_signal_ends_does_not_fail_a_test,
                  wrong_options_are_refused,
                  groups_are_refused_with_their_place, a_module_that_is_named_has_to_be_woven, specifications_are_not_replaced,
                  what_a_replaced_module_does_is_not_judged, a_version_that_is_woven_too_goes_on,
@@ -412,6 +412,32 @@ the_registry_comes_back(Config) ->
     ?assertEqual([], claims()).
 
 %% Options of a run are those of a test.
+%% It has not passed either: a warning says so, without the process, since each test has another one.
+what_a_signal_ends_does_not_fail_a_test(Config) ->
+    Spec = spec(Config, "small.hml", "small: with witness_inline_system:endless(_) over _ : _ ! _\n"
+                "monitor max X.([_ : _ ! {number, _, N} when N > 1] ff and [_ : _ ! {number, _, N} when N =< 1] X)."),
+    Test = fun(N) ->
+        {Parent, Ref} = spawn_monitor(fun() ->
+            receive go -> ok end,
+            {P, Ended} = spawn_monitor(?S, endless, [self()]),
+            P ! N,
+            receive {number, P, N} -> ok end,
+            witness_await:until(fun() -> process_info(P, current_function) =:= {current_function, {?S, spin, 0}} end),
+            exit(P, kill),
+            receive {'DOWN', Ended, process, P, killed} -> ok end
+        end),
+        {ok, Watch} = witness_test:watch([Spec], [Parent], #{instrument => inline, weave => [?S],
+                                                             source => proplists:get_value(source, Config)}),
+        Parent ! go,
+        receive {'DOWN', Ref, process, Parent, normal} -> ok end,
+        witness_test:finish(Watch)
+    end,
+    {ok, #{monitored := 1, warnings := [Warning]}} = Test(1),
+    Expected = "^small \\(.*small.hml:1\\) has no verdict on witness_inline_system:endless/1: .*signal",
+    ?assertMatch({match, _}, re:run(Warning, Expected)),
+    ?assertMatch({ok, #{warnings := [Warning]}}, Test(1)),
+    ?assertMatch({{failed, violation, _}, _}, Test(2)).
+
 parts_of_a_test(Config) ->
     Spec = spec(Config, "echo.hml", "never_bad: with witness_inline_system:echo(_)\n"
                 "check [_ <- _, _] max X.([_ ? {ask, _, bad}] ff and [_ ? {ask, _, good}] X "

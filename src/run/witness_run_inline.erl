@@ -68,7 +68,9 @@ needs_each_verdict(#{max_verdicts := Max, on_verdict := Callback, satisfied := S
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error({inline, Text}) -> Text;
-format_error({weave, {owned, Module, _}}) -> [name(Module), " is woven for another run already"];
+format_error({weave, {owned, Module, _}}) ->
+    [name(Module), " is woven for another run already, and only one run at a time can weave a module: tests that are monitored "
+     "inline must not run at the same time (in ExUnit: async: false)"];
 format_error({weave, Reason}) ->
     [witness_weave:format_error(Reason), " (which modules are to be woven says the option weave)"];
 format_error({observed, Module, Host}) ->

@@ -201,8 +201,9 @@ warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
         || #{key := Key} <- Properties,
            #count{verdicts = #{no := 0, inconclusive := 0, yes := N}, vacuous = N} <- [count(Key, T)], N > 0].
 
-%% A limit that was reached, or a process that has set its flag `sensitive'.
+%% A limit that was reached, a process that has set its flag `sensitive', or one that a signal has ended with inline monitors in it.
 warning_code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;
+warning_code(Reason) when Reason =:= signal; Reason =:= signal_reason; Reason =:= signal_state -> signal;
 warning_code(_) -> gap.
 
 format_misses(1) -> "a monitor misses events: ";

@@ -2,7 +2,7 @@
 -moduledoc "Systems for `m:witness_inline_SUITE`: what processes do that are monitored from within.".
 
 -export([start/2, worker/2, worker/3, counting/2, echo/1, sleeper/1, dictionary/2, raising/2, first/1, spawner/2, hibernating/1,
-         awake/1, sends/2, words/1, main/2, crowd/2, numbers/1, killing/2, answers/0, ended_while_it_waits/0]).
+         awake/1, sends/2, words/1, main/2, crowd/2, numbers/1, endless/1, killing/2, answers/0, ended_while_it_waits/0]).
 
 -doc "A process that only starts others, one after the other, and waits for their ends.".
 main(Collector, Spawns) ->
@@ -145,6 +145,12 @@ ended_while_it_waits() ->
 -doc "Sends each number that it takes to the process that has given it.".
 numbers(Collector) ->
     receive N -> Collector ! {number, self(), N}, numbers(Collector) end.
+
+-doc "Takes one number, and does not wait any more until it is ended.".
+endless(Collector) ->
+    receive N -> Collector ! {number, self(), N}, spin() end.
+
+spin() -> spin().
 
 -doc "Ends so many of these, every second one while it waits, others at whatever moment, and tells for each how many numbers it had sent.".
 killing(Told, Count) ->
