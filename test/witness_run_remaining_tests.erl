@@ -14,6 +14,60 @@ states_test_() ->
          || {Kind, Function, P, Awaited} <- Processes, How <- [live, suspended], not (How =:= suspended andalso Kind =:= runs)]
     end}.
 
+%% The VM does not keep the fun of a process, and after a call in its last line the fun is not on the stack.
+what_is_spawned_with_a_fun_is_named_by_its_module_test() ->
+    Sleeper = spawn(fun() -> timer:sleep(infinity) end),
+    witness_await:until(fun() -> in(Sleeper) =:= {timer, sleep, 1} end),
+    Process = witness_run_remaining:describe(Sleeper),
+    exit(Sleeper, kill),
+    ?assertMatch(#{state := sleeps, signature := {erlang, apply, 2}}, Process),
+    ?assertMatch({match, _}, re:run(witness_run_remaining:format(Process), "^<[0-9.]+> a fun: sleeps in timer:sleep/1")),
+    Origin = fun(Test, Called) -> unicode:characters_to_list(witness_run_remaining:origin(Process, Test, Called, false)) end,
+    ?assertEqual(", spawned with a function of shop by the test", Origin([self()], fun(_) -> [shop] end)),
+    ?assertEqual(", spawned by the test", Origin([self()], fun(_) -> [] end)).
+
+%% Elixir need not be there.
+a_process_of_elixir_sleeps_test() ->
+    Module = 'Elixir.Process',
+    IsThere = code:which(Module) =/= non_existing,
+    Forms = [merl:quote(Line) || Line <- ["-module('Elixir.Process').", "-export([sleep/1]).",
+                                          "sleep(For) -> receive after For -> ok end."]],
+    {ok, Module, Code} = compile:forms(Forms),
+    _ = [{module, Module} = code:load_binary(Module, "process.erl", Code) || not IsThere],
+    Sleeper = spawn(Module, sleep, [infinity]),
+    witness_await:until(fun() -> in(Sleeper) =:= {Module, sleep, 1} end),
+    Process = witness_run_remaining:describe(Sleeper),
+    {_, Ref} = {exit(Sleeper, kill), monitor(process, Sleeper)},
+    receive {'DOWN', Ref, process, Sleeper, _} -> ok end,
+    _ = [code:delete(Module) andalso code:purge(Module) || not IsThere],
+    ?assertMatch(#{state := sleeps}, Process).
+
+%% By a server that is still there, and by one that has ended.
+what_spawned_a_process_is_named_test() ->
+    {ok, Server} = gen_server:start({local, shop}, ?MODULE, deaf, []),
+    Self = self(),
+    {Parent, Ref} = spawn_monitor(fun() -> Self ! {child, spawn(?MODULE, sleeping, [])} end),
+    Child = receive {child, C} -> C end,
+    receive {'DOWN', Ref, process, Parent, normal} -> ok end,
+    Process = witness_run_remaining:describe(Child),
+    Origin = fun(Of, Redact) ->
+        unicode:characters_to_list(witness_run_remaining:origin(Process#{parent := Of}, [Self], fun(_) -> [shop_door] end, Redact))
+    end,
+    ?assertEqual(", spawned by " ++ pid_to_list(Parent) ++ " (shop_door), which has ended", Origin(Parent, false)),
+    Named = ", spawned by " ++ pid_to_list(Server) ++ " witness_run_remaining_tests:init/1 (shop)",
+    ?assertEqual([Named, Named], [Origin(Server, Redact) || Redact <- [false, true]]),
+    ?assertEqual("", Origin(undefined, false)),
+    exit(Child, kill),
+    exit(Server, kill).
+
+a_label_of_what_spawned_a_process_is_redacted_test() ->
+    Server = proc_lib:spawn(fun() -> proc_lib:set_label({secret, "4711"}), sleeping() end),
+    witness_await:until(fun() -> proc_lib:get_label(Server) =/= undefined end),
+    Process = (witness_run_remaining:describe(Server))#{parent := Server},
+    [?assertEqual(IsThere, string:find(witness_run_remaining:origin(Process, [], fun(_) -> [] end, Redact), "4711") =/= nomatch)
+     || {IsThere, Redact} <- [{true, false}, {false, true}]],
+    exit(Server, kill).
+
 %% As OTP 27 starts a server. Its stack does not say that it waits for a request, but what it was started as does.
 a_hibernating_server_waits_for_a_request_test() ->
     State = fun(Function, Message) ->

@@ -12,7 +12,7 @@ monitors. When the run itself dies, the links end everything else, and with the 
 -behaviour(gen_server).
 
 -export([start_link/1, start/1, await_begin/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1,
-         remaining/1, subscribe/1,
+         called/1, remaining/1, subscribe/1,
          replace/2, allow/2, format_error/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
@@ -104,6 +104,10 @@ info(Run) -> gen_server:call(Run, info, infinity).
 -doc "The live observed processes, without those of Witness.".
 -spec alive(pid()) -> [pid()].
 alive(Run) -> gen_server:call(Run, alive, infinity).
+
+-doc "See `c:witness_instrument:called/1`.".
+-spec called(pid()) -> fun((pid()) -> [atom()]).
+called(Run) -> gen_server:call(Run, called, infinity).
 
 -doc """
 The processes of the system that are still there, and what each one does; `none` once observation has ended, or if the run has no
@@ -197,6 +201,7 @@ handle_call(info, _, R = #run{core = Core, counts = Counts}) ->
 handle_call(alive, _, R) ->
     Own = own_predicate(R),
     {reply, [P || is_observing(R), P <- element(1, observed(R)), not Own(P)], R};
+handle_call(called, _, R = #run{called = Called}) -> {reply, Called, R};
 handle_call(remaining, _, R) ->
     case is_observing(R) of
         true ->

@@ -7,7 +7,7 @@ a task, monitors that process meanwhile. If it monitors no other process, that o
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/5, waiting_ms/0, waits/1, describe/1, redact/1, format/1, syntax/1, shown/1, still_works/1]).
+-export([idle/1, look/5, waiting_ms/0, waits/1, describe/1, redact/1, origin/4, format/1, syntax/1, shown/1, still_works/1]).
 -export([suspend_circle/4]).
 
 
@@ -26,14 +26,14 @@ others that look at it costs it some too, so that it may have done nothing for l
 - `place`: the function in which it is, without those of OTP that wait for it;
 - `mailbox`: the number of its messages; `messages`: the oldest of them as text, if there are few and they are small; `idle_ms`:
   how long it has done nothing, as far as that is known; `syntax`: the language in which it runs; `suspended`: as at the end of a run, so that it is not known whether it would
-  go on.
+  go on; `origin`: what `origin/4` says, in the result of a test.
 """.
 -type process() :: #{process := pid(), parent := pid() | undefined, signature := mfa() | undefined, name := undefined | term(),
                      state := runs | sleeps | waits | request | awaiting() | unknown, awaited := undefined | pid(),
                      place := undefined | {module(), atom(), arity(), [tuple()]},
                      mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer(),
                      syntax := witness_event:syntax(),
-                     suspended := boolean()}.
+                     suspended := boolean(), origin => unicode:chardata()}.
 
 -type awaiting() :: calls | starts | stops | awaits.
 
@@ -250,13 +250,18 @@ messages(_, _) -> unknown.
 %% Of a process that was spawned with a fun, the VM keeps no more; but the fun may still be on its stack.
 signature({erlang, apply, _} = Unknown, Stack) ->
     case lists:reverse(Stack) of
-        [{M, F, A, _} | _] when M =/= erlang -> {M, F, A};
-        _ -> Unknown
+        [{M, F, A, _} | _] ->
+            case waits_for_others(M) of
+                true -> Unknown;
+                false -> {M, F, A}
+            end;
+        [] -> Unknown
     end;
 signature(Signature, _) -> Signature.
 
 %% A process that is suspended in such a function of OTP waits there all the same.
-state(Status, [{timer, sleep, _, _} | _], _, _) when Status =:= waiting; Status =:= suspended -> {sleeps, undefined};
+state(Status, [{M, sleep, _, _} | _], _, _) when (M =:= timer orelse M =:= 'Elixir.Process'),
+                                                 (Status =:= waiting orelse Status =:= suspended) -> {sleeps, undefined};
 state(Status, [{M, F, _, _} | _], _, P) when is_map_key({M, F}, ?AWAITING), (Status =:= waiting orelse Status =:= suspended) ->
     {map_get({M, F}, ?AWAITING), monitored(process_info(P, monitors))};
 state(Status, Stack, Mailbox, P) when Status =:= waiting; Status =:= suspended ->
@@ -316,6 +321,27 @@ name(P, []) -> proc_lib:get_label(P).
 redact(#{name := Name} = Process) when is_atom(Name) -> Process#{messages := []};
 redact(#{name := Label} = Process) -> Process#{name := witness_event_redact:term(Label), messages := []}.
 
+-doc """
+By which process it was spawned, for people. `Test`: the processes of the test that has started it. `Called` gives the names of
+processes that have ended, and the modules that processes were spawned with (`c:witness_instrument:called/1`): of a process that was
+spawned with a fun, the VM does not keep that. With `Redact` labels are left out: they may be data.
+""".
+-spec origin(process(), Test :: [pid()], Called :: fun((pid()) -> [atom()]), Redact :: boolean()) -> unicode:chardata().
+origin(#{parent := undefined}, _, _, _) -> ~"";
+origin(#{process := P, parent := Parent, signature := Signature, syntax := Syntax}, Test, Called, Redact) ->
+    By = case lists:member(Parent, Test) of
+        true -> ~"the test";
+        false -> [witness_event:format_proc(Parent, Syntax), spawner(describe(Parent), Parent, Called, Redact)]
+    end,
+    With = [[~" with a function of ", called(Module)] || {erlang, apply, _} <- [Signature], Module <- Called(P)],
+    [~", spawned", With, ~" by ", By].
+
+spawner(undefined, Parent, Called, _) -> [[[$\s, $(, called(Name), $)] || Name <- Called(Parent)], ~", which has ended"];
+spawner(Process, _, _, true) -> [$\s, described(redact(Process))];
+spawner(Process, _, _, false) -> [$\s, described(Process)].
+
+called(Name) -> witness_event:format_term(Name, ?NAME_CHARACTERS, witness_event:syntax([Name])).
+
 -doc "Whether a process runs, or goes on by itself after a time.".
 -spec still_works(process()) -> boolean().
 still_works(#{state := State}) -> State =:= runs orelse State =:= sleeps.
@@ -331,8 +357,11 @@ listed([], _) -> ~"";
 listed(Messages, Mailbox) -> [~", ", lists:join(~", ", Messages), [~", ..." || Mailbox > length(Messages)]].
 
 described(#{name := Name, signature := Signature, syntax := Syntax}) ->
-    lists:join($\s, [witness_event:format_function(Signature, Syntax) || Signature =/= undefined]
+    lists:join($\s, [format_signature(Signature, Syntax) || Signature =/= undefined]
                     ++ [[$(, witness_event:format_term(Name, ?NAME_CHARACTERS, Syntax), $)] || Name =/= undefined]).
+
+format_signature({erlang, apply, _}, _) -> ~"a fun";
+format_signature(Signature, Syntax) -> witness_event:format_function(Signature, Syntax).
 
 does(#{state := runs} = P) -> [~"runs in ", where(P)];
 does(#{state := waits} = P) -> [~"waits for a message in ", where(P)];
