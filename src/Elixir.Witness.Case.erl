@@ -45,7 +45,8 @@ The process of a test has the signature `ShopTest."test sells"(_)`, in a specifi
 `config :witness, specs: [...]` names, and the options of
 `m:witness_test`, such as `timeout: 5_000`, `wait: false`, `unmonitored: :fail`. A relative file is looked for in the
 current folder, then in that of the test's file and in each above. `async` is passed to `ExUnit.Case`, for modules
-without `use ExUnit.Case` of their own.
+without `use ExUnit.Case` of their own. With `instrument: :inline` tests must not be `async`, since only one run at a time can weave
+a module. Checks that a run has only of a system that it starts, such as `crashes`, are refused: `check/3` has them.
 
 A tag changes them for one test, or for the tests of a `describe`: `@tag witness: [specs: ["specs/other.hml"]]` or
 shorter `@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is not observed.
@@ -172,6 +173,7 @@ locked(Fun) ->
             {Specs, Others} = split_specs(maps:merge(Given#{unmonitored => ignore}, Options)),
             Counted = not is_map_key(unmonitored, Options),
             ok = label(Module, Test),
+            Place = [{Module, Test, 1, [{file, relative(File)}, {line, Line}]}],
             case witness_test:watch(Specs, [{self(), {Module, Test, ['_']}}, Supervisor], Others) of
                 {ok, Watch} ->
                     put(?WATCH, Watch),
@@ -179,10 +181,10 @@ locked(Fun) ->
                         {Outcome, #{monitored := Monitored, warnings := Warnings}} = witness_test:finish(Watch),
                         [counters:add(Counts, Of, 1) || Counted, {Of, true} <- [{?WATCHED, true}, {?MONITORED, Monitored > 0}]],
                         warn_after_suite({Module, Test}, Warnings),
-                        assert(Outcome, [{Module, Test, 1, [{file, relative(File)}, {line, Line}]}])
+                        assert(Outcome, Place)
                     end),
                     ok;
-                {error, Lines} -> fail(Lines)
+                {error, Lines} -> erlang:raise(error, failure(Lines), Place)
             end
     end.
 
@@ -252,13 +254,14 @@ check(Specs, Fun, Options) ->
             witness_test:print(Outcome),
             erlang:raise(Class, Reason, Stack);
         {Returned, Outcome} ->
-            assert(Outcome),
+            assert(Outcome, callers()),
             {returned, Result} = Returned,
             Result
     end.
 
-assert(ok) -> ok;
-assert({failed, _, Lines}) -> fail(Lines).
+callers() ->
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    [Frame || {Module, _, _, _} = Frame <- Stack, Module =/= ?MODULE, Module =/= erlang].
 
 %% A verdict has no place in the code that runs: its place is the test.
 assert(ok, _) -> ok;

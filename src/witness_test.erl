@@ -47,8 +47,9 @@ Any number of tests may do this in a node at the same time. Each observes only w
 | with `vacuous => fail`: verdicts without any action but the birth having matched | `error:{vacuous, Lines}` |
 | a specification or an option is wrong | `error:{not_started, Lines}` |
 
-Undecided verdicts at the end do not fail a test. If the fun raises, that exception is raised, and other problems are
-printed. EUnit on its own cuts long terms: it shows them whole with the option `{print_depth, 100}`; rebar3 does not
+Undecided verdicts at the end do not fail a test. Nor does an inline monitor without a verdict, if a signal has ended its
+process, as a supervisor ends its children: a warning names the property and the function of the process. If the fun raises,
+that exception is raised, and other problems are printed. EUnit on its own cuts long terms: it shows them whole with the option `{print_depth, 100}`; rebar3 does not
 cut them.
 
 ## Options
@@ -98,7 +99,7 @@ the current folder, then in the folder of the source of the fun's module, then i
 -type outcome() :: ok | {failed, witness_test_result:problem() | not_started, Lines :: [binary()]}.
 
 -type rules() :: #{timeout := timeout(), wait := boolean(), unmonitored := rule(), vacuous := rule(),
-                   base := file:name_all() | undefined, redact := boolean(), scope := tree | node | children}.
+                   base := file:name_all() | undefined, redact := boolean(), scope := tree | node | children, test := [pid()]}.
 
 -type returned() :: {returned, term()} | {raised, error | exit | throw, term(), erlang:stacktrace()}.
 
@@ -145,14 +146,14 @@ observe(Specs, Fun, Options) ->
     Ref = make_ref(),
     Body = test_body(Fun, self(), Ref),
     case start(Specs, {?MODULE, run, [Body]}, maps:merge(#{base => witness_test_files:source_folder(Fun)}, Options)) of
-        {ok, {Run, Rules} = Watch} ->
+        {ok, {Run, Rules}} ->
             case execute(Run, Ref) of
                 {run_died, Reason} -> {none, {failed, no_result, witness_test_result:lines(
                                                    witness:format_error({witness_run, {run_died, Reason}}))}};
                 {Body1, Returned} ->
                     #{wait := Wait} = Rules,
                     _ = Wait andalso release(Body1),
-                    {Outcome, #{system := System, warnings := Warnings}} = finish_run(Watch),
+                    {Outcome, #{system := System, warnings := Warnings}} = finish_run({Run, Rules#{test := [element(1, Body1)]}}),
                     io:put_chars([["witness: warning: ", Text, $\n] || Text <- Warnings]),
                     _ = Wait orelse release(Body1),
                     {returned_or_crash(Returned, System), Outcome}
@@ -249,7 +250,7 @@ start(Specs, System, Options) ->
         {ok, Found} ?= witness_test_files:find(Files, maps:get(base, Rules)),
         Start = #{on_behalf => on_behalf(Given), log => false, system => System, specs => Found, monitors => Monitors},
         {ok, Run} ?= witness:start(maps:merge(Given, Start)),
-        {ok, {Run, Rules#{redact => maps:get(redact, Given, false), scope => scope(System, Given)}}}
+        {ok, {Run, Rules#{redact => maps:get(redact, Given, false), scope => scope(System, Given), test => test(System)}}}
     else
         {error, Error} -> {error, witness_test_result:lines(witness:format_error(Error))}
     end.
@@ -257,6 +258,10 @@ start(Specs, System, Options) ->
 %% Where it is possible, unless the user decides.
 on_behalf(#{on_behalf := OnBehalf}) -> OnBehalf;
 on_behalf(Given) -> maps:get(source, Given, native) =/= evm andalso maps:get(instrument, Given, outline) =/= inline.
+
+%% The processes of the test that start others. That of a fun is not known yet.
+test({children, Parents}) -> witness_instrument:parent_pids(Parents);
+test(_) -> [].
 
 %% Tests that run by themselves are watched with all that their supervisors start.
 scope({children, _}, _) -> children;
@@ -299,14 +304,18 @@ finish_run({Run, Rules}) ->
     end.
 
 await_end(#{wait := false}, _) -> {ok, []};
-await_end(#{timeout := Timeout, redact := Redact}, Run) ->
+await_end(#{timeout := Timeout} = Rules, Run) ->
     case witness:await(Run, Timeout) of
         {ok, _} -> {ok, []};
-        {error, {witness_run, timeout}} ->
-            Show = case Redact of true -> fun witness_run_remaining:redact/1; false -> fun(Process) -> Process end end,
-            {ok, [Show(Process) || P <- witness_run:alive(Run), #{} = Process <- [witness_run_remaining:describe(P)]]};
+        {error, {witness_run, timeout}} -> {ok, running(Rules, Run)};
         {error, _} = Error -> Error
     end.
+
+running(#{redact := Redact, test := Test}, Run) ->
+    Called = witness_run:called(Run),
+    Show = case Redact of true -> fun witness_run_remaining:redact/1; false -> fun(Process) -> Process end end,
+    [(Show(Process))#{origin => witness_run_remaining:origin(Process, Test, Called, Redact)}
+     || P <- witness_run:alive(Run), #{} = Process <- [witness_run_remaining:describe(P)]].
 
 -doc false.
 -spec print(outcome()) -> ok.

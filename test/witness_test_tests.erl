@@ -140,10 +140,24 @@ processes_that_run_on_are_named_test_() ->
             Self ! {server, proc_lib:spawn(?MODULE, served, [Self])}
         end, Source#{timeout => 50, unmonitored => ignore}),
         Server = receive {server, Started} -> Started end,
-        has(pid_to_list(Server) ++ " witness_test_tests:served/1", Lines),
+        has(pid_to_list(Server) ++ " witness_test_tests:served/1: waits for a message in witness_test_tests:served/1", Lines),
+        has(", spawned by the test", Lines),
         has("wait => false", Lines),
         ?assert(is_process_alive(Server)),
         Server ! stop
+    end}, {"by what they were spawned", fun(Source) ->
+        Self = self(),
+        {still_running, Lines} = failure(served(), fun() ->
+            {Parent, Ref} = spawn_monitor(fun() -> Self ! {sleeper, spawn(fun() -> timer:sleep(infinity) end)} end),
+            Self ! {parent, Parent},
+            receive {'DOWN', Ref, process, Parent, normal} -> ok end
+        end, Source#{timeout => 50, unmonitored => ignore}),
+        Parent = receive {parent, P} -> P end,
+        Sleeper = receive {sleeper, S} -> S end,
+        exit(Sleeper, kill),
+        has(pid_to_list(Sleeper) ++ " a fun: sleeps in timer:sleep/1", Lines),
+        has(", spawned with a function of witness_test_tests by " ++ pid_to_list(Parent) ++ " (witness_test_tests), which has "
+            "ended", Lines)
     end}, {"a violation goes before", fun(Source) ->
         Self = self(),
         {violation, Lines} = failure(?SUMS, fun() ->
@@ -318,6 +332,18 @@ parents_that_are_dead_have_no_children_test_() ->
         receive {'DOWN', Ref, process, Parent, normal} -> ok end,
         {ok, Watch} = witness_test:watch(?SUMS, [Parent], Source#{timeout => infinity}),
         ?assertMatch({{failed, nothing_monitored, _}, #{monitored := 0}}, witness_test:finish(Watch))
+    end}]).
+
+what_runs_on_was_spawned_by_the_test_test_() ->
+    over_all_sources([{"spawned", fun(Source) ->
+        Self = self(),
+        {Parent, Ref} = spawn_monitor(fun() -> receive go -> Self ! {server, spawn(?MODULE, served, [Self])} end end),
+        {ok, Watch} = witness_test:watch(served(), [Parent], Source#{timeout => 50, unmonitored => ignore}),
+        Parent ! go,
+        receive {'DOWN', Ref, process, Parent, normal} -> ok end,
+        {{failed, still_running, Lines}, _} = witness_test:finish(Watch),
+        receive {server, Server} -> Server ! stop end,
+        has(", spawned by the test", [unicode:characters_to_list(Line) || Line <- Lines])
     end}]).
 
 %% --- helpers -----------------------------------------------------------------------------------
