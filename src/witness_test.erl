@@ -315,7 +315,7 @@ running(#{redact := Redact, test := Test}, Run) ->
     Called = witness_run:called(Run),
     Show = case Redact of true -> fun witness_run_remaining:redact/1; false -> fun(Process) -> Process end end,
     [(Show(Process))#{origin => witness_run_remaining:origin(Process, Test, Called, Redact)}
-     || P <- witness_run:alive(Run), #{} = Process <- [witness_run_remaining:describe(P)]].
+     || P <- witness_run:awaited(Run), #{} = Process <- [witness_run_remaining:describe(P)]].
 
 -doc false.
 -spec print(outcome()) -> ok.

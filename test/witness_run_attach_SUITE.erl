@@ -322,7 +322,7 @@ checks_that_only_look_gather_no_events(_) ->
          {ok, Run} = witness:start(#{system => {Kind, [P]}, checks => [deadlock, mailboxes], rate => 1, log => false}),
          Child = ask(P, linger),
          [_ = ask(P, spawn) || _ <- lists:seq(1, 100)],
-         ?assertEqual(lists:sort([P, Child]), lists:sort(witness_run:alive(Run))),
+         ?assertEqual(lists:sort([P, Child]), lists:sort(witness_run:awaited(Run))),
          P ! stop,
          witness_await:until(fun() -> maps:get(waiting_for, witness:info(Run)) =:= 1 end),
          Child ! stop,

@@ -22,7 +22,7 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 `{log_ended, How}`.
 """.
 
--export([new/1, process/1, can/2, launch/3, parents/2, parent_pids/1, servers/3, alive/1, adopt_node/2, attach/3,
+-export([new/1, process/1, can/2, launch/3, parents/2, parent_pids/1, servers/3, alive/1, awaited/1, adopt_node/2, attach/3,
          replace/2, stop/1]).
 -export([each/2, acknowledge/2, lives/2, give_up/1, inherit/3, called/1]).
 
@@ -40,6 +40,7 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 - `servers`: it observes what processes that are not of the system spawn for it (`c:servers/3`);
 - `adopt_node`: it observes all processes of the node (`c:adopt_node/2`);
 - `alive`: it knows which observed processes are alive (`c:alive/1`);
+- `awaited`: it knows for which of these the run waits (`c:awaited/1`), if not for all;
 - `replace`: it exchanges the specifications of a run (`c:replace/2`), or why not;
 - `each`: satisfied monitors may be counted instead of reported, until each is wanted (`c:each/2`);
 - `acknowledge`: it waits until the run has passed on what was found (`c:acknowledge/2`);
@@ -49,12 +50,12 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 - `called`: it remembers what processes were called that have ended (`c:called/1`).
 """.
 -type abilities() :: #{attach := boolean(), parents := boolean(), servers := boolean(), adopt_node := boolean(),
-                       alive := boolean(), replace := true | {false, Why :: atom()}, each := boolean(),
+                       alive := boolean(), awaited := boolean(), replace := true | {false, Why :: atom()}, each := boolean(),
                        acknowledge := boolean(), lives := boolean(), give_up := boolean(), inherit := boolean(),
                        called := boolean()}.
 
--type ability() :: attach | parents | servers | adopt_node | alive | replace | each | acknowledge | lives | give_up | inherit
-                 | called.
+-type ability() :: attach | parents | servers | adopt_node | alive | awaited | replace | each | acknowledge | lives | give_up
+                 | inherit | called.
 
 -doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be called repeatedly.".
 -type chosen() :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean())}.
@@ -100,6 +101,9 @@ now on. The run waits neither for them nor for what they spawn, and no monitor r
 -doc "The processes that are observed and have not ended.".
 -callback alive(pid()) -> [pid()].
 
+-doc "Those of them that the run waits for.".
+-callback awaited(pid()) -> [pid()].
+
 -doc "Observes every process of the node for which `Own` is false, with all that they spawn.".
 -callback adopt_node(pid(), Own :: fun((pid()) -> boolean())) -> ok.
 
@@ -137,7 +141,7 @@ known any more. It works when the process of the instrument has ended too.
 """.
 -callback called(pid()) -> fun((pid()) -> [atom()]).
 
--optional_callbacks([parents/2, servers/3, alive/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2,
+-optional_callbacks([parents/2, servers/3, alive/1, awaited/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2,
                      give_up/1, inherit/2, called/1]).
 
 -doc "The instrument of a run.".
@@ -171,6 +175,14 @@ servers({Module, Pid}, Servers, Always) -> Module:servers(Pid, Servers, Always).
 -doc "See `c:alive/1`; none if the instrument does not know.".
 -spec alive(t()) -> [pid()].
 alive({Module, Pid} = I) -> if_able(alive, I, fun() -> Module:alive(Pid) end, []).
+
+-doc "See `c:awaited/1`; all that are alive if the instrument does not know.".
+-spec awaited(t()) -> [pid()].
+awaited({Module, Pid} = I) ->
+    case can(awaited, I) of
+        true -> Module:awaited(Pid);
+        false -> alive(I)
+    end.
 
 -doc "See `c:adopt_node/2`.".
 -spec adopt_node(t(), fun((pid()) -> boolean())) -> ok.

@@ -11,7 +11,7 @@ monitors. When the run itself dies, the links end everything else, and with the 
 """.
 -behaviour(gen_server).
 
--export([start_link/1, start/1, await_begin/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, alive/1,
+-export([start_link/1, start/1, await_begin/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, awaited/1,
          called/1, remaining/1, subscribe/1,
          replace/2, allow/2, format_error/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
@@ -101,9 +101,9 @@ verdicts(Run) -> gen_server:call(Run, verdicts, infinity).
 -spec info(pid()) -> map().
 info(Run) -> gen_server:call(Run, info, infinity).
 
--doc "The live observed processes, without those of Witness.".
--spec alive(pid()) -> [pid()].
-alive(Run) -> gen_server:call(Run, alive, infinity).
+-doc "The live observed processes that the run waits for, without those of Witness.".
+-spec awaited(pid()) -> [pid()].
+awaited(Run) -> gen_server:call(Run, awaited, infinity).
 
 -doc "See `c:witness_instrument:called/1`.".
 -spec called(pid()) -> fun((pid()) -> [atom()]).
@@ -198,9 +198,10 @@ handle_call(verdicts, _, R = #run{core = Core}) ->
     {reply, witness_run_core:verdicts(Core), R};
 handle_call(info, _, R = #run{core = Core, counts = Counts}) ->
     {reply, witness_run_core:info(Counts(), Core), R};
-handle_call(alive, _, R) ->
+handle_call(awaited, _, R = #run{instrument = Instrument}) ->
     Own = own_predicate(R),
-    {reply, [P || is_observing(R), P <- element(1, observed(R)), not Own(P)], R};
+    Awaited = fun() -> try witness_instrument:awaited(Instrument) catch exit:_ -> [] end end,
+    {reply, [P || is_observing(R), P <- Awaited(), not Own(P)], R};
 handle_call(called, _, R = #run{called = Called}) -> {reply, Called, R};
 handle_call(remaining, _, R) ->
     case is_observing(R) of

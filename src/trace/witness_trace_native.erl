@@ -48,7 +48,7 @@ What it spawns at any other time does not. A `gen_server` handles a call until i
 """.
 
 -export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, adopt/3, server/3,
-         on/2, off/2, traced/2, sweep/2, close/1, counts/1, called/1, resources/0, guarantees/0]).
+         on/2, off/2, traced/2, awaited/2, sweep/2, close/1, counts/1, called/1, resources/0, guarantees/0]).
 -export([shards/1, take_shard/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
@@ -309,6 +309,10 @@ traced({Session, {Run, _}, _, _, _}, P) ->
         undefined -> has_flags(Session, P);
         IsMember -> IsMember
     end.
+
+-doc "Whether the run waits for the end of a process.".
+-spec awaited(session(), pid()) -> boolean().
+awaited({_, {Run, _}, _, _, _}, P) -> is_held(Run, P).
 
 has_flags(Session, P) ->
     try trace:info(Session, P, flags) of

@@ -113,8 +113,9 @@ process belongs to the system.
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, servers => false, adopt_node => true, alive => true, replace => {false, inline},
-      each => true, acknowledge => false, lives => false, give_up => false, inherit => true, called => true}.
+    #{attach => false, parents => true, servers => false, adopt_node => true, alive => true, awaited => false,
+      replace => {false, inline}, each => true, acknowledge => false, lives => false, give_up => false, inherit => true,
+      called => true}.
 
 -doc """
 Weaves and loads the modules, and observes processes that are born in them from then on.

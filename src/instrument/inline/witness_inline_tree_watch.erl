@@ -36,8 +36,9 @@ It is an instrument (`m:witness_instrument`) without monitors.
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, servers => false, adopt_node => false, alive => true, replace => {false, inline},
-      each => false, acknowledge => false, lives => false, give_up => false, inherit => false, called => true}.
+    #{attach => false, parents => true, servers => false, adopt_node => false, alive => true, awaited => false,
+      replace => {false, inline}, each => false, acknowledge => false, lives => false, give_up => false, inherit => false,
+      called => true}.
 
 -doc "For the run, with options of `witness_trace_native:open/1`.".
 -spec start_link(Run :: pid(), witness_trace_native:options()) -> gen_server:start_ret().

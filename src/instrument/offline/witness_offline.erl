@@ -136,8 +136,9 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => false, servers => false, adopt_node => false, alive => false, replace => {false, log},
-      each => true, acknowledge => true, lives => true, give_up => true, inherit => false, called => true}.
+    #{attach => false, parents => false, servers => false, adopt_node => false, alive => false, awaited => false,
+      replace => {false, log}, each => true, acknowledge => true, lives => true, give_up => true, inherit => false,
+      called => true}.
 
 -doc "Opens the log, for a run, which is the calling process. An error is text for people.".
 -spec start_link(config()) -> {ok, pid(), counter()} | {error, unicode:chardata()}.

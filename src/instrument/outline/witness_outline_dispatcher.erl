@@ -37,8 +37,8 @@ Then no birth is reported here, only that the last process has ended, and which 
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, launch/3, parents/2, servers/3, alive/1, scope/1, adopt_node/2, replace/2, stop/1, info/1, called/1,
-         session/1, counts/1]).
+-export([start_link/1, launch/3, parents/2, servers/3, alive/1, awaited/1, scope/1, adopt_node/2, replace/2, stop/1, info/1]).
+-export([called/1, session/1, counts/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0]).
@@ -71,8 +71,8 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => false, parents => true, servers => true, adopt_node => true, alive => true, replace => true, each => false,
-      acknowledge => false, lives => false, give_up => false, inherit => false, called => true}.
+    #{attach => false, parents => true, servers => true, adopt_node => true, alive => true, awaited => true, replace => true,
+      each => false, acknowledge => false, lives => false, give_up => false, inherit => false, called => true}.
 
 -doc "Starts the instrumentation of a run, which is the calling process.".
 -spec start_link(config()) -> gen_server:start_ret().
@@ -95,6 +95,10 @@ servers(Dispatcher, Servers, Always) -> gen_server:call(Dispatcher, {servers, Se
 -doc "The processes that are observed and have not ended.".
 -spec alive(pid()) -> [pid()].
 alive(Dispatcher) -> gen_server:call(Dispatcher, alive, infinity).
+
+-doc "Those of them that the run waits for.".
+-spec awaited(pid()) -> [pid()].
+awaited(Dispatcher) -> gen_server:call(Dispatcher, awaited, infinity).
 
 -doc "A function that tells whether a process is observed.".
 -spec scope(pid()) -> fun((pid()) -> boolean()).
@@ -176,6 +180,8 @@ handle_call({servers, Servers, Always}, _, D = #dispatcher{session = Session}) -
     {reply, ok, D};
 handle_call(alive, _, D = #dispatcher{session = Session}) ->
     {reply, [P || P <- processes(), witness_trace_native:traced(Session, P)], D};
+handle_call(awaited, _, D = #dispatcher{session = Session}) ->
+    {reply, [P || P <- processes(), witness_trace_native:awaited(Session, P)], D};
 handle_call({adopt_node, Own}, _, D = #dispatcher{session = Session}) ->
     ok = adopt_all(Own, #{}, Session),
     {reply, ok, D};

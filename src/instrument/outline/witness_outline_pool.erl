@@ -42,8 +42,8 @@ in time (`m:witness_outline_drain`).
 -doc false.
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
-    #{attach => true, parents => true, servers => false, adopt_node => true, alive => true, replace => true, each => false,
-      acknowledge => false, lives => false, give_up => false, inherit => false, called => true}.
+    #{attach => true, parents => true, servers => false, adopt_node => true, alive => true, awaited => false, replace => true,
+      each => false, acknowledge => false, lives => false, give_up => false, inherit => false, called => true}.
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that of `m:witness_outline_tracer`,
