@@ -443,7 +443,7 @@ property(Source) ->
 
 read(Source) ->
     {ok, Tokens} = witness_spec_scan:string(unicode:characters_to_binary(Source)),
-    witness_spec_parse:file(Tokens).
+    witness_spec_parse:file(Tokens, unicode:characters_to_list(Source)).
 
 over(Over) ->
     #{over := Actions} = property(["with m:f(_) over ", Over, " monitor ff."]),

@@ -248,7 +248,7 @@ analyse(Source, #{include := Folders, attach := Attach, central := Central} = Op
     maybe
         {ok, Tokens} ?= witness_spec_scan:string(Source),
         {Records, Rest, Undeclared} = witness_spec_record:declarations(Tokens, Folders),
-        {Written, Malformed} = witness_spec_parse:file(Rest),
+        {Written, Malformed} = witness_spec_parse:file(Rest, unicode:characters_to_list(Source)),
         %% If a declaration is wrong, names that are unknown because of it are not reported.
         {Plain, Unknown} = case Undeclared of [] -> witness_spec_record:expand(Written, Records); _ -> {[], []} end,
         {Properties, Misused} = witness_spec_otp:expand(Plain),

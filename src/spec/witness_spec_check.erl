@@ -5,8 +5,8 @@ Errors and suspicious parts in a well-formed specification.
 Errors: unbound variables and recursion variables, recursion without an action in between, a `monitor` outside
 sHML, names that are used twice, `per` and `over` that do not fit. Warnings: branches of a
 `monitor` that match the same event, variables that only some of the signatures bind, recursion variables that hide
-others; what can never match (`m:witness_spec_guard`), what can never be reached (`m:witness_spec_reach`), and what no
-module exports (`m:witness_spec_export`).
+others; what can never match (`m:witness_spec_guard`), what can never be reached (`m:witness_spec_reach`), what means
+something else in Elixir (`m:witness_spec_elixir_string`), and what no module exports (`m:witness_spec_export`).
 """.
 
 -export([properties/2, check_apart/1]).
@@ -22,6 +22,7 @@ module exports (`m:witness_spec_export`).
 properties(Properties, Options) ->
     names(Properties, #{})
         ++ lists:append([property(Property) || Property <- Properties])
+        ++ witness_spec_elixir_string:properties(Properties)
         ++ case Options of
             #{exports := Exports} -> witness_spec_export:properties(Properties, Exports);
             _ -> []

@@ -327,9 +327,13 @@ compare(Op, {Left, Right}, [One, Other], Test, Types) ->
 
 equal({Left, Right}, One, Other, Test, Types) ->
     case ordsets:intersection(One, Other) of
-        [] -> {never, place(Test), case hint(Left, One) of undefined -> hint(Right, Other); Hint -> Hint end};
+        [] -> {never, place(Test), unequal(Left, Right, One, Other)};
         Both -> narrow(Right, Both, narrow(Left, Both, Types))
     end.
+
+unequal({string, _, Text}, _, _, [bitstring]) -> witness_spec_elixir_string:binary_hint(Text);
+unequal(_, {string, _, Text}, [bitstring], _) -> witness_spec_elixir_string:binary_hint(Text);
+unequal(Left, Right, One, Other) -> case hint(Left, One) of undefined -> hint(Right, Other); Hint -> Hint end.
 
 %% `1 == 1.0`.
 numbers(Kinds) ->

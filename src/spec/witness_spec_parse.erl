@@ -25,7 +25,7 @@ properties a comma may replace the dot.
 An error ends its property; the next one is still read.
 """.
 
--export([file/1, actions/4]).
+-export([file/2, actions/4]).
 -export_type([property/0, formula/0, meta/0]).
 
 -doc "Where a formula begins and its source text, cut to a limit.".
@@ -57,12 +57,19 @@ slice; their places are in `per_at`. `over` are the actions that describe the ev
 
 %% They become one `case`, and the compiler's time grows faster than their number.
 -define(MAX_OVER, 1_000).
+%% So many errors are compared with Elixir's notation.
+-define(MAX_EXPLAINED, 50).
 
--doc "Reads all properties of a file: those that are well-formed, and the errors of the others.".
--spec file([token()]) -> {[property()], [witness_spec_diagnostic:finding()]}.
-file(Tokens) ->
-    {Properties, Findings} = file(Tokens, [], []),
+-doc "Reads all properties of a file: those that are well-formed, and the errors of the others. `Chars` is the text of the file.".
+-spec file([token()], Chars :: string()) -> {[property()], [witness_spec_diagnostic:finding()]}.
+file(Tokens, Chars) ->
+    {Properties, Findings} = file(Tokens, [], [], {Chars, {1, 1}, ?MAX_EXPLAINED}),
     {Properties, reserved(Tokens) ++ Findings}.
+
+%% The text from a place on.
+skip([$\n | Chars], {Line, _}, {Until, _} = Place) when Line < Until -> skip(Chars, {Line + 1, 1}, Place);
+skip([_ | Chars], {Line, Column}, Place) when {Line, Column} < Place -> skip(Chars, {Line, Column + 1}, Place);
+skip(Chars, _, _) -> Chars.
 
 %% These variables are added to the author's (`m:witness_spec_otp`).
 reserved(Tokens) ->
@@ -70,25 +77,43 @@ reserved(Tokens) ->
                                    "variables that begin with `_@` are reserved") ||
         {var, _, Name} = Variable <- Tokens, lists:prefix("_@", atom_to_list(Name))].
 
-file([{eof, _}], Properties, Findings) ->
+file([{eof, _}], Properties, Findings, _) ->
     {lists:reverse(Properties), lists:reverse(Findings)};
-file(Tokens, Properties, Findings) ->
+file(Tokens, Properties, Findings, Text) ->
     try property(Tokens) of
-        {Property, Rest} -> file(Rest, [Property | Properties], Findings)
+        {Property, Rest} -> file(Rest, [Property | Properties], Findings, Text)
     catch
         throw:{error, Location, _, _, _} = Finding ->
-            file(resume(Tokens, Location, []), Properties, [Finding | Findings])
+            {{error, Place, _, _, _} = Explained, Left} = explain(Finding, Tokens, resume(Tokens, Location, []), Text),
+            file(resume(Tokens, Place, []), Properties, [Explained | Findings], Left)
     end.
 
+%% The text is that from a place on, with the number of errors that may still be compared with it.
+explain(Finding, _, _, {_, _, 0} = Text) ->
+    {Finding, Text};
+explain(Finding, [First | _], [Next | _], {Chars, Place, Left}) ->
+    From = witness_spec_scan:location(First),
+    To = case Next of {eof, _} -> eof; _ -> witness_spec_scan:location(Next) end,
+    Own = skip(Chars, Place, From),
+    {witness_spec_elixir:explain(Finding, Own, From, To), {Own, From, Left - 1}}.
+
 %% After the dot that ends the property with the error: the first one from there on that is not the dot of a fixpoint,
-%% or any that a property follows.
+%% or any that a property follows. If its dot is missing, a property follows at the beginning of a line.
 resume([{dot, _} = Dot | Rest], Location, Before) ->
     case witness_spec_scan:location(Dot) >= Location andalso (begins(Rest) orelse not fixpoint_dot(Before)) of
         true -> Rest;
         false -> resume(Rest, Location, [Dot | Before])
     end;
 resume([{eof, _}] = End, _, _) -> End;
-resume([Token | Rest], Location, Before) -> resume(Rest, Location, [Token | Before]).
+resume([Token | Rest] = Tokens, Location, Before) ->
+    case witness_spec_scan:location(Token) of
+        {_, 1} = Place when Place > Location, Before =/= [] ->
+            case begins(Tokens) of
+                true -> Tokens;
+                false -> resume(Rest, Location, [Token | Before])
+            end;
+        _ -> resume(Rest, Location, [Token | Before])
+    end.
 
 fixpoint_dot([_, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
 fixpoint_dot([_, {'(', _}, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
@@ -324,6 +349,10 @@ unit([{'(', _} = Open | Rest]) ->
     {Formula, close(Open, After)};
 unit([{atom, _, Constant} | After] = Tokens) when Constant =:= tt; Constant =:= ff ->
     {{Constant, meta(Tokens, After)}, After};
+unit([{atom, _, Boolean} = Token | _]) when Boolean =:= true; Boolean =:= false ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
+        ["expected a formula, found `", atom_to_list(Boolean), "`"],
+        "the formula that always holds is `tt`, the one that never does is `ff`"));
 unit([{var, _, Name} | After] = Tokens) when Name =/= '_' ->
     {{var, meta(Tokens, After), Name}, After};
 unit(Tokens) ->

@@ -106,7 +106,11 @@ unscannable({Line, Column}, Module, Reason, Chars) ->
         [C] when C =:= $"; C =:= $' -> {Line, Column - 1};
         _ -> {Line, Column}
     end,
-    failure(Start, syntax, shorten(Module:format_error(Reason)), undefined).
+    Finding = witness_spec_diagnostic:error(Start, syntax, shorten(Module:format_error(Reason))),
+    {error, [witness_spec_elixir:explain(Finding, from(Start, Chars), Start, Start)]}.
+
+%% The text from a place on.
+from({Line, Column}, Chars) -> lists:nthtail(Column - 1, lists:append(lists:join("\n", lists:nthtail(Line - 1, rows(Chars))))).
 
 shorten(Text) ->
     [case C of $\n -> $\s; _ -> C end || C <- lists:sublist(lists:flatten(Text), 100)].
