@@ -144,6 +144,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `log` | whether violations are logged | `true` |
 | `log_rate` | violations of a property that are logged per second at most, ten times as many for all properties together; of the others the number is logged | `10` |
 | `redact` | whether messages, arguments, reasons and values are replaced by their shapes in every output (`docs/operations.md`); not with `log_file` or `save` | `false` |
+| `syntax` | the notation of terms, functions and processes in all texts: that of the module that a process runs (`auto`), or always that of `erlang` or `elixir` | `auto` |
 | `log_file` | a file to which everything that is traced is written, to be checked again: as JSON Lines if its name ends in `.jsonl`, `.ndjson` or `.json`. Each tree of processes is one partition then, with the limits of all its processes together. A process that ran before has no parent in a log, so a `group` reads more in the run than in its log | none |
 | `log_size` | bytes that this file has at most. What would make it larger is missing, and the run cannot be trusted | `infinity` |
 | `replaceable` | whether to gather everything, so that `replace/2` takes any specifications (over `native` except new groups); otherwise it takes only those that need no more than the first ones | `false` |

@@ -83,6 +83,7 @@ compiled already.
                      log := boolean(),
                      log_rate := pos_integer() | infinity,
                      redact := boolean(),
+                     syntax := auto | witness_event:syntax(),
                      replaceable := boolean(),
                      history := boolean(),
                      warnings := [witness:warning()]}.

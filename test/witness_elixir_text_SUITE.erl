@@ -6,10 +6,16 @@ What commands print of a system of Elixir: nothing is written as Erlang writes i
 -include_lib("stdlib/include/assert.hrl").
 -export([all/0, init_per_suite/1, end_per_suite/1]).
 -export([steps_are_written_as_elixir/1, recordings_are_shown_as_elixir/1, what_run_prints_is_written_as_elixir/1,
-         reports_are_written_as_elixir/1]).
+         reports_are_written_as_elixir/1, checks_are_written_as_elixir/1, ends_and_divergences_are_written_as_elixir/1,
+         checks_of_logs_are_written_as_elixir/1, texts_in_json_are_written_as_elixir/1, tests_are_written_as_elixir/1,
+         log_messages_are_written_as_elixir/1, attachments_are_written_as_elixir/1,
+         the_option_writes_elixir_as_erlang/1, the_option_writes_erlang_as_elixir/1]).
 
 all() -> [steps_are_written_as_elixir, recordings_are_shown_as_elixir, what_run_prints_is_written_as_elixir,
-          reports_are_written_as_elixir].
+          reports_are_written_as_elixir, checks_are_written_as_elixir, ends_and_divergences_are_written_as_elixir,
+          checks_of_logs_are_written_as_elixir, texts_in_json_are_written_as_elixir, tests_are_written_as_elixir,
+          log_messages_are_written_as_elixir, attachments_are_written_as_elixir,
+          the_option_writes_elixir_as_erlang, the_option_writes_erlang_as_elixir].
 
 init_per_suite(Config) ->
     case os:find_executable("elixirc") of
@@ -17,11 +23,25 @@ init_per_suite(Config) ->
         Compiler ->
             Folder = filename:join(proplists:get_value(priv_dir, Config), "secrets"),
             ok = filelib:ensure_path(Folder),
-            #{exit := 0} = witness_command:run(Config, Compiler, ["-o", Folder, checkout("test/applications/secrets.ex", Config)]),
-            [{folder, Folder} | Config]
+            #{exit := 0} = witness_command:run(Config, Compiler, ["-o", Folder, checkout("test/applications/secrets.ex", Config),
+                                                                  checkout("test/applications/faults.ex", Config)]),
+            Spec = filename:join(proplists:get_value(priv_dir, Config), "till.hml"),
+            ok = file:write_file(Spec, specification()),
+            [{folder, Folder}, {spec, Spec}, {compiler, Compiler} | Config]
     end.
 
 end_per_suite(_) -> ok.
+
+%% Its verdicts have slices, bindings, and what is still to hold.
+specification() ->
+    ~"""
+    asked: with Secrets.Till.init(_) per From over _ ? call(From, _), _ : _ ! reply(From, _)
+    monitor [_ ? call(_, {ask, User})] ff.
+
+    echoed: with Secrets.Till.init(_) check [_ <- _, _]
+      max X.([_ ? call(_, K)] <_ : _ ! {K, _}> X and [_ : _ ! _] X).
+
+    """.
 
 checkout(Name, Config) -> filename:join(witness_checkout:root(proplists:get_value(data_dir, Config)), Name).
 
@@ -88,6 +108,207 @@ reports_are_written_as_elixir(Config) ->
     ?assert(lists:any(fun([P | _]) -> P =:= Violating end, Shown)),
     [?assertMatch({_, _}, binary:match(Text, Part), Part)
      || Part <- [~"#PID<", ~"#Secrets.User<...>", ~"Secrets.Till.init/1", ~"\nan exception was raised: ** (ArgumentError) no"]].
+
+%% What a check says of a violation, and which processes are still there. The reports of OTP, which are the system's, are on
+%% standard error, too.
+checks_are_written_as_elixir(Config) ->
+    Folder = proplists:get_value(folder, Config),
+    [begin
+         #{exit := 1, stdout := Text, stderr := Error} =
+             witness(["run", "--timeout", "60", "--pa", Folder, "--check", Check, Function], Config),
+         is_elixir(case Check of "deadlock" -> <<Text/binary, Error/binary>>; _ -> Text end),
+         [?assertMatch({_, _}, binary:match(Text, Part), Part) || Part <- Parts]
+     end || {Check, Function, Parts} <- [
+         {"crashes", "Faults.a_task_raises()", [~"by #PID<", ~"anonymous fn() in Faults.a_task_raises/0"]},
+         {"crashes", "Faults.a_server_raises_in_a_cast()", [~", Faults.init(:at_fault)", ~"cast(:crash)"]},
+         {"calls", "Faults.a_timeout_is_caught()", [~"its call of #PID<", ~"call(_, :never)"]},
+         {"deadlock", "Faults.servers_call_each_other()", [~"alive     deadlock: #PID<", ~"{:\"$gen_call\", {#PID<"]},
+         {"restarts", "Faults.a_child_raises_again_and_again()", [~"it has started Faults.init/1 again", ~"{:EXIT, #PID<"]}]].
+
+%% Both are told by the VM of the program.
+ends_and_divergences_are_written_as_elixir(Config) ->
+    Folder = proplists:get_value(folder, Config),
+    Priv = proplists:get_value(priv_dir, Config),
+    #{exit := 0, stdout := Crash} = witness(["record", "--pa", Folder, "-o", filename:join(Priv, "wrong.rec"),
+                                             "Secrets.wrong({:a, \"b\"})"], Config),
+    %% Before that is the report of the VM of the program.
+    is_elixir(string:find(Crash, ~"\nprogram ")),
+    ?assertMatch({_, _}, binary:match(Crash, ~"crashed: an exception was raised: ** (MatchError) no match")),
+    Dir = filename:join(Priv, "changed.rec"),
+    #{exit := 0} = witness(["record", "--contents", "--pa", Folder, "-o", Dir, "Secrets.main()"], Config),
+    Changed = changed(Config),
+    #{exit := 1, stdout := Text} = witness(["replay", "--allow-changed", "--pa", Changed, Dir], Config),
+    is_elixir(hd(string:split(Text, ~"\nchanged "))),
+    [?assertMatch({_, _}, binary:match(Text, Part), Part)
+     || Part <- [~"diverged: #PID<", ~">, Secrets.Till.init/1 (process 2)", ~"the message is {:\"$gen_call\", {#PID<",
+                 ~"takes a message of #PID<", ~"in :proc_lib.init_p_do_apply/3 ("]],
+    #{exit := 1, stdout := Json} = witness(["replay", "--json", "--allow-changed", "--pa", Changed, Dir], Config),
+    [#{~"process" := <<"<0.", _/binary>>, ~"signature" := <<"'Elixir.Secrets.Till':init/1">>, ~"text" := <<"#PID<", _/binary>>}] =
+        maps:get(~"divergences", json:decode(Json)),
+    #{exit := 1, stdout := Erlang} = witness(["replay", "--syntax", "erlang", "--allow-changed", "--pa", Changed, Dir], Config),
+    is_erlang(Erlang).
+
+%% The same program, which sends another message.
+changed(Config) ->
+    Priv = proplists:get_value(priv_dir, Config),
+    {ok, Source} = file:read_file(checkout("test/applications/secrets.ex", Config)),
+    File = filename:join(Priv, "changed.ex"),
+    ok = file:write_file(File, string:replace(Source, ~"name: \"ann\"", ~"name: \"bob\"", all)),
+    Folder = filename:join(Priv, "changed"),
+    ok = filelib:ensure_path(Folder),
+    #{exit := 0} = witness_command:run(Config, proplists:get_value(compiler, Config), ["-o", Folder, File]),
+    Folder.
+
+checks_of_logs_are_written_as_elixir(Config) ->
+    Folder = proplists:get_value(folder, Config),
+    Spec = proplists:get_value(spec, Config),
+    [begin
+         Log = filename:join(proplists:get_value(priv_dir, Config), Name),
+         #{exit := 1, stdout := Text} = witness(["run", "--log", Log, "--pa", Folder, "--spec", Spec, "Secrets.main()"], Config),
+         #{exit := 1, stdout := Checked} = witness(["check", "--pa", Folder, "--spec", Spec, Log], Config),
+         [begin
+              is_elixir(without_specification(Part)),
+              [?assertMatch({_, _}, binary:match(Part, Wanted), Wanted)
+               || Wanted <- [~"slice From = [:alias | #Reference<", ~"with User = #Secrets.User<...>", ~"K = {:ask, #Secrets.User<...>}"]]
+          end || Part <- [Text, Checked]]
+     end || Name <- ["till.log", "till.jsonl"]].
+
+%% Texts of the specification have its own notation.
+without_specification(Text) -> re:replace(Text, "[^\n]*(till\\.hml|to hold:|\\| )[^\n]*", "", [global, {return, binary}]).
+
+%% Fields that programs read are in Erlang's notation.
+texts_in_json_are_written_as_elixir(Config) ->
+    Folder = proplists:get_value(folder, Config),
+    #{exit := 1, stdout := Run} =
+        witness(["run", "--json", "--pa", Folder, "--spec", proplists:get_value(spec, Config), "Secrets.main()"], Config),
+    Verdicts = [V || #{~"type" := ~"verdict", ~"verdict" := ~"no"} = V <- lines(Run)],
+    [_, _, _] = Verdicts,
+    Events = [Text || V <- Verdicts, #{~"kind" := Kind, ~"text" := Text} <- [maps:get(~"event", V) | maps:get(~"explanation", V)],
+                      lists:member(Kind, [~"init", ~"send", ~"recv", ~"exit"])],
+    is_elixir(iolist_to_binary([[Text, $\n] || Text <- Events])),
+    [?assert(lists:any(fun(Text) -> binary:match(Text, Part) =/= nomatch end, Events), Part)
+     || Part <- [~"#PID<", ~"#Secrets.User<...>", ~"{:ack, #PID<"]],
+    [?assertMatch(#{~"process" := <<"<0.", _/binary>>, ~"signature" := <<"Secrets.Till.init(#{'__struct__' =>", _/binary>>}, V)
+     || V <- Verdicts],
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "json.rec"),
+    #{exit := 0} = witness(["record", "--contents", "--pa", Folder, "-o", Dir, "Secrets.main()"], Config),
+    [begin
+         #{exit := 0, stdout := Log} = witness(["log", "--json" | Given] ++ [Dir], Config),
+         Texts = [Text || #{~"text" := Text} <- lines(Log), is_binary(Text)],
+         ?assert(lists:any(fun(Text) -> binary:match(Text, ~"{:ask, #Secrets.User<...>}") =/= nomatch end, Texts)),
+         is_elixir(iolist_to_binary([[Text, $\n] || Text <- Texts, binary:match(Text, ~"current_stacktrace") =:= nomatch]))
+     end || Given <- [[], ["--sequence"]]],
+    #{exit := 0, stdout := Erlang} = witness(["log", "--json", "--syntax", "erlang", Dir], Config),
+    is_erlang(iolist_to_binary([[Text, $\n] || #{~"text" := Text} <- lines(Erlang)])).
+
+lines(Json) -> [json:decode(Line) || Line <- binary:split(Json, ~"\n", [global]), Line =/= <<>>].
+
+tests_are_written_as_elixir(Config) ->
+    Texts = [begin
+         File = filename:join(proplists:get_value(priv_dir, Config), "till_test.exs"),
+         ok = file:write_file(File, [
+             "ExUnit.start(colors: [enabled: false])\ndefmodule TillTest do\n  use ExUnit.Case\n  use Witness.Case, specs: [\"",
+             proplists:get_value(spec, Config), "\"]", Option, "\n  test \"sells\" do\n    Secrets.main()\n  end\nend\n"]),
+         #{exit := 2, stdout := Text} = elixir([File], Config),
+         ?assertMatch({_, _}, binary:match(Text, ~"VIOLATION of asked")),
+         Text
+     end || Option <- ["", ", syntax: :erlang"]],
+    [Elixir, Erlang] = Texts,
+    is_elixir(without_specification(Elixir)),
+    ?assertMatch({_, _}, binary:match(Elixir, ~", Secrets.Till.init(#Secrets.User<...>)")),
+    is_erlang(Erlang).
+
+elixir(Arguments, Config) ->
+    Ebin = filename:dirname(code:which(witness)),
+    witness_command:run(Config, filename:join(filename:dirname(proplists:get_value(compiler, Config)), "elixir"),
+                        ["-pa", Ebin, "-pa", proplists:get_value(folder, Config) | Arguments]).
+
+log_messages_are_written_as_elixir(Config) ->
+    [begin
+         Script = ["{:ok, run} = :witness.start(%{system: {Secrets, :main, []}, specs: [\"", proplists:get_value(spec, Config), "\"]",
+                   Option, "})\n{:ok, %{outcome: :violated}} = :witness.await(run, 60_000)\n{:ok, _} = :witness.stop(run)"],
+         #{exit := 0, stdout := Output, stderr := Error} = elixir(["-e", unicode:characters_to_list(Script)], Config),
+         Lines = [Line || Line <- binary:split(<<Output/binary, Error/binary>>, ~"\n", [global]),
+                          binary:match(Line, ~" violated by ") =/= nomatch],
+         ?assert(length(Lines) >= 3),
+         Is(iolist_to_binary([[Line, $\n] || Line <- Lines]))
+     end || {Option, Is} <- [{"", fun is_elixir/1}, {", syntax: :erlang", fun is_erlang/1}]].
+
+%% The texts are made at the target.
+attachments_are_written_as_elixir(Config) ->
+    Name = "secrets" ++ os:getpid(),
+    Elixir = filename:join(filename:dirname(proplists:get_value(compiler, Config)), "elixir"),
+    Folder = proplists:get_value(folder, Config),
+    Cookie = filename:join(proplists:get_value(priv_dir, Config), "cookie"),
+    ok = file:write_file(Cookie, "secrets"),
+    ok = file:change_mode(Cookie, 8#400),
+    Node = witness_command:start(Config, "/dev/null", Elixir,
+        ["--sname", Name, "--cookie", "secrets", "-pa", Folder, "-e",
+         "defmodule Loop do\n  def ask(p) do\n    GenServer.call(p, {:ask, Secrets.secret()})\n    Process.sleep(20)\n    ask(p)\n  end\n"
+         "end\n{:ok, p} = Secrets.Till.start_link(Secrets.secret())\nIO.puts(\"up\")\nspawn(fn -> IO.gets(\"\"); System.halt() end)\n"
+         "Loop.ask(p)"]),
+    try
+        _ = witness_command:until(Node, ~"up", <<>>),
+        [begin
+             #{exit := 1, stdout := Text} = witness(["attach", "--cookie-file", Cookie, "--for", "2",
+                                                     "--spec", proplists:get_value(spec, Config), "--name", "Elixir.Secrets.Till",
+                                                     Name ++ "@" ++ host() | Given], Config),
+             ?assertMatch({_, _}, binary:match(Text, ~"VIOLATION of asked")),
+             Is(without_specification(Text))
+         end || {Given, Is} <- [{[], fun is_elixir/1}, {["--syntax", "erlang"], fun is_erlang/1}]]
+    after
+        port_close(Node)
+    end.
+
+host() ->
+    {ok, Name} = inet:gethostname(),
+    Name.
+
+the_option_writes_elixir_as_erlang(Config) ->
+    Folder = proplists:get_value(folder, Config),
+    Priv = proplists:get_value(priv_dir, Config),
+    Dir = filename:join(Priv, "erlang.rec"),
+    Report = filename:join(Priv, "erlang.report"),
+    #{exit := 1, stdout := Run} = witness(["run", "--syntax", "erlang", "--report", Report, "--pa", Folder, "--spec",
+                                           proplists:get_value(spec, Config), "Secrets.main([a: \"b\"])"], Config),
+    #{exit := 1, stdout := Crash} = witness(["run", "--syntax", "erlang", "--pa", Folder, "Secrets.wrong(:a)"], Config),
+    #{exit := 1, stdout := Record} = witness(["record", "--contents", "--syntax", "erlang", "--pa", Folder, "-o", Dir, "--spec",
+                                              proplists:get_value(spec, Config), "Secrets.main()"], Config),
+    #{exit := 0, stdout := Log} = witness(["log", "--syntax", "erlang", Dir], Config),
+    Commands = ["list 1000", "calls Secrets.Till.handle_call/3", "goto end", "processes all", "sequence all", "why all"],
+    #{exit := 0, stdout := Step} = witness(["replay", "--step", "--syntax", "erlang"]
+                                           ++ lists:append([["--command", Command] || Command <- Commands]) ++ [Dir], Config),
+    {ok, Page} = file:read_file(filename:join(Report, "report.html")),
+    {match, [Data]} = re:run(Page, "<script[^>]* id=\"?data\"?[^>]*>(.*?)</script>", [{capture, all_but_first, binary}, dotall]),
+    [is_erlang(Text) || Text <- [Run, Crash, Record, Log, Step, [[Part, $\n] || Part <- texts(json:decode(Data))]]].
+
+is_erlang(Text) ->
+    ?assertMatch({match, _}, re:run(Text, "<\\d+\\.\\d+\\.\\d+>|\\{badmatch,")),
+    [?assertEqual(nomatch, re:run(Text, ["[^\n]*", Wrong, "[^\n]*"], [{capture, first, binary}]))
+     || Wrong <- ["#PID<", "#Reference<", "#Secrets", "%Secrets", "[{ ]:[a-z]+[,}]", "%\\{", "\\*\\* \\("]].
+
+the_option_writes_erlang_as_elixir(Config) ->
+    Priv = proplists:get_value(priv_dir, Config),
+    File = filename:join(Priv, "plain.erl"),
+    ok = file:write_file(File, "-module(plain).\n-export([run/1, serve/1]).\n"
+        "run(How) ->\n    P = spawn(?MODULE, serve, [#{size => 2}]),\n    P ! {self(), ask, <<\"text\">>, \"chars\"},\n"
+        "    receive {P, A} -> A end,\n    P ! How,\n    receive nothing -> ok after 50 -> ok end.\n"
+        "serve(S) ->\n    receive {From, ask, _, _} -> From ! {self(), S}, serve(S); stop -> ok; crash -> {ok, _} = S end.\n"),
+    {ok, plain} = compile:file(File, [{outdir, Priv}, debug_info]),
+    Spec = filename:join(Priv, "plain.hml"),
+    ok = file:write_file(Spec, "asked: with plain:serve(S) check [_ <- _, _] [_ ? {From, ask, T, _}] ff.\n"),
+    Dir = filename:join(Priv, "plain.rec"),
+    #{exit := 1, stdout := Run} = witness(["run", "--syntax", "elixir", "--pa", Priv, "--spec", Spec, "plain:run(stop)"], Config),
+    #{exit := 1, stdout := Crash} = witness(["run", "--syntax", "elixir", "--pa", Priv, "plain:run(crash)"], Config),
+    #{exit := 0} = witness(["record", "--contents", "--pa", Priv, "-o", Dir, "plain:run(stop)"], Config),
+    #{exit := 0, stdout := Log} = witness(["log", "--syntax", "elixir", Dir], Config),
+    Commands = ["list 1000", "goto end", "processes all", "sequence all", "why all"],
+    #{exit := 0, stdout := Step} = witness(["replay", "--step", "--syntax", "elixir"]
+                                           ++ lists:append([["--command", Command] || Command <- Commands]) ++ [Dir], Config),
+    [is_elixir(without_specification(Text)) || Text <- [Run, Crash, Log, Step]],
+    [?assertMatch({_, _}, binary:match(Text, Part), Part)
+     || {Text, Part} <- [{Run, ~", :plain.serve(%{size: 2})"}, {Run, ~"{#PID<"}, {Crash, ~"** (MatchError) no"},
+                         {Log, ~"(1)  :plain.run(:stop)"}, {Step, ~"begins: :plain.run(:stop)"}]].
 
 texts(#{} = Map) -> lists:append([texts(Value) || Key := Value <- Map, Key =/= ~"event"]);
 texts(List) when is_list(List) -> lists:append([texts(Element) || Element <- List]);

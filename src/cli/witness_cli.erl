@@ -69,7 +69,9 @@ perform(Arguments) ->
     try
         ok = witness_cli_io:prepare(),
         ok = as_text(Arguments),
-        case witness_cli_args:parse(Arguments) of
+        Parsed = witness_cli_args:parse(Arguments),
+        ok = use_syntax(Parsed),
+        case Parsed of
             {print, Text} ->
                 witness_cli_io:print(witness_cli_io:open(text), Text),
                 0;
@@ -97,6 +99,10 @@ perform(Arguments) ->
                                               [witness_event:format_term({Class, Reason}, 1000), Stack])),
             3
     end.
+
+%% The notation of what this process writes.
+use_syntax({_, #{syntax := Syntax}}) -> witness_event:use_syntax(Syntax);
+use_syntax(_) -> witness_event:use_syntax(auto).
 
 is_stopping() ->
     {Status, _} = init:get_status(),
@@ -271,7 +277,7 @@ properties(Command, Options) ->
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"],
                           [~", or a check with --check crashes" || Command =:= ~"check"],
                           [~", or checks with --check deadlock,calls,mailboxes" || Command =:= ~"attach"]]),
-    Given = maps:with([include, instrument, max_slices, slice_idle, max_obligations, redact], Options),
+    Given = maps:with([include, instrument, max_slices, slice_idle, max_obligations, redact, syntax], Options),
     {Folders, maps:merge(Given#{specs => Specs, monitors => Monitors}, Checks)}.
 
 %% The open report, if the options ask for one. A Mix project is run in its folder, but its report goes to the current one.

@@ -36,7 +36,7 @@ in RFC 3339).
   of the differing ones, each with `process`, `spec`, `name`, `slice`, `recorded` and `replayed`, both lists), `complete`
   (whether the recording is), `processes`, `entries`, `killed`, `cut`, `stopped` (numbers of processes; the last ones were alive
   when the recording ended as planned), `changed` (modules), `kept` (whether the code was that which is kept with the recording), `messages` (what
-  was compared of them: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `position`, `log`, `program`, `stack`, `recent`),
+  was compared of them: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `text`, `position`, `log`, `program`, `stack`, `recent`),
   `elapsed_ms`;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text if it was requested.
@@ -45,7 +45,8 @@ An explanation is a list of objects. Steps have `index`, `kind` and `text` of th
 be satisfied after it, and `bindings`. Before them there may be an object of the kind `skipped`, and after them one of
 the kind `decision` (`line`, `column`, `text` of the action, `bindings`) or `reason` (why there is no decision).
 
-Terms are text, cut to a limit. Fields that do not apply are `null`.
+Terms are text, cut to a limit. A `text` is for people, in the notation of the language of its process (option `--syntax`). All other
+fields that programs read are in Erlang's notation. Fields that do not apply are `null`.
 """.
 
 -export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, diagnostic/2, specification/4]).
@@ -71,7 +72,7 @@ verdict(#{verdict := Verdict, spec := Spec, name := Name, process := Process, si
     line(verdict, Header, [{verdict, Verdict}, {spec, text(Spec)}, {name, text(Name)},
                            {process, known(fun witness_event:format_proc/1, Process)},
                            {signature, known(fun witness_event:format_signature/1, Signature)}, {slice, slice(Slice)},
-                           {event, event(Event)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)},
+                           {event, event(Event, V)}, {log, text(maps:get(log, V, undefined))}, {source, source(Source)},
                            {explanation, explanation(V)}, {vacuous, Vacuous}, {note, text(maps:get(note, V, undefined))},
                            {names, names(V)}]).
 
@@ -89,17 +90,19 @@ source(undefined) -> null;
 source(#{file := File, line := Line, column := Column, text := Text}) ->
     {[{file, text(File)}, {line, Line}, {column, null(Column)}, {text, text(Text)}]}.
 
-event(undefined) -> null;
-event(#{index := Index, event := Event}) ->
-    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, witness_event:format(Event, ?MAX_TERM_CHARS)}]}.
+event(undefined, _) -> null;
+event(#{index := Index, event := Event}, V) ->
+    {[{index, Index}, {kind, witness_event:kind(Event)}, {text, event_text(Event, V)}]}.
+
+event_text(Event, V) -> witness_event:format(Event, ?MAX_TERM_CHARS, witness_text_verdict:syntax(V)).
 
 explanation(#{steps := Steps, skipped := Skipped} = V) ->
     [{[{kind, skipped}, {text, iolist_to_binary(witness_text:count(Skipped, ~"earlier event", ~"earlier events"))}]}
-     || Skipped > 0] ++ [step(Step, hd(Steps)) || Step <- Steps] ++ last(V).
+     || Skipped > 0] ++ [step(Step, hd(Steps), V) || Step <- Steps] ++ last(V).
 
-step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}, #{event := First}) ->
+step(#{index := Index, event := Event, formula := Formula, bindings := Bindings}, #{event := First}, V) ->
     {[{index, Index}, {after_ns, elapsed(witness_event:ts(First), witness_event:ts(Event))}, {kind, witness_event:kind(Event)},
-      {text, witness_event:format(Event, ?MAX_TERM_CHARS)},
+      {text, event_text(Event, V)},
       {formula, text(Formula)}, {bindings, bindings(Bindings)}]}.
 
 elapsed(First, Time) when is_integer(First), is_integer(Time) -> Time - First;
@@ -111,7 +114,8 @@ last(#{info := #{line := _} = Info}) ->
     [{[{kind, decision}, {line, null(Get(line))}, {column, null(Get(column))}, {text, text(Get(action))},
        {bindings, bindings(maps:get(bindings, Info, []))}]}];
 last(#{info := Info}) when Info =:= undefined; is_map(Info) -> [];
-last(#{info := Info}) -> [{[{kind, decision}, {text, term(Info)}]}].
+last(#{info := Info} = V) ->
+    [{[{kind, decision}, {text, witness_event:format_term(Info, ?MAX_TERM_CHARS, witness_text_verdict:syntax(V))}]}].
 
 bindings(Bindings) -> {[{text(Name), term(Value)} || {Name, Value} <- Bindings]}.
 

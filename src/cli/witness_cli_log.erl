@@ -24,7 +24,7 @@ The lines are in one order that agrees with the log of each process.
 
 -doc "See `command/0`.".
 -type options() :: #{recording := string(), json := boolean(), sequence := boolean(), processes => [string()],
-                     max_atoms => pos_integer()}.
+                     syntax => auto | witness_event:syntax(), max_atoms => pos_integer()}.
 
 -define(MAX_TERM_CHARS, 400).
 -define(MAX_JSON_CHARS, 2000).
@@ -58,7 +58,7 @@ command() ->
         #{name => sequence, flag => "--sequence",
           text => ~"show messages between processes, in the language of Mermaid; with --process those of these processes"},
         witness_cli_options:json(~"one JSON object a line"),
-        max_atoms,
+        syntax, max_atoms,
         #{name => recording, argument => "DIR", text => ~"the folder of the recording"}])}.
 
 -doc "Shows it and returns the exit code. `error`: text for people.".
@@ -71,11 +71,12 @@ run(#{recording := Dir, json := Json, sequence := Sequence} = Options) ->
         Known = add_unborn(Processes, witness_log_recording:ids(R)),
         Names = names(Known, #{}),
         {ok, Wanted} ?= select(maps:get(processes, Options, all), Names),
-        %% JSON is data, in the notation of Erlang.
-        Syntaxes = case Json of true -> #{}; false -> lists:foldl(fun add_syntax/2, #{}, Known) end,
+        Syntaxes = lists:foldl(fun add_syntax/2, #{}, Known),
         ok = witness_cli_setup:hide_structs(Dir, []),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
-        Show = #show{recording = R, out = Out, json = Json, names = names(Known, Syntaxes), syntaxes = Syntaxes},
+        Show = #show{recording = R, out = Out, json = Json, syntaxes = Syntaxes,
+                     %% In JSON, processes are data, in the notation of Erlang.
+                     names = case Json of true -> Names; false -> names(Known, Syntaxes) end},
         ok ?= format_result(shown(Sequence, Dir, Wanted, Known, Show)),
         {ok, 0}
     end.
@@ -107,7 +108,7 @@ names(Processes, Syntaxes) ->
 
 %% Of a fun, perhaps no module is known. The process has the language of its parent, which has a lower number.
 add_syntax(#{id := Id, parent := Parent, signature := {erlang, apply, _}}, Syntaxes) ->
-    Syntaxes#{Id => maps:get(Parent, Syntaxes, erlang)};
+    Syntaxes#{Id => maps:get(Parent, Syntaxes, witness_event:syntax([]))};
 add_syntax(#{id := Id, signature := Signature}, Syntaxes) -> Syntaxes#{Id => syntax(Signature)}.
 
 %% That of the function that its author wrote.
@@ -115,7 +116,7 @@ syntax({Module, Function, Args} = Signature) when is_atom(Module), is_atom(Funct
     {Of, _, _} = witness_event_signature:resolve(Signature),
     witness_event:syntax([Of]);
 syntax({Module, _, _}) when is_atom(Module) -> witness_event:syntax([Module]);
-syntax(_) -> erlang.
+syntax(_) -> witness_event:syntax([]).
 
 name(undefined, _) -> ~"?";
 name(Pid, Syntax) -> witness_event:format_term(Pid, 60, Syntax).
@@ -182,8 +183,8 @@ heading(Dir, Processes, #show{recording = R, json = true}) ->
     #{complete := Complete, ended := Ended, stopped := Stopped, cut := Cut} = witness_log_recording:info(R),
     Header = witness_log_recording:header(R),
     json(recording, [{dir, witness_text:clean(Dir)}, {complete, Complete},
-                     {ended, case Ended of unknown -> null; _ -> term(Ended) end},
-                     {stopped, case Stopped of none -> null; _ -> term(Stopped) end}, {cut, Cut}]
+                     {ended, case Ended of unknown -> null; _ -> term(Ended, erlang) end},
+                     {stopped, case Stopped of none -> null; _ -> term(Stopped, erlang) end}, {cut, Cut}]
                     ++ [{Key, text(maps:get(Key, Header, null))} || Key <- [otp, erts, started]]
                     ++ [{processes, Processes}]);
 heading(Dir, Processes, #show{recording = R}) ->
@@ -214,28 +215,29 @@ process(#{id := Id, parent := Parent, ended := Ended}, Count, #show{names = Name
      ~": ", witness_text:count(Count, ~"entry", ~"entries"),
      [~", alive when the recording ended" || not Ended, Stopped =/= none], $\n].
 
-entry(Entry, Id, Index, #show{json = true}) ->
-    json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)} | fields(Entry)]);
+entry(Entry, Id, Index, #show{json = true} = Show) ->
+    json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)} | fields(Entry, syntax(Id, Show))]);
 entry(Entry, Id, Index, Show) ->
     [witness_text:pad(io_lib:format("~7b", [Index]), 9), describe(Entry, syntax(Id, Show), Show), $\n].
 
-syntax(Id, #show{syntaxes = Syntaxes}) -> maps:get(Id, Syntaxes, erlang).
+syntax(Id, #show{syntaxes = Syntaxes}) -> maps:get(Id, Syntaxes, witness_event:syntax([])).
 
 kind(Entry) when is_atom(Entry) -> Entry;
 kind(Entry) -> element(1, Entry).
 
-fields({from, From, _}) -> [{from, From}];
-fields({content, Message}) -> [{text, term(Message)}];
-fields({timeout, _}) -> [];
-fields({spawn, Child}) -> [{child, Child}];
-fields({result, MFA, Term}) -> [{call, witness_event:format_function(MFA)}, {text, term(Term)}];
-fields({raise, MFA, Class, Reason}) -> [{call, witness_event:format_function(MFA)}, {text, term({Class, Reason})}];
-fields({named, To}) -> [{from, id(To)}];
-fields({hash, Hash}) -> [{hash, binary:encode_hex(Hash, lowercase)}];
-fields({contents, Message}) -> [{text, term(Message)}];
-fields({sent, To, Message}) -> [{to, term(To)}, {text, term(Message)}];
-fields(waited) -> [];
-fields({exit, Reason}) -> [{text, term(Reason)}].
+fields({from, From, _}, _) -> [{from, From}];
+fields({content, Message}, Syntax) -> [{text, term(Message, Syntax)}];
+fields({timeout, _}, _) -> [];
+fields({spawn, Child}, _) -> [{child, Child}];
+fields({result, MFA, Term}, Syntax) -> [{call, witness_event:format_function(MFA)}, {text, term(Term, Syntax)}];
+fields({raise, MFA, Class, Reason}, Syntax) ->
+    [{call, witness_event:format_function(MFA)}, {text, term({Class, Reason}, Syntax)}];
+fields({named, To}, _) -> [{from, id(To)}];
+fields({hash, Hash}, _) -> [{hash, binary:encode_hex(Hash, lowercase)}];
+fields({contents, Message}, Syntax) -> [{text, term(Message, Syntax)}];
+fields({sent, To, Message}, Syntax) -> [{to, term(To, erlang)}, {text, term(Message, Syntax)}];
+fields(waited, _) -> [];
+fields({exit, Reason}, Syntax) -> [{text, term(Reason, Syntax)}].
 
 id(0) -> null;
 id(Id) -> Id.
@@ -339,7 +341,10 @@ arrow(From, To, N, Contents, Wanted, Drawn, Show) ->
     case Wanted =:= all orelse lists:member(From, Wanted) orelse lists:member(To, Wanted) of
         true when Show#show.json ->
             {Drawn, printed(json(message, [{from, id(From)}, {to, To}, {count, N},
-                                           {text, case Contents of {ok, Message} -> term(Message); none -> null end}]), Show)};
+                                           {text, case Contents of
+                                                {ok, Message} -> term(Message, syntax(To, Show));
+                                                none -> null
+                                            end}]), Show)};
         true ->
             Label = case Contents of
                 {ok, Message} -> witness_event:format_term(Message, ?MAX_LABEL_CHARS, syntax(To, Show));
@@ -375,8 +380,8 @@ json(Type, Fields) -> [json:encode({[{v, 1}, {type, Type} | Fields]}, fun encode
 encode({Pairs}, Encode) -> json:encode_key_value_list(Pairs, Encode);
 encode(Value, Encode) -> json:encode_value(Value, Encode).
 
-term(Term) -> witness_event:format_term(Term, ?MAX_JSON_CHARS).
+term(Term, Syntax) -> witness_event:format_term(Term, ?MAX_JSON_CHARS, Syntax).
 
 text(null) -> null;
 text(Text) when is_binary(Text) -> witness_text:clean(Text);
-text(Term) -> term(Term).
+text(Term) -> term(Term, erlang).

@@ -95,7 +95,8 @@ run(#{step := true} = Options, Properties) -> check_step(Options, Properties);
 run(#{commands := _}, _) -> {error, ~"--command is for --step"};
 run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options, Properties) ->
     Begin = erlang:monotonic_time(millisecond),
-    Given = #{dir => Dir, allow_changed => Allowed, trust => Trust, on_progress => witness_cli_progress:new()},
+    Given = (maps:with([syntax], Options))#{dir => Dir, allow_changed => Allowed, trust => Trust,
+                                             on_progress => witness_cli_progress:new()},
     maybe
         ok ?= check_trust(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
@@ -119,7 +120,7 @@ check_step(Options, Properties) ->
     end.
 
 run_step(#{recording := Dir, allow_changed := Allowed, trust := Trust} = Options, Properties) ->
-    Given = #{dir => Dir, allow_changed => Allowed, trust => Trust},
+    Given = (maps:with([syntax], Options))#{dir => Dir, allow_changed => Allowed, trust => Trust},
     maybe
         ok ?= check_trust(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),

@@ -37,9 +37,9 @@ kept(Modules) -> [~"changed since: ", witness_text:list(names(lists:sublist(Modu
 names(Modules, More) ->
     [witness_text:clean(atom_to_binary(Module)) || Module <- Modules] ++ [witness_text:count(More, ~"other", ~"others") || More > 0].
 
-divergence(#{id := Id, process := Process, signature := Signature, position := Position, log := Log, program := Program,
+divergence(#{id := Id, text := Process, position := Position, log := Log, program := Program,
              stack := Stack, recent := Recent}, Look) ->
-    [witness_text:style(bad, ~"diverged", Look), ~": ", clean(Process), ~", ", clean(Signature), ~" (process ",
+    [witness_text:style(bad, ~"diverged", Look), ~": ", clean(Process), ~" (process ",
      integer_to_binary(Id), ~"), at entry ", integer_to_binary(Position), $\n,
      ~"  the recording: ", clean(Log), $\n,
      ~"  the program:   ", clean(Program), $\n,

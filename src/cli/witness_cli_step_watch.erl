@@ -25,7 +25,9 @@ run(Fun, Options) ->
     Said = ets:new(?MODULE, [public, {write_concurrency, true}]),
     ok = witness_cli_signal:catch_interrupts(),
     Self = self(),
+    Syntax = witness_event:used_syntax(),
     {Pid, Monitor} = spawn_monitor(fun() ->
+        ok = witness_event:use_syntax(Syntax),
         %% Linked, so that the process and all that it has opened end with the caller.
         true = link(Self),
         _ = put(?MODULE, {Self, Said}),

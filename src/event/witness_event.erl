@@ -24,8 +24,8 @@ every event of the child; a stronger order holds only if the source of the event
 """.
 
 -export([kind/1, proc/1, ts/1, bytes/1]).
--export([format/1, format/2, format_term/2, format_signature/1, format_function/1, format_proc/1]).
--export([syntax/1, syntax_of_function/1]).
+-export([format/1, format/2, format/3, format_term/2, format_signature/1, format_function/1, format_proc/1]).
+-export([syntax/1, syntax_of_function/1, use_syntax/1, used_syntax/0]).
 -export([syntax_of_reason/1, format_term/3, format_reason/3, format_signature/2, format_function/2, format_proc/2]).
 
 -export_type([syntax/0, signature/0, proc/0, ts/0, destination/0, origin/0, event/0, kind/0, item/0]).
@@ -71,6 +71,9 @@ The elements of a stream of events. A `gap` says that events of the process are 
 %% Characters that each part of a formatted event may take: a line of a terminal or two for the longest event.
 -define(PART_CHARACTERS, 200).
 
+%% The notation that a process uses for all that it writes, in its dictionary.
+-define(USED, '$witness_syntax').
+
 -doc "The kind of an event, or of a mark.".
 -spec kind(event()) -> kind();
           (item()) -> kind() | gap | attached.
@@ -101,20 +104,29 @@ Like `format/1`, with each message, reason and signature cut to `Limit` characte
 The text is UTF-8, on one line, and without control characters, whatever the system has put into the event.
 """.
 -spec format(item(), Limit :: non_neg_integer()) -> binary().
-format({fork, Parent, Child, Signature, _}, Limit) ->
-    join([format_proc(Parent), ~" -> ", format_proc(Child), ~", ", witness_event_term:call(Signature, Limit)]);
-format({init, Child, Parent, Signature, _}, Limit) ->
-    join([format_proc(Child), ~" <- ", format_proc(Parent), ~", ", witness_event_term:call(Signature, Limit)]);
-format({exit, Proc, Reason, _}, Limit) ->
-    join([format_proc(Proc), ~" ** ", witness_event_term:format(Reason, Limit)]);
-format({send, Proc, To, Msg, _}, Limit) ->
-    join([format_proc(Proc), ~" : ", format_proc(To), ~" ! ", witness_event_term:format(Msg, Limit)]);
-format({recv, Proc, _From, Msg, _}, Limit) ->
-    join([format_proc(Proc), ~" ? ", witness_event_term:format(Msg, Limit)]);
-format({gap, Proc, Reason, Missing, _}, Limit) ->
-    join([format_proc(Proc), ~" gap, ", missing(Missing), ~": ", witness_event_term:format(Reason, Limit)]);
-format({attached, Proc, {Module, Function, Arity}, _}, Limit) ->
-    join([format_proc(Proc), ~" attached, in ", witness_event_term:function(Module, Function, Arity, Limit)]).
+format(Item, Limit) -> format(Item, Limit, erlang).
+
+-doc "Like `format/2`, with processes, functions and terms in the notation of a language.".
+-spec format(item(), Limit :: non_neg_integer(), syntax()) -> binary().
+format({fork, Parent, Child, Signature, _}, Limit, Syntax) ->
+    join([format_proc(Parent, Syntax), ~" -> ", format_proc(Child, Syntax), ~", ", format_call(Signature, Limit, Syntax)]);
+format({init, Child, Parent, Signature, _}, Limit, Syntax) ->
+    join([format_proc(Child, Syntax), ~" <- ", format_proc(Parent, Syntax), ~", ", format_call(Signature, Limit, Syntax)]);
+format({exit, Proc, Reason, _}, Limit, Syntax) ->
+    join([format_proc(Proc, Syntax), ~" ** ", format_term(Reason, Limit, Syntax)]);
+format({send, Proc, To, Msg, _}, Limit, Syntax) ->
+    join([format_proc(Proc, Syntax), ~" : ", format_proc(To, Syntax), ~" ! ", format_term(Msg, Limit, Syntax)]);
+format({recv, Proc, _From, Msg, _}, Limit, Syntax) ->
+    join([format_proc(Proc, Syntax), ~" ? ", format_term(Msg, Limit, Syntax)]);
+format({gap, Proc, Reason, Missing, _}, Limit, Syntax) ->
+    join([format_proc(Proc, Syntax), ~" gap, ", missing(Missing), ~": ", format_term(Reason, Limit, Syntax)]);
+format({attached, Proc, {Module, Function, Arity}, _}, Limit, erlang) ->
+    join([format_proc(Proc), ~" attached, in ", witness_event_term:function(Module, Function, Arity, Limit)]);
+format({attached, Proc, {Module, Function, Arity}, _}, Limit, elixir) ->
+    join([format_proc(Proc, elixir), ~" attached, in ", witness_event_inspect:function(Module, Function, Arity, Limit)]).
+
+format_call(Signature, Limit, erlang) -> witness_event_term:call(Signature, Limit);
+format_call(Signature, Limit, elixir) -> witness_event_inspect:call(Signature, Limit).
 
 -doc """
 A term as text of at most `Limit` characters, on one line, in Erlang's notation.
@@ -130,18 +142,42 @@ format_term(Term, Limit) -> witness_event_term:format(Term, Limit).
 format_term(Term, Limit, erlang) -> format_term(Term, Limit);
 format_term(Term, Limit, elixir) -> witness_event_inspect:format(Term, Limit).
 
--doc "The language of what runs these modules: Elixir, if one of them is written in it.".
+-doc """
+The language in which text about these modules is written: that of `use_syntax/1`, or else Elixir if one of them is written in it.
+""".
 -spec syntax([module()]) -> syntax().
 syntax(Modules) ->
+    case used_syntax() of
+        auto -> language(Modules);
+        Syntax -> Syntax
+    end.
+
+language(Modules) ->
     case lists:any(fun is_elixir/1, Modules) of
         true -> elixir;
         false -> erlang
     end.
 
+-doc """
+Chooses the notation of what the calling process writes from now on, whatever the modules are; `auto` is the one of the modules. Each
+process of a run that writes text calls it, with the option `syntax`.
+""".
+-spec use_syntax(auto | syntax()) -> ok.
+use_syntax(auto) -> erase(?USED), ok;
+use_syntax(Syntax) -> put(?USED, Syntax), ok.
+
+-doc "What `use_syntax/1` has chosen for the calling process, for a process that it spawns.".
+-spec used_syntax() -> auto | syntax().
+used_syntax() ->
+    case get(?USED) of
+        undefined -> auto;
+        Syntax -> Syntax
+    end.
+
 -doc "The language of a function that a process was spawned with, or that is called; Erlang if it is not known.".
 -spec syntax_of_function(signature() | mfa() | undefined) -> syntax().
 syntax_of_function({Module, _, _}) -> syntax([Module]);
-syntax_of_function(undefined) -> erlang.
+syntax_of_function(undefined) -> syntax([]).
 
 -doc "The language of the modules that the reason of an end names: those of its stack, or of its call.".
 -spec syntax_of_reason(Reason :: term()) -> syntax().
@@ -149,10 +185,10 @@ syntax_of_reason({_, [_ | _] = Stack}) ->
     try
         syntax([Module || {Module, _, _, _} <- Stack, is_atom(Module)])
     catch
-        error:_ -> erlang
+        error:_ -> syntax([])
     end;
 syntax_of_reason({_, {Module, _, _}}) when is_atom(Module) -> syntax([Module]);
-syntax_of_reason(_) -> erlang.
+syntax_of_reason(_) -> syntax([]).
 
 is_elixir(Module) ->
     case atom_to_binary(Module) of

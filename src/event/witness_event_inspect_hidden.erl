@@ -4,12 +4,12 @@ Whether the author of a struct of Elixir has written how `inspect/2` shows it, b
 `@derive {Inspect, only: [...]}`. Such a struct may have secret fields, so none of its fields is shown.
 
 The implementation is a module, `Inspect.Shop.User` for `Shop.User`. It is neither loaded nor called, and no atom is made. The code of
-a recording is not on the code path, so `add/1` names its modules.
+a recording, or of another node, is not on the code path, so `add/1` names its modules.
 """.
 
 -export([is_hidden/1, add/1]).
 
--doc "Whether there is an implementation: a loaded module, a file on the code path, or a module of a recording.".
+-doc "Whether there is an implementation: a loaded module, a file on the code path, or a module that `add/1` names.".
 -spec is_hidden(module()) -> boolean().
 is_hidden(Struct) ->
     case {atom_to_binary(Struct), witness_event_inspect_struct:has_own_form(Struct)} of
@@ -20,7 +20,7 @@ is_hidden(Struct) ->
         _ -> false
     end.
 
--doc "Adds the names of modules of a recording, of which those of implementations count.".
+-doc "Adds the names of modules of a recording or a node, of which those of implementations count.".
 -spec add([binary()]) -> ok.
 add(Modules) ->
     case [Name || <<"Elixir.Inspect.", _/binary>> = Name <- Modules] of

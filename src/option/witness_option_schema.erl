@@ -125,6 +125,10 @@ run() ->
                    text => ~"show the shape of messages, arguments and values without their contents; not with --log or --save"},
                  #{commands => [attach], flag => "--redact",
                    text => ~"show the shape of messages, arguments and values; their contents stay at the node"}]},
+     #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto,
+       flags => [#{commands => [log | ?MONITORED], flag => "--syntax",
+                   text => [~"the notation of terms, functions and processes: auto, that of the module that a process runs",
+                            {default, auto, ~" (default)"}, ~"; or that of one language for all"]}]},
      #{name => log_file, type => file, systems => ?LIVE, not_with => [redact, inline],
        flags => [#{commands => [run], flag => "--log", argument => "FILE",
                    text => [~"write all that is traced to a file, for witness check: as JSON Lines if its name ends in ",
@@ -217,6 +221,7 @@ record() ->
        flags => [#{commands => [record], flag => "--last", argument => "SIZE|TIME", value => size_or_time,
                    text => [~"keep only the last part, such as 64MB or 5min, with each message; it is written when a monitor ",
                             ~"sees a violation, and in the end"]}]},
+     #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto},
      #{name => vm_args, type => {list, text}},
      #{name => cache, type => folder},
      #{name => on_progress, type => {function, 1}},
@@ -247,6 +252,7 @@ replay() ->
      #{name => cache, type => folder},
      #{name => vm_args, type => {list, text}},
      #{name => whole, type => boolean, default => false},
+     #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto},
      #{name => on_progress, type => {function, 1}}].
 
 -doc "The options of `witness_test:check/3`, beside those of `run/0`.".

@@ -43,6 +43,7 @@ reason. How the program ends is not an error: a crash is recorded like everythin
 - `budget`: bytes that may wait to be written. If more wait, since the disk is slower than the program, the recording ends;
 - `last`: keep only the last part, `{bytes, N}` (at least a million) or `{seconds, N}`, in memory. It is written at the end and
   by `keep/1`, with contents. Such a recording begins late: it can be read and monitored, but not replayed;
+- `syntax`: the notation of texts: that of the module that has failed (`auto`), or always that of `erlang` or `elixir`;
 - `vm_args`: further arguments of the VM, such as `["+S", "1:1"]`;
 - `cache`: the folder that keeps woven modules;
 - `on_progress`: called with what has been done, as text;
@@ -53,7 +54,8 @@ reason. How the program ends is not an error: a crash is recorded like everythin
 -type options() :: #{run => {module(), Function :: atom(), Args :: [term()]}, app => atom(), dir := file:filename(),
                      pa => [file:filename()], weave => [atom()], applications => [atom()], outside => [atom()],
                      environment => [{atom(), [{atom(), term()}]}], config => file:filename(), contents => boolean(),
-                     hash => boolean(), full_ids => boolean(), compress => boolean(), tracing_only => boolean(),
+                     hash => boolean(), syntax => auto | witness_event:syntax(),
+                     full_ids => boolean(), compress => boolean(), tracing_only => boolean(),
                      keep_code => boolean(),
                      budget => pos_integer(),
                      last => {bytes | seconds, pos_integer()}, vm_args => [string()], cache => file:filename(),

@@ -119,6 +119,7 @@ terminate(_, State) -> finish(halted, State).
 %% --- begin -----------------------------------------------------------------------
 
 begin_job(Job, State) ->
+    ok = witness_event:use_syntax(maps:get(syntax, Job, auto)),
     maybe
         ok ?= check_woven(Job),
         ok ?= native(Job),
@@ -275,7 +276,7 @@ keep(Ref, #state{port = Port} = State) ->
     State.
 
 reason_text(normal) -> normal;
-reason_text(Reason) -> witness_event:format_term(Reason, 2000).
+reason_text(Reason) -> witness_event:format_reason(Reason, 2000, witness_event:syntax_of_reason(Reason)).
 
 %% Processes that the root has left behind may still work. When they have ended, this looks again, and finds what they have
 %% spawned. If none is alive and none was born meanwhile, all have ended; otherwise one may have ended and left a child.

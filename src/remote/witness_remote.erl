@@ -68,6 +68,7 @@ start(Target = #{node := Node, cookie := Cookie}, Options) ->
         {ok, Checks} ?= checks(Options),
         ok ?= witness_remote_connection:open(Node, Cookie),
         ok ?= witness_remote_connection:check_release(Node),
+        ok = hide_structs(Node),
         {ok, System} ?= system(Target, Options),
         {ok, Specs, Compiled, Warnings} ?= compile(Node, Options),
         {ok, All} ?= objects(Compiled),
@@ -80,6 +81,15 @@ start(Target = #{node := Node, cookie := Cookie}, Options) ->
             on_leaving => maps:get(on_leaving, Target, fun(_) -> ok end),
             on_verdict => maps:get(on_verdict, Options, fun(_) -> ok end),
             options => (maps:without([specs, include, on_verdict, owner], Options))#{system => System}})
+    end.
+
+%% Structs of the target hide their fields here, if their authors implement `Inspect`: their code need not be on this node's path.
+hide_structs(Node) ->
+    case witness_remote_connection:call(Node, code, all_available, []) of
+        {ok, Modules} when is_list(Modules) ->
+            witness_event_inspect_hidden:add([list_to_binary(Name) || {"Elixir.Inspect." ++ _ = Name, _, _} <- Modules,
+                                                                      io_lib:latin1_char_list(Name)]);
+        _ -> ok
     end.
 
 %% What cannot be had is refused before anything is sent.

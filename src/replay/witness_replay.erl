@@ -38,24 +38,25 @@ divergence is not an error: it is part of the report.
 - `cache`: the folder that keeps woven modules;
 - `vm_args`: further arguments of the VM;
 - `whole`: events are reported with every detail, for `m:witness_step` (false);
+- `syntax`: the notation of texts: that of the module that a process runs (`auto`), or always that of `erlang` or `elixir`;
 - `on_progress`: called with the progress, as text.
 """.
 -type options() :: #{dir := file:filename(), pa => [file:filename()], trust => boolean(),
-                     allow_changed => boolean(), whole => boolean(),
+                     allow_changed => boolean(), whole => boolean(), syntax => auto | witness_event:syntax(),
                      mirror => fun((unicode:chardata()) -> term()), cache => file:filename(), vm_args => [string()],
                      on_progress => fun((unicode:chardata()) -> term())}.
 
 -doc """
 Where a process did something that its log does not say.
 
-- `process`: its pid in the recording, `signature`: the function that it was spawned with, `id`: its identifier in the
-  recording;
+- `process`: its pid in the recording, `signature`: the function that it was spawned with, `text`: both for people, `id`: its
+  identifier in the recording;
 - `position`: the entry of its log that it was at, from 1;
 - `log`, `program`: what the log says, and what the program did, as text;
 - `stack`: where the program was; `recent`: the last entries before, the latest at the end.
 """.
--type divergence() :: #{process := binary(), signature := binary(), id := pos_integer(), position := pos_integer(),
-                        log := binary(), program := binary(), stack := [binary()], recent := [binary()]}.
+-type divergence() :: #{process := binary(), signature := binary(), text := binary(), id := pos_integer(),
+                        position := pos_integer(), log := binary(), program := binary(), stack := [binary()], recent := [binary()]}.
 
 -doc """
 - `outcome`: `identical` or `diverged`. If `diverged`, there is a `divergence`, or `waiting` has processes that wait forever;

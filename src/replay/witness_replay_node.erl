@@ -93,6 +93,7 @@ start({start, Job}, Port) ->
     try run_job(Job, Port) catch Class:Reason:Stack -> tell({failed, {Class, Reason, Stack}}, Port) end.
 
 run_job(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
+    ok = witness_event:use_syntax(maps:get(syntax, Job, auto)),
     maybe
         ok ?= witness_weave_cache:check_use(maps:get(woven, Job)),
         ok = witness_replay_loads:start([filename:dirname(code:which(?MODULE)), maps:get(handler, Job) | maps:get(woven, Job)],
@@ -406,7 +407,7 @@ waiting_report(Id, For, #state{living = Living}) ->
     Stack = case process_info(Proxy, current_stacktrace) of {current_stacktrace, Frames} -> Frames; undefined -> [] end,
     {Log, Program} = case known(For) of
         {Pid, _} ->
-            {[~"takes a message of ", term(Pid)],
+            {[~"takes a message of ", term(Pid, syntax(Id))],
              case is_map_key(For, Living) of
                  true -> ~"waits for it, and the other one waits too";
                  false -> ~"waits for it, and the other one has ended"
@@ -418,71 +419,88 @@ waiting_report(Id, For, #state{living = Living}) ->
 %% --- reports ---------------------------------------------------------------------
 
 divergence(#{id := Id, at := At, log := Log, program := Program, stack := Stack, recent := Recent}) ->
-    report(Id, At, entry(Log), program(Program), Stack, [entry(Entry) || Entry <- Recent]).
+    Syntax = syntax(Id),
+    report(Id, At, entry(Log, Syntax), program(Program, Syntax), Stack, [entry(Entry, Syntax) || Entry <- Recent]).
 
 report(Id, At, Log, Program, Stack, Recent) ->
+    Syntax = syntax(Id),
     {Pid, Signature} = case known(Id) of none -> {unknown, unknown}; Known -> Known end,
-    #{id => Id, process => term(Pid), signature => start_text(Signature), position => At,
+    #{id => Id, process => term(Pid, erlang), signature => start_text(Signature, erlang), position => At,
+      text => unicode:characters_to_binary([term(Pid, Syntax), ~", ", start_text(Signature, Syntax)]),
       log => unicode:characters_to_binary(Log), program => unicode:characters_to_binary(Program),
-      stack => [frame(Frame) || Frame <- lists:sublist(Stack, 12)],
+      stack => [frame(Frame, Syntax) || Frame <- lists:sublist(Stack, 12)],
       recent => [unicode:characters_to_binary(Entry) || Entry <- Recent]}.
 
+%% The language of a process.
+syntax(Id) ->
+    case known(Id) of
+        {_, {_, _, Args} = Signature} when is_list(Args) -> witness_event:syntax_of_function(resolved(Signature));
+        {_, {Module, _, _}} when is_atom(Module) -> witness_event:syntax([Module]);
+        _ -> witness_event:syntax([])
+    end.
+
 %% As its author wrote it.
-start_text({_, _, Args} = Signature) when is_list(Args) ->
-    signature(witness_event_signature:resolve(witness_replay_fun:local(Signature)));
-start_text(Other) -> signature(Other).
+resolved(Signature) -> witness_event_signature:resolve(witness_replay_fun:local(Signature)).
 
-signature({Module, Function, Args}) when is_atom(Module), is_atom(Function), is_list(Args) ->
-    signature({Module, Function, length(Args)});
-signature({Module, Function, Arity}) -> unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [Module, Function, Arity]));
-signature(Other) -> term(Other).
+start_text({_, _, Args} = Signature, Syntax) when is_list(Args) -> signature(resolved(Signature), Syntax);
+start_text(Other, Syntax) -> signature(Other, Syntax).
 
-frame({Module, Function, Arity, Location}) ->
+signature({Module, Function, Args}, Syntax) when is_atom(Module), is_atom(Function), is_list(Args) ->
+    signature({Module, Function, length(Args)}, Syntax);
+signature({Module, Function, Arity}, elixir) when is_atom(Module), is_atom(Function), is_integer(Arity) ->
+    witness_event:format_function({Module, Function, Arity}, elixir);
+signature({Module, Function, Arity}, _) -> unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [Module, Function, Arity]));
+signature(Other, Syntax) -> term(Other, Syntax).
+
+frame({Module, Function, Arity, Location}, Syntax) ->
     Where = case {lists:keyfind(file, 1, Location), lists:keyfind(line, 1, Location)} of
         {{_, File}, {_, Line}} -> [~" (", File, $:, integer_to_binary(Line), $)];
         _ -> []
     end,
-    unicode:characters_to_binary([signature({Module, Function, Arity}), Where]);
-frame(Other) -> term(Other).
+    unicode:characters_to_binary([signature({Module, Function, Arity}, Syntax), Where]);
+frame(Other, Syntax) -> term(Other, Syntax).
 
-entry(done) -> ~"nothing more";
-entry({from, Id, _}) -> entry({from, Id});
-entry({from, Id}) -> [~"takes a message of ", process(Id)];
-entry({content, Message}) -> [~"takes ", term(Message), ~" from outside"];
-entry({timeout, _}) -> ~"the time of a receive is over";
-entry(timeout) -> ~"the time of a receive is over";
-entry({spawn, Id}) -> [~"spawns ", process(Id)];
-entry({result, {erlang, hibernate, _}, Awake}) -> case Awake of true -> ~"wakes up"; _ -> ~"hibernates" end;
-entry({result, {erlang, Leave, _}, _}) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
-entry({result, MFA, Value}) -> [~"calls ", signature(MFA), ~", which returns ", term(Value)];
-entry({raise, MFA, Class, Reason}) -> [~"calls ", signature(MFA), ~", which raises ", term({Class, Reason})];
-entry({named, 0}) -> ~"sends to a name, of a process outside";
-entry({named, Id}) -> [~"sends to a name, of ", process(Id)];
-entry({hash, _}) -> ~"the message has another hash";
-entry({contents, Message}) -> [~"the message is ", term(Message)];
-entry({sent, To, Message}) -> [~"sends ", term(Message), ~" to ", term(To)];
-entry(waited) -> ~"waits for a message, and is ended by a signal";
-entry({exit, Reason}) -> [~"ends: ", term(Reason)].
+entry(done, _) -> ~"nothing more";
+entry({from, Id, _}, Syntax) -> entry({from, Id}, Syntax);
+entry({from, Id}, Syntax) -> [~"takes a message of ", process(Id, Syntax)];
+entry({content, Message}, Syntax) -> [~"takes ", term(Message, Syntax), ~" from outside"];
+entry({timeout, _}, _) -> ~"the time of a receive is over";
+entry(timeout, _) -> ~"the time of a receive is over";
+entry({spawn, Id}, Syntax) -> [~"spawns ", process(Id, Syntax)];
+entry({result, {erlang, hibernate, _}, Awake}, _) -> case Awake of true -> ~"wakes up"; _ -> ~"hibernates" end;
+entry({result, {erlang, Leave, _}, _}, _) when Leave =:= exit; Leave =:= raise -> ~"raises an exit";
+entry({result, MFA, Value}, Syntax) -> [~"calls ", signature(MFA, Syntax), ~", which returns ", term(Value, Syntax)];
+entry({raise, MFA, Class, Reason}, Syntax) ->
+    [~"calls ", signature(MFA, Syntax), ~", which raises ", term({Class, Reason}, Syntax)];
+entry({named, 0}, _) -> ~"sends to a name, of a process outside";
+entry({named, Id}, Syntax) -> [~"sends to a name, of ", process(Id, Syntax)];
+entry({hash, _}, _) -> ~"the message has another hash";
+entry({contents, Message}, Syntax) -> [~"the message is ", term(Message, Syntax)];
+entry({sent, To, Message}, Syntax) -> [~"sends ", term(Message, Syntax), ~" to ", term(To, Syntax)];
+entry(waited, _) -> ~"waits for a message, and is ended by a signal";
+entry({exit, Reason}, Syntax) -> [~"ends: ", witness_event:format_reason(Reason, ?MAX_TERM_CHARS, Syntax)].
 
-program({'receive', infinity}) -> ~"waits for a message";
-program({'receive', Time}) -> [~"waits for a message for at most ", term(Time), ~" ms"];
-program({call, Module, Function, Args}) ->
-    Given = [term(Arg) || Arg <- Args],
+program({'receive', infinity}, _) -> ~"waits for a message";
+program({'receive', Time}, Syntax) -> [~"waits for a message for at most ", term(Time, Syntax), ~" ms"];
+program({call, Module, Function, Args}, elixir) ->
+    [~"calls ", witness_event_inspect:call({Module, Function, Args}, ?MAX_TERM_CHARS)];
+program({call, Module, Function, Args}, Syntax) ->
+    Given = [term(Arg, Syntax) || Arg <- Args],
     [~"calls ", atom_to_binary(Module), $:, atom_to_binary(Function), $(, lists:join(~", ", Given), $)];
-program({send, To}) -> [~"sends to the name ", term(To)];
-program({took, Message}) -> [~"takes ", term(Message)];
-program({exits, Reason}) -> [~"ends: ", term(Reason)].
+program({send, To}, Syntax) -> [~"sends to the name ", term(To, Syntax)];
+program({took, Message}, Syntax) -> [~"takes ", term(Message, Syntax)];
+program({exits, Reason}, Syntax) -> [~"ends: ", witness_event:format_reason(Reason, ?MAX_TERM_CHARS, Syntax)].
 
-process(Id) ->
+process(Id, Syntax) ->
     case known(Id) of
-        {Pid, Signature} -> [term(Pid), ~", ", start_text(Signature)];
+        {Pid, Signature} -> [term(Pid, Syntax), ~", ", start_text(Signature, Syntax)];
         none -> [~"process ", integer_to_binary(Id)]
     end.
 
 known(Id) when is_integer(Id) -> witness_replay_process_table:lookup(Id);
 known(none) -> none.
 
-term(Term) -> unicode:characters_to_binary(witness_event:format_term(Term, ?MAX_TERM_CHARS)).
+term(Term, Syntax) -> unicode:characters_to_binary(witness_event:format_term(Term, ?MAX_TERM_CHARS, Syntax)).
 
 %% The output of the program. Functions that format it run here.
 output_text({put_chars, Text}) -> text(fun() -> Text end);

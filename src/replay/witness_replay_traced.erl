@@ -53,8 +53,11 @@ start({Name, Function, Arity}, Woven) ->
         {ok, Functions} ?= functions(Module, Function, Arity),
         %% With the highest priority, the tracer handles a message before the process that makes it has to wait. Messages are
         %% off its heap, since it may get very many and large ones.
-        Tracer = spawn_opt(fun() -> receive {session, Session} -> loop(#tracer{session = Session, functions = Functions}) end end,
-                           [link, {priority, max}, {message_queue_data, off_heap}]),
+        Syntax = witness_event:used_syntax(),
+        Tracer = spawn_opt(fun() ->
+            ok = witness_event:use_syntax(Syntax),
+            receive {session, Session} -> loop(#tracer{session = Session, functions = Functions}) end
+        end, [link, {priority, max}, {message_queue_data, off_heap}]),
         Session = trace:session_create(?MODULE, Tracer, []),
         Tracer ! {session, Session},
         ok = persistent_term:put(?MODULE, Tracer),

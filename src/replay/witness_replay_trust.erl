@@ -77,7 +77,8 @@ named(#{code := #{pa := Folders}, digests := Digests} = Header) ->
                                     lists:sort(maps:to_list(Digests))),
     #{call => call(Header), folders => Folders, modules => Others, otp => length(Otp)}.
 
-call(#{run := {Module, Function, Args}}) -> witness_event:format_signature({Module, Function, Args});
+call(#{run := {Module, Function, Args} = Run}) ->
+    witness_event:format_signature({Module, Function, Args}, witness_event:syntax_of_function(Run));
 call(#{app := App}) -> <<"the application ", (term(App))/binary>>;
 call(#{}) -> none.
 

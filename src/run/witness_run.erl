@@ -138,6 +138,7 @@ call(Run, Request, Timeout) ->
 init(Options = #{owner := Owner}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_run),
+    ok = witness_event:use_syntax(maps:get(syntax, Options)),
     monitor(process, Owner),
     {ok, Options, {continue, start_parts}}.
 

@@ -97,6 +97,7 @@ finish(History) -> gen_server:call(History, finish, infinity).
 -spec init({pid(), witness_options:options()}) -> {ok, #history{}}.
 init({Run, #{system := System, redact := Redact} = Options}) ->
     proc_lib:set_label(?MODULE),
+    ok = witness_event:use_syntax(maps:get(syntax, Options)),
     IsLog = is_tuple(System) andalso element(1, System) =:= log,
     Session = case IsLog of
         true -> undefined;

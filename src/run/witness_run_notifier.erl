@@ -78,6 +78,7 @@ subscribe(Notifier, Pid) ->
 -spec init(pid(), witness_options:options()) -> no_return().
 init(Run, #{on_verdict := Callback, log := Log, log_rate := Rate} = Options) ->
     proc_lib:set_label(witness_run_notifier),
+    ok = witness_event:use_syntax(maps:get(syntax, Options)),
     _ = Log andalso show_verdicts(),
     loop(#notifier{run = Run, callback = Callback, log = Log, throttle = witness_run_throttle:new(Rate),
                    telemetry = witness_run_telemetry:report_start(Run, Options)}).

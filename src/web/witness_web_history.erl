@@ -81,7 +81,7 @@ function(Function) -> witness_event:format_function(Function, syntax(Function)).
 
 %% The language of a process with this function.
 syntax({Module, _, _}) -> witness_event:syntax([Module]);
-syntax(_) -> erlang.
+syntax(_) -> witness_event:syntax([]).
 
 %% The page counts from 0.
 index_from_0(undefined) -> null;
