@@ -132,6 +132,7 @@ alias(Chars, R) ->
         _ -> none
     end.
 
+-spec function(string(), #reader{}) -> no_return().
 function(Chars, R) ->
     refuse(R, word_at(Chars, hd(Chars) =:= $&),
            "a pattern does not compare functions: `_` matches every term, and a guard may have `is_function(F, 2)`").
@@ -165,6 +166,7 @@ operator([C | _], #reader{failed = At, location = At, joined = {Joined, Word}} =
             "` binds tighter than a comparison"]);
 operator(_, _) -> none.
 
+-spec instead(#reader{}, string(), string()) -> no_return().
 instead(R, Found, Written) -> refuse(R, Found, ["write `", Written, "`"]).
 
 %% A term at this place, or the largest one around it.
@@ -181,6 +183,7 @@ term(Chars, R) ->
     end.
 
 %% The pair of a keyword list.
+-spec term(string(), string(), string(), #reader{}) -> no_return().
 term(Chars, Pair, Written, R) ->
     case around(Chars, R) of
         none -> refuse_term(R#reader.location, string:trim(Pair), Written);
