@@ -27,6 +27,24 @@ labels_may_be_data_test() ->
                      names([{recv, Named, Labelled, hello, undefined}], true))
     end).
 
+a_label_has_the_notation_of_its_process_test() ->
+    Module = 'Elixir.Shop.Labelled',
+    {ok, Module, Code} = compile:forms([{attribute, 1, module, Module}, {attribute, 2, export, [{init, 1}]},
+        merl:quote(3, "init(Parent) -> proc_lib:set_label({worker, <<\"ann\">>}), Parent ! labelled, receive stop -> ok end.")]),
+    {module, Module} = code:load_binary(Module, "labelled.beam", Code),
+    P = spawn(Module, init, [self()]),
+    receive labelled -> ok end,
+    Event = {recv, P, undefined, tick, undefined},
+    try
+        ?assertEqual(#{P => ~"{:worker, \"ann\"}"}, names([Event], false)),
+        ok = witness_event:use_syntax(erlang),
+        ?assertEqual(#{P => ~"{worker,<<\"ann\">>}"}, names([Event], false))
+    after
+        ok = witness_event:use_syntax(auto),
+        P ! stop,
+        true = code:delete(Module)
+    end.
+
 only_violations_are_asked_about_and_only_so_many_test() ->
     Violation = outcome(no, [{exit, self(), normal, undefined}]),
     #{steps := Steps} = Violation,

@@ -32,7 +32,7 @@ add({reports, Reports}, Left, Called, Options) ->
 add({Kind, Reader, #{verdict := no, steps := [_ | _] = Steps} = Outcome}, Left, Called, Options)
         when Kind =:= verdict; Kind =:= slice ->
     Names = names(Steps, Called, Options),
-    Named = Outcome#{names => maps:map(fun(_, Name) -> shown(Name) end, Names),
+    Named = Outcome#{names => maps:map(fun shown/2, Names),
                      syntax => witness_event:syntax([Name || _ := Name <- Names, is_atom(Name)])},
     {{Kind, Reader, Named}, Left - 1};
 %% What was found in a part of a log.
@@ -125,8 +125,8 @@ spawned(P) ->
         _ -> []
     end.
 
-shown(Name) when is_atom(Name) -> witness_text:name(Name, ?NAME_CHARACTERS);
-shown(Text) when is_binary(Text) -> witness_text:clean(Text);
+shown(_, Name) when is_atom(Name) -> witness_text:name(Name, ?NAME_CHARACTERS);
+shown(_, Text) when is_binary(Text) -> witness_text:clean(Text);
 %% The label of a test of ExUnit.
-shown({Module, Test}) when is_atom(Module), is_atom(Test) -> witness_text:clean(atom_to_binary(Test));
-shown(Label) -> witness_event:format_term(Label, ?NAME_CHARACTERS).
+shown(_, {Module, Test}) when is_atom(Module), is_atom(Test) -> witness_text:clean(atom_to_binary(Test));
+shown(P, Label) -> witness_event:format_term(Label, ?NAME_CHARACTERS, witness_event:syntax(spawned(P))).

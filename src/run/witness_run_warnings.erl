@@ -34,14 +34,14 @@ gap_warnings(#{gaps := Gaps, missing := Missing}) ->
 
 -doc "A process with the function that it was spawned with, if that is known.".
 -spec format_process(witness_event:proc(), witness_event:signature() | mfa() | undefined) -> unicode:chardata().
-format_process(P, undefined) -> witness_event:format_proc(P);
+format_process(P, undefined) -> witness_event:format_proc(P, witness_event:syntax([]));
 format_process(P, {Module, Function, Args}) when is_list(Args) -> format_process(P, {Module, Function, length(Args)});
 format_process(P, Function) ->
     Syntax = witness_event:syntax_of_function(Function),
     [witness_event:format_proc(P, Syntax), " (", witness_event:format_function(Function, Syntax), ")"].
 
 format_log_orphans(Orphans) ->
-    Named = [witness_event:format_proc(P) || {P, _} <- lists:sublist(Orphans, ?MAX_NAMED)],
+    Named = [format_process(P, undefined) || {P, _} <- lists:sublist(Orphans, ?MAX_NAMED)],
     [format_count(length(Orphans), " process acts whose spawn is", " processes act whose spawns are"), " nowhere in the log: ",
      lists:join(", ", Named), [", ..." || length(Orphans) > ?MAX_NAMED], "; ",
      format_count(lists:sum([Count || {_, Count} <- Orphans]), " event was left out", " events were left out")].
@@ -52,7 +52,7 @@ format_skipped(Count, Named) ->
 
 -doc "`What` has ended too early, for this reason.".
 -spec format_loss(What :: unicode:chardata(), Reason :: term()) -> unicode:chardata().
-format_loss(What, Reason) -> [What, ": ", witness_event:format_term(Reason, 400)].
+format_loss(What, Reason) -> [What, ": ", witness_event:format_reason(Reason, 400, witness_event:syntax_of_reason(Reason))].
 
 -doc "Processes, the first of them with their functions, that may belong to a group.".
 -spec format_orphans(Shown :: [{pid(), mfa() | undefined}], Count :: pos_integer()) -> unicode:chardata().
