@@ -43,6 +43,8 @@ is_shown(nothing_monitored, #{unmonitored := Rule}, _) -> Rule =/= ignore;
 is_shown(system_crashed, _, _) -> false;
 %% Without the processes, which differ in each test.
 is_shown(signal, _, _) -> false;
+%% ExUnit runs some of the code that is woven, such as that of tasks. It does what it did before.
+is_shown(unrestored, _, _) -> false;
 is_shown(_, _, _) -> true.
 
 %% Without the process, so that many tests may say the same.
@@ -86,7 +88,8 @@ doubts(_, _, _) -> [].
 
 %% Whether a warning of this code says that something is missing.
 is_doubt(Code) ->
-    not lists:member(Code, [specification, no_native, vacuous, nothing_monitored, system_crashed, verdicts_dropped, signal]).
+    not lists:member(Code, [specification, no_native, on_behalf, vacuous, nothing_monitored, system_crashed, verdicts_dropped,
+                            signal, unrestored]).
 
 is_doubtful(#{reason := {gap, _}} = V) -> not is_ended_by_signal(V);
 is_doubtful(#{reason := {crashed, _}}) -> true;

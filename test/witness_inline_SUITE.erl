@@ -30,6 +30,7 @@ groups() ->
                  marks_of_several_properties_stay_apart, explanations_are_those_of_outline_mode, shapes_instead_of_contents,
                  a_module_belongs_to_one_run, two_runs_of_what_was_compiled_so, beside_an_outline_run, the_registry_comes_back,
                  parts_of_a_test, what_a_signal_ends_does_not_fail_a_test,
+                 original_code_in_use_does_not_fail_a_test,
                  wrong_options_are_refused,
                  groups_are_refused_with_their_place, a_module_that_is_named_has_to_be_woven, specifications_are_not_replaced,
                  what_a_replaced_module_does_is_not_judged, a_version_that_is_woven_too_goes_on,
@@ -437,6 +438,21 @@ what_a_signal_ends_does_not_fail_a_test(Config) ->
     ?assertMatch({match, _}, re:run(Warning, Expected)),
     ?assertMatch({ok, #{warnings := [Warning]}}, Test(1)),
     ?assertMatch({{failed, violation, _}, _}, Test(2)).
+
+%% As that of tasks is while ExUnit runs tests. It does what it did before, and the test monitors nothing.
+original_code_in_use_does_not_fail_a_test(Config) ->
+    Old = spawn(?S, sleeper, [self()]),
+    receive {sleeping, Old} -> ok end,
+    {Parent, Ref} = spawn_monitor(fun() -> receive go -> ok end end),
+    {ok, Watch} = witness_test:watch([{{?S, sleeper, 1}, {?M, self()}}], [Parent],
+                                     #{instrument => inline, weave => [?S], unmonitored => ignore,
+                                       source => proplists:get_value(source, Config)}),
+    Parent ! go,
+    receive {'DOWN', Ref, process, Parent, normal} -> ok end,
+    ?assertMatch({ok, #{monitored := 0, warnings := []}}, witness_test:finish(Watch)),
+    ?assertMatch(#{?S := {_, waiting}}, witness_weave_loader:status()),
+    Old ! wake,
+    restored().
 
 parts_of_a_test(Config) ->
     Spec = spec(Config, "echo.hml", "never_bad: with witness_inline_system:echo(_)\n"

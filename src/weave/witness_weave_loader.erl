@@ -89,7 +89,7 @@ init([]) ->
 -doc false.
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(Request, _From, State) ->
-    _ = [release(Owner) || Owner <- owners(), has_ended(Owner)],
+    _ = [release_ended(Owner) || Owner <- owners(), has_ended(Owner)],
     _ = restore_all(waiting_modules()),
     {reply, reply(Request), timer(State)}.
 
@@ -100,7 +100,7 @@ handle_cast(_, State) -> {noreply, State}.
 -doc false.
 -spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info({'DOWN', _, process, Owner, _}, State) ->
-    _ = release(Owner),
+    ok = release_ended(Owner),
     {noreply, timer(State)};
 handle_info({timeout, Timer, retry}, {Timer, Delay}) ->
     _ = restore_all(waiting_modules()),
@@ -201,15 +201,20 @@ loaded_md5(Module) ->
 
 %% Restoring
 
+%% Nothing else tells which modules an owner has left that has not restored them.
+release_ended(Owner) ->
+    Loaded = [Module || #woven{module = Module} <- ets:match_object(?MODULE, #woven{owner = Owner, waiting = false, _ = '_'})],
+    case [Module || #woven{module = Module} <- release(Owner), lists:member(Module, Loaded)] of
+        [] -> ok;
+        Left -> ?LOG_NOTICE(#{text => "the original code of modules is in use: they stay woven until it is not",
+                              modules => Left}, #{domain => [witness]})
+    end.
+
 %% Returns the modules of the owner that have to wait.
 release(Owner) ->
     Modules = [Woven#woven{waiting = true} || Woven <- ets:match_object(?MODULE, #woven{owner = Owner, _ = '_'})],
     true = ets:insert(?MODULE, Modules),
-    Left = restore_all(Modules),
-    Left =:= [] orelse
-        ?LOG_NOTICE(#{text => "the original code of modules is in use: they stay woven until it is not",
-                      modules => [Module || #woven{module = Module} <- Left]}, #{domain => [witness]}),
-    Left.
+    restore_all(Modules).
 
 restore_all(Modules) -> [Woven || Woven <- Modules, not restore_module(Woven)].
 
