@@ -97,6 +97,9 @@ compiled already.
 
 -type error() :: {?MODULE, reason()} | witness_option:error() | witness_monitor:error() | witness_run_application:error().
 
+%% Of a name in an error.
+-define(NAME_CHARS, 200).
+
 defaults() ->
     (witness_option:defaults(witness_option_schema:run()))#{
         memory => witness_options_memory:available_bytes() div 4, owner => self(), group_leader => group_leader()}.
@@ -344,11 +347,11 @@ format_error({not_attached_checks, Checks}) ->
 format_error({source_unavailable, Reason}) ->
     ["the native source of events is not available: ", Reason];
 format_error({undefined_module, M, Reason}) ->
-    io_lib:format("the module ~ts cannot be loaded (~ts); is its folder on the code path (--pa)?", [M, Reason]);
+    io_lib:format("the module ~ts cannot be loaded (~ts); is its folder on the code path (--pa)?", [witness_text:name(M, ?NAME_CHARS), Reason]);
 format_error({undefined_function, {M, F, A}, []}) ->
-    io_lib:format("the module ~ts does not export ~ts/~w", [M, F, A]);
+    io_lib:format("the module ~ts does not export ~ts/~w", [witness_text:name(M, ?NAME_CHARS), F, A]);
 format_error({undefined_function, {M, F, A}, Arities}) ->
     io_lib:format("the module ~ts does not export ~ts/~w, but ~ts",
-                  [M, F, A, lists:join(", ", [io_lib:format("~ts/~w", [F, B]) || B <- Arities])]).
+                  [witness_text:name(M, ?NAME_CHARS), F, A, lists:join(", ", [io_lib:format("~ts/~w", [F, B]) || B <- Arities])]).
 
 names(Names) -> witness_text:list([atom_to_binary(Name) || Name <- Names]).

@@ -11,6 +11,9 @@ processes that are still there.
 
 -export_type([name/0]).
 
+%% Of the name of a module in a verdict.
+-define(NAME_CHARS, 200).
+
 -doc """
 - `crashes`: a process ends by an error that nothing handles;
 - `calls`: a call gets no answer;
@@ -62,8 +65,11 @@ spec(Name) ->
     case {lists:member(Name, names()), lists:keyfind(Name, 1, modules())} of
         {true, _} -> <<"check ", (atom_to_binary(Name))/binary>>;
         {false, {_, Check}} -> spec(Check);
-        {false, false} -> atom_to_binary(Name)
+        {false, false} -> spec_of_monitor(Name, witness_event:syntax([Name]))
     end.
+
+spec_of_monitor(Module, erlang) -> atom_to_binary(Module);
+spec_of_monitor(Module, elixir) -> witness_event:format_term(Module, ?NAME_CHARS, elixir).
 
 -doc "The check with this name in verdicts.".
 -spec of_spec(binary()) -> {ok, name()} | error.

@@ -128,7 +128,10 @@ check(Module) ->
 -spec format_error(reason()) -> unicode:chardata().
 format_error({monitor_not_found, Module, Reason}) ->
     io_lib:format("the monitor module ~ts cannot be loaded (~tp); is its folder on the code path (--pa)?",
-                  [Module, Reason]);
+                  [name(Module), Reason]);
 format_error({monitor_callbacks, Module, Missing}) ->
-    io_lib:format("the module ~ts is no monitor: it does not export ~ts (see witness_monitor)",
-                  [Module, lists:join(", ", [io_lib:format("~ts/~w", [F, A]) || {F, A} <- Missing])]).
+    io_lib:format("the module ~ts is no monitor: it does not export ~ts (see ~ts)",
+                  [name(Module), lists:join(", ", [io_lib:format("~ts/~w", [F, A]) || {F, A} <- Missing]),
+                   name(case witness_event:syntax([Module]) of elixir -> 'Elixir.Witness.Monitor'; erlang -> ?MODULE end)]).
+
+name(Module) -> witness_event:format_term(Module, 200, witness_event:syntax([Module])).

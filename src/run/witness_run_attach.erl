@@ -19,6 +19,9 @@ An error names a process that is not there, or that belongs to Witness.
 -doc "Why processes cannot be observed, as text.".
 -type error() :: {?MODULE, unicode:chardata()}.
 
+%% Of a name in an error.
+-define(NAME_CHARS, 200).
+
 -doc "Whether a system runs already.".
 -spec is_attached(System :: term()) -> boolean().
 is_attached(node) -> true;
@@ -58,15 +61,15 @@ resolve_target({application, App}, _) ->
     end;
 resolve_target(Name, Own) when is_atom(Name) ->
     case whereis(Name) of
-        P when is_pid(P) -> check_process(P, Name, Own);
-        _ -> throw(io_lib:format("no process is registered as ~tp", [Name]))
+        P when is_pid(P) -> check_process(P, witness_text:name(Name, ?NAME_CHARS), Own);
+        _ -> throw(io_lib:format("no process is registered as ~ts", [witness_text:name(Name, ?NAME_CHARS)]))
     end;
 resolve_target(P, Own) ->
     is_process_alive(P) orelse throw(io_lib:format("there is no process ~tp", [P])),
-    check_process(P, P, Own).
+    check_process(P, io_lib:format("~tp", [P]), Own).
 
 check_process(P, Shown, Own) ->
-    Own(P) andalso throw(io_lib:format("~tp is a process of Witness", [Shown])),
+    Own(P) andalso throw(io_lib:format("~ts is a process of Witness", [Shown])),
     {process, P}.
 
 %% The process dictionary has ancestors by name, if they have one.

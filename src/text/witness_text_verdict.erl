@@ -116,7 +116,7 @@ decision(#{source := #{file := File, line := Line, column := Column, text := Tex
            [[~": ", witness_text:cut(witness_text:clean(Action), ?TERM_CHARS)] || Action =/= ~""]]
      | excerpt(Line, Column, Text, Action, Look)]
     ++ [[~"    with ", witness_text:bindings(Bindings, syntax(V))] || #{bindings := [_ | _] = Bindings} <- [Info]];
-decision(#{info := Info}, _) when Info =:= undefined; is_map(Info) -> [];
+decision(#{info := Info}, _) when Info =:= undefined; Info =:= nil; is_map(Info) -> [];
 decision(#{info := Info} = V, _) -> [~"", [~"  the monitor says: ", witness_event:format_term(Info, ?TERM_CHARS, syntax(V))]].
 
 place(File, Line, Column) ->
