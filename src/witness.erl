@@ -326,7 +326,7 @@ Sends verdicts and the summary to the caller, as messages `{witness, Ref, {verdi
 If the mailbox of the caller is full, it misses verdicts; `{witness, Ref, {missed, N}}` says how many.
 """.
 -spec subscribe(run()) -> {ok, reference()}.
-subscribe(Run) -> witness_run:subscribe(Run).
+subscribe(Run) -> witness_run:subscribe(Run, fun(Message) -> Message end).
 
 -doc """
 Observes what this process of the node spawns from now on, as part of the system of a run with `on_behalf`: for a process that starts

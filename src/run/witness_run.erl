@@ -12,7 +12,7 @@ monitors. When the run itself dies, the links end everything else, and with the 
 -behaviour(gen_server).
 
 -export([start_link/1, start/1, await_begin/1, await/2, await_started/2, finish/1, stop/1, verdicts/1, info/1, awaited/1,
-         called/1, remaining/1, subscribe/1,
+         called/1, remaining/1, subscribe/2,
          replace/2, allow/2, format_error/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
@@ -122,8 +122,8 @@ replace(Run, Files) -> call(Run, {replace, Files}, infinity).
 -spec allow(pid(), pid()) -> ok | {error, error()}.
 allow(Run, Process) -> call(Run, {allow, Process}, infinity).
 
--spec subscribe(pid()) -> {ok, reference()}.
-subscribe(Run) -> gen_server:call(Run, {subscribe, self()}, infinity).
+-spec subscribe(pid(), witness_run_notifier:form()) -> {ok, reference()}.
+subscribe(Run, Form) -> gen_server:call(Run, {subscribe, self(), Form}, infinity).
 
 call(Run, Request, Timeout) ->
     try
@@ -192,8 +192,8 @@ handle_call({allow, Process}, _, R = #run{instrument = Instrument}) ->
                 true -> witness_instrument:servers(Instrument, [Process], true);
                 false -> {error, {?MODULE, {not_allowed, ended}}}
             end, R};
-handle_call({subscribe, Pid}, _, R = #run{notifier = Notifier}) ->
-    Ref = witness_run_notifier:subscribe(Notifier, Pid),
+handle_call({subscribe, Pid, Form}, _, R = #run{notifier = Notifier}) ->
+    Ref = witness_run_notifier:subscribe(Notifier, Pid, Form),
     reply({ok, Ref}, step(subscribed, R));
 handle_call(verdicts, _, R = #run{core = Core}) ->
     {reply, witness_run_core:verdicts(Core), R};

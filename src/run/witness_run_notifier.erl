@@ -16,8 +16,13 @@ how many they were, within a second, and at the latest before the run has ended.
 -include_lib("kernel/include/logger.hrl").
 
 -export([hide_verdicts/0, start_link/1, call_back/2, notify_verdict/2, call_when_delivered/2, flush/1, notify_summary/2,
-         subscribe/2]).
+         subscribe/3]).
 -export([init/2, format/1]).
+
+-export_type([form/0]).
+
+-doc "Makes of a verdict or summary what a subscriber gets.".
+-type form() :: fun(({verdict, witness:verdict()} | {summary, witness:summary()}) -> term()).
 
 -define(MAX_QUEUE_LENGTH, 1000).
 %% Milliseconds until the number of violations that were not logged is logged.
@@ -29,7 +34,9 @@ how many they were, within a second, and at the latest before the run has ended.
                    throttle :: witness_run_throttle:throttle(),
                    timer :: undefined | reference(),
                    telemetry :: witness_run_telemetry:run(),
-                   subscribers = #{} :: #{reference() => {pid(), Missed :: non_neg_integer()}}}).
+                   subscribers = #{} :: #{reference() => subscriber()}}).
+
+-type subscriber() :: {pid(), form(), Missed :: non_neg_integer()}.
 
 -spec start_link(witness_options:options()) -> pid().
 start_link(Options) ->
@@ -68,10 +75,10 @@ flush(Notifier) -> Notifier ! flush, ok.
 -spec notify_summary(pid(), witness:summary()) -> ok.
 notify_summary(Notifier, Summary) -> Notifier ! {summary, Summary}, ok.
 
--spec subscribe(pid(), pid()) -> reference().
-subscribe(Notifier, Pid) ->
+-spec subscribe(pid(), pid(), form()) -> reference().
+subscribe(Notifier, Pid, Form) ->
     Ref = make_ref(),
-    Notifier ! {subscribe, Pid, Ref},
+    Notifier ! {subscribe, Pid, Form, Ref},
     Ref.
 
 -doc false.
@@ -95,7 +102,7 @@ loop(N = #notifier{run = Run}) ->
             N2 = send_to_subscribers({summary, S}, N1),
             Run ! {told, self()},
             loop(N2);
-        {subscribe, Pid, Ref} -> loop(N#notifier{subscribers = (N#notifier.subscribers)#{Ref => {Pid, 0}}});
+        {subscribe, Pid, Form, Ref} -> loop(N#notifier{subscribers = (N#notifier.subscribers)#{Ref => {Pid, Form, 0}}});
         {reached, Fun} -> ok = Fun(), loop(N);
         flush -> Run ! {flushed, self()}, loop(N);
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, N)
@@ -170,12 +177,12 @@ format_slice(Values, Syntax) -> [[", ", Name, " = ", witness_event:format_term(V
 send_to_subscribers(Message, N = #notifier{subscribers = Subscribers}) ->
     N#notifier{subscribers = maps:filtermap(fun(Ref, S) -> send_to_subscriber(Message, Ref, S) end, Subscribers)}.
 
-send_to_subscriber(Message, Ref, {Pid, Missed}) ->
+send_to_subscriber(Message, Ref, {Pid, Form, Missed}) ->
     case process_info(Pid, message_queue_len) of
         undefined -> false;
-        {_, Length} when Length >= ?MAX_QUEUE_LENGTH, element(1, Message) =:= verdict -> {true, {Pid, Missed + 1}};
+        {_, Length} when Length >= ?MAX_QUEUE_LENGTH, element(1, Message) =:= verdict -> {true, {Pid, Form, Missed + 1}};
         _ ->
             _ = Missed > 0 andalso (Pid ! {witness, Ref, {missed, Missed}}),
-            Pid ! {witness, Ref, Message},
-            {true, {Pid, 0}}
+            Pid ! {witness, Ref, Form(Message)},
+            {true, {Pid, Form, 0}}
     end.
