@@ -16,7 +16,8 @@ system has ended and every event has been analysed.
 ```
 
 The process that calls `start/1` owns the run: when it dies, the run ends, and with it
-every trace flag and every process of the run.
+every trace flag and every process of the run. In the supervision tree of an application `m:witness_supervised` owns it. For Elixir
+there is the module `Witness`.
 
 Verdicts also go to `logger` (violations, domain `[witness]`) and, where `telemetry` is
 loaded, to the event `[witness, verdict]` (`m:witness_run_telemetry`).
