@@ -12,6 +12,8 @@ exceptions() ->
     #{{witness_inline, parse_transform, 2} => "the compiler calls it, and has a form of its own, which names the module, too",
       {witness_replay_traced, start, 2} => "it is called in the VM of the replay, and `witness_replay` adds the module",
       {witness_step_place, function, 1} => "that nothing is found is an answer",
+      {'Elixir.Witness', start_link, 1} => "that a name is taken has the form of OTP, which `Witness.format_error/1` explains, too",
+      {'Elixir.Witness', '__start_child__', 1} => "a supervisor of Elixir prints an exception as its text",
       witness_step => "that nothing is found is an answer",
       witness_weave => "`witness_run_inline` explains it to users, with the option that chooses the modules"}.
 

@@ -29,6 +29,7 @@ table() ->
       "explore" => ["instrument/outline", "instrument", "event"],
       "run" => ["replay", "log/recording", "trace", "check", "monitor", "spec", "weave", "log", "text", "event" | instruments()],
       "" => ["run", "record", "spec", "check", "monitor", "trace", "weave", "text", "option", "event" | instruments()],
+      "elixir" => ["", "run", "text", "option", "event"],
       "remote" => ["", "run", "check", "spec", "weave", "event"],
       "bench" => ["", "event"],
       "web" => ["", "run", "bench", "text", "event"],
@@ -49,6 +50,7 @@ prefixes() ->
       "record" => ["witness_record"], "replay" => ["witness_replay"], "step" => ["witness_step"],
       "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
       "task" => ["witness_task", "Elixir.Mix.Tasks.Witness"],
+      "elixir" => ["witness_elixir", "Elixir.Witness"], "" => ["Elixir.Witness.Case"],
       "run" => ["witness_run"], "cli" => ["witness_cli"]}.
 
 layers_use_only_what_their_row_allows_test_() ->

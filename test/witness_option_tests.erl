@@ -130,6 +130,21 @@ tables_of_modules_have_all_options_with_their_defaults_test_() ->
                                {"src/witness_test.erl", witness_option_schema:test()},
                                {"src/instrument/inline/witness_inline.erl", witness_option_schema:inline()}]].
 
+%% They have atoms as Elixir writes them, and are short: a terminal of 120 columns shows a row on a line. A default that is no value
+%% may say less.
+tables_for_elixir_have_all_options_with_their_defaults_test_() ->
+    [{File, fun() ->
+        Rows = rows(read(File)),
+        ?assertEqual([], [Name || #{name := Name} <- Schema, not is_map_key(atom_to_binary(Name), Rows)]),
+        ?assertEqual([], [Name || Name := _ <- Rows, is_option(Name)] -- [atom_to_binary(Name) || #{name := Name} <- Schema]),
+        [?assertEqual({Name, elixir(default_text(Option))}, {Name, maps:get(atom_to_binary(Name), Rows)})
+         || #{name := Name} = Option <- Schema, not is_map_key(computed, Option)]
+    end} || {File, Schema} <- [{"src/elixir/Elixir.Witness.erl", witness_option_schema:run()}]].
+
+is_option(Name) -> re:run(Name, "^[a-z_]+$", [{capture, none}]) =:= match.
+
+elixir(Text) -> re:replace(Text, "^`(?!true`|false`)(?=[a-z])", "`:", [{return, binary}]).
+
 %% The default of each option in tables with three columns. A row may have several options.
 rows(Text) ->
     {match, Rows} = re:run(Text, "^\\| (`.*?) \\| .* \\| (.*?) \\|$",
