@@ -50,7 +50,7 @@ prefixes() ->
       "record" => ["witness_record"], "replay" => ["witness_replay"], "step" => ["witness_step"],
       "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
       "task" => ["witness_task", "Elixir.Mix.Tasks.Witness"],
-      "elixir" => ["witness_elixir", "Elixir.Witness"], "" => ["Elixir.Witness.Case"],
+      "elixir" => ["witness_elixir", "Elixir.Witness"],
       "run" => ["witness_run"], "cli" => ["witness_cli"]}.
 
 layers_use_only_what_their_row_allows_test_() ->

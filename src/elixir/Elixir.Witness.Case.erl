@@ -68,8 +68,10 @@ reports only that.
 
 %% Written in Erlang, so that a project of Elixir needs only the application that rebar3 has built. Modules of Elixir are
 %% called through a variable: they are no dependency of Witness.
--export(['__info__'/1, 'MACRO-__using__'/2, '__count__'/1, '__watch__'/1]).
+-export(['MACRO-__using__'/2, '__count__'/1, '__watch__'/1]).
 -export([allow/1, allow/2, check/2, check/3]).
+
+-include("witness_elixir.hrl").
 
 -define(EXUNIT_CASE, 'Elixir.ExUnit.Case').
 %% The watch of a test, in the dictionary of its process.
@@ -79,15 +81,6 @@ reports only that.
 %% Places of the counters: tests, and those of them in which something was monitored.
 -define(WATCHED, 1).
 -define(MONITORED, 2).
-
--doc false.
-'__info__'(module) -> ?MODULE;
-'__info__'(macros) -> [{'__using__', 1}];
-'__info__'(functions) -> [{'__count__', 1}, {'__watch__', 1}, {allow, 1}, {allow, 2}, {check, 2}, {check, 3}];
-'__info__'(struct) -> nil;
-'__info__'(deprecated) -> [];
-'__info__'(Key) when Key =:= attributes; Key =:= compile; Key =:= md5 -> erlang:get_module_info(?MODULE, Key);
-'__info__'(exports_md5) -> erlang:md5(term_to_binary(?MODULE:module_info(exports))).
 
 %% quote do
 %%   use ExUnit.Case, ...                  # unless the module already does
