@@ -29,9 +29,12 @@ Other shapes stay as they are. The internal shapes of OTP and Elixir are known h
 OTP 27 to 29 and Elixir 1.14 to 1.20; tests compare them with real processes.
 """.
 
--export([resolve/1, of_process/1, unknown/1]).
+-export([resolve/1, resolve/2, of_process/1, unknown/1]).
 
 -type mfargs() :: {module(), atom(), [term()]}.
+
+%% A row may lead to another one, but not without end.
+-define(MAX_STEPS, 8).
 
 -doc """
 The signature for the module, function and arguments of the VM's `spawn` and `spawned` events.
@@ -39,22 +42,33 @@ The signature for the module, function and arguments of the VM's `spawn` and `sp
 It never fails, and returns unknown shapes unchanged.
 """.
 -spec resolve(mfargs()) -> witness_event:signature().
-resolve({proc_lib, init_p, [_Parent, _Ancestors, M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
-    behaviour(M, F, Args);
-resolve({proc_lib, init_p, [_Parent, _Ancestors, Fun]}) when is_function(Fun) ->
+resolve(Raw) -> resolve(Raw, witness_event_wrapper:none()).
+
+-doc """
+The same with the rows of a project. A signature that was resolved without them is resolved with them too.
+""".
+-spec resolve(mfargs(), witness_event_wrapper:table()) -> witness_event:signature().
+resolve(Raw, Table) -> resolve(Raw, ?MAX_STEPS, Table).
+
+resolve({proc_lib, init_p, [_Parent, _Ancestors, M, F, Args]}, Steps, Table) when is_atom(M), is_atom(F), is_list(Args) ->
+    behaviour(M, F, Args, Steps, Table);
+resolve({proc_lib, init_p, [_Parent, _Ancestors, Fun]}, _, _) when is_function(Fun) ->
     function(Fun, []);
-resolve({erlang, apply, [Fun, Args]}) when is_function(Fun), is_list(Args) ->
+resolve({erlang, apply, [Fun, Args]}, _, _) when is_function(Fun), is_list(Args) ->
     function(Fun, Args);
-resolve({erlang, apply, [M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
-    resolve({M, F, Args});
+resolve({erlang, apply, [M, F, Args]}, Steps, Table) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args}, Steps, Table);
 %% The function with which a recorder replaces one of the VM (`witness_record_runtime').
-resolve({witness_record_runtime, first, [M, F, Args]}) when is_atom(M), is_atom(F), is_list(Args) ->
-    resolve({M, F, Args});
-resolve({erts_internal, spawn_init, [{M, F, Args}]}) when is_atom(M), is_atom(F), is_list(Args) ->
-    resolve({M, F, Args});
-resolve({'Elixir.Task.Supervised', noreply, Args} = Raw) ->
-    task(Args, Raw);
-resolve(Raw) ->
+resolve({witness_record_runtime, first, [M, F, Args]}, Steps, Table) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args}, Steps, Table);
+resolve({erts_internal, spawn_init, [{M, F, Args}]}, Steps, Table) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args}, Steps, Table);
+resolve({_, _, _} = Signature, Steps, Table) when Steps > 0 ->
+    case witness_event_wrapper:unwrap(Signature, Table) of
+        {ok, Next} -> resolve(Next, Steps - 1, Table);
+        no -> Signature
+    end;
+resolve(Raw, _, _) ->
     Raw.
 
 -doc """
@@ -85,26 +99,12 @@ function(Fun, Args) ->
     end.
 
 %% Functions that run under proc_lib.
-behaviour(gen, init_it, [GenMod, _Starter, _Parent, Mod, Args, _Options]) when is_atom(Mod) ->
-    callback(GenMod, undefined, Mod, Args);
-behaviour(gen, init_it, [GenMod, _Starter, _Parent, Name, Mod, Args, _Options]) when is_atom(Mod) ->
-    callback(GenMod, Name, Mod, Args);
-behaviour(M, F, Args) ->
-    resolve({M, F, Args}).
+behaviour(gen, init_it, [GenMod, _Starter, _Parent, Mod, Args, _Options], Steps, Table) when is_atom(Mod) ->
+    callback(GenMod, undefined, Mod, Args, Steps, Table);
+behaviour(gen, init_it, [GenMod, _Starter, _Parent, Name, Mod, Args, _Options], Steps, Table) when is_atom(Mod) ->
+    callback(GenMod, Name, Mod, Args, Steps, Table);
+behaviour(M, F, Args, Steps, Table) ->
+    resolve({M, F, Args}, Steps, Table).
 
-callback(gen_event, Name, _, _) -> {gen_event, init, [Name]};
-callback(gen_server, _, supervisor, {_Name, Mod, Args}) when is_atom(Mod) -> {Mod, init, [Args]};
-callback(gen_server, _, supervisor_bridge, [Mod, Args, _Name]) when is_atom(Mod) -> {Mod, init, [Args]};
-callback(gen_server, _, 'Elixir.DynamicSupervisor', {Mod, Args, _Name}) when is_atom(Mod) -> {Mod, init, [Args]};
-callback(gen_server, _, 'Elixir.Agent.Server', Fun) when is_function(Fun) -> function(Fun, []);
-callback(gen_server, _, 'Elixir.Agent.Server', {M, F, Args}) when is_atom(M), is_atom(F), is_list(Args) ->
-    resolve({M, F, Args});
-callback(_, _, Mod, Args) -> {Mod, init, [Args]}.
-
-%% Before Elixir 1.15 without the ancestors.
-task([_Owner, _Ancestors, _Callers, {M, F, Args}], _) when is_atom(M), is_atom(F), is_list(Args) ->
-    resolve({M, F, Args});
-task([_Owner, _Callers, {M, F, Args}], _) when is_atom(M), is_atom(F), is_list(Args) ->
-    resolve({M, F, Args});
-task(_, Raw) ->
-    Raw.
+callback(gen_event, Name, _, _, _, _) -> {gen_event, init, [Name]};
+callback(_, _, Mod, Args, Steps, Table) -> resolve({Mod, init, [Args]}, Steps, Table).
