@@ -6,11 +6,11 @@
 
 /* clang-format off */
 #define WN_ATOMS(X)                                                                                                    \
-    X(EXIT) X(apply) X(batches) X(birth) X(bytes) X(call) X(closed) X(complete) X(discard) X(empty) X(ended) X(erlang)         \
-    X(erts_internal) X(events) X(exit) X(extra) X(false) X(fork) X(gap) X(gen) X(gen_event) X(held) X(hidden) X(hubs)  \
-    X(init) X(init_it) X(init_p) X(lost) X(match_spec_result) X(memory) X(message_size) X(most_read) X(ok) X(open)     \
-    X(overflow) X(partitions) X(proc_lib) X(processes) X(read) X(recv) X(register) X(runs) X(send) X(sensitive)       \
-    X(spawn) X(spawn_init) X(spawned) X(stopped) X(supervisor) X(supervisor_bridge) X(trace) X(tracees) X(true) \
+    X(EXIT) X(apply) X(args) X(batches) X(birth) X(bytes) X(call) X(closed) X(complete) X(discard) X(empty) X(ended) X(erlang)         \
+    X(erts_internal) X(events) X(exit) X(extra) X(false) X(fork) X(function) X(gap) X(gen) X(gen_event) X(held) X(hidden) X(hubs)  \
+    X(init) X(init_it) X(init_p) X(lost) X(match_spec_result) X(memory) X(message_size) X(module) X(most_read) X(nil) X(ok) X(open)     \
+    X(overflow) X(partitions) X(proc_lib) X(processes) X(read) X(recv) X(register) X(runs) X(same) X(send) X(sensitive)       \
+    X(spawn) X(spawn_init) X(spawned) X(stopped) X(trace) X(tracees) X(true) \
     X(undefined) X(unknown) X(witness_batch) X(witness_data) X(witness_wake)
 /* clang-format on */
 
@@ -18,7 +18,7 @@
 #pragma GCC visibility push(hidden)
 #define WN_DECLARE(name) extern ERL_NIF_TERM am_##name;
 WN_ATOMS(WN_DECLARE)
-extern ERL_NIF_TERM am_agent, am_dynamic_supervisor, am_gen_call, am_task;
+extern ERL_NIF_TERM am_any, am_gen_call;
 #undef WN_DECLARE
 #pragma GCC visibility pop
 

@@ -11,7 +11,8 @@
 void wn_births_spawn(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM parent, ERL_NIF_TERM child, ERL_NIF_TERM mfa)
 {
     if (run->watching) {
-        wn_called_spawned(env, &run->called, child, mfa);
+        wn_spawned spawned = wn_signature(env, &run->wrappers, mfa);
+        wn_called_spawned(env, &run->called, child, &spawned);
         wn_awaited_spawned(env, run, parent, child);
         return;
     }
@@ -63,12 +64,10 @@ static void spawned_outside(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, boo
         wn_awaited_release(env, run);
 }
 
-static wn_naming naming_of(ErlNifEnv *env, const wn_run *run, ERL_NIF_TERM mfa)
+static wn_naming naming_of(const wn_run *run, const wn_spawned *spawned)
 {
-    ERL_NIF_TERM module, function;
-    int arity;
-    return wn_signature(env, mfa, &module, &function, &arity) ? wn_names_find(&run->names, module, function, arity)
-                                                              : wn_names_unknown(&run->names);
+    return spawned->known ? wn_names_find(&run->names, spawned->module, spawned->function, spawned->arity)
+                          : wn_names_unknown(&run->names);
 }
 
 /* The child is a member of it, with the first reference. NULL: there is no memory. */
@@ -101,14 +100,14 @@ static unsigned join_shard(ErlNifEnv *env, wn_run *run, wn_partition *partition,
 }
 
 /* The process is one of the run. `partition`: its parent's, with a reference for the process, or NULL. */
-static void enter(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa, wn_partition *partition,
-                  bool held)
+static void enter(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa,
+                  const wn_spawned *spawned, wn_partition *partition, bool held)
 {
     unsigned todo = 0, todo_births = 0;
     uintptr_t consumer = 0, coordinator = 0;
     bool is_new = false, is_lost = false, old_held = false;
     wn_naming naming = {0};
-    if (!partition && (naming = naming_of(env, run, mfa)).named) {
+    if (!partition && (naming = naming_of(run, spawned)).named) {
         if (run->central) {
             partition = run->central;
             wn_partition_join(partition);
@@ -159,15 +158,17 @@ void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_
 {
     bool held;
     wn_standing standing;
-    wn_called_spawned(env, &run->called, child, mfa);
+    wn_spawned spawned = wn_signature(env, &run->wrappers, mfa);
+    wn_called_spawned(env, &run->called, child, &spawned);
     wn_partition *partition = inherited(run, parent, child, &held, &standing);
     if (standing == WN_MEMBER)
-        enter(env, run, child, parent, mfa, partition, held);
+        enter(env, run, child, parent, mfa, &spawned, partition, held);
     else
         spawned_outside(env, run, child, standing == WN_SERVER);
 }
 
 void wn_births_adopt(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
 {
-    enter(env, run, process, parent, mfa, NULL, true);
+    wn_spawned spawned = wn_signature(env, &run->wrappers, mfa);
+    enter(env, run, process, parent, mfa, &spawned, NULL, true);
 }

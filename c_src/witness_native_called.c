@@ -1,7 +1,6 @@
 #include "witness_native_called.h"
 
 #include "witness_native_atoms.h"
-#include "witness_native_signature.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,32 +85,10 @@ static bool fun_module(ErlNifEnv *env, ERL_NIF_TERM fun, ERL_NIF_TERM *module)
     return enif_make_existing_atom_len(env, begin, (size_t)(end - begin), module, ERL_NIF_UTF8) != 0;
 }
 
-/* What a process was spawned with if that is a fun, perhaps wrapped. */
-static bool spawned_fun(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *fun)
+void wn_called_spawned(ErlNifEnv *env, const wn_called *called, ERL_NIF_TERM process, const wn_spawned *spawned)
 {
-    const ERL_NIF_TERM *t;
-    ERL_NIF_TERM head, tail;
-    int size;
-    if (!enif_get_tuple(env, mfa, &size, &t) || size != 3)
-        return false;
-    /* The fun is the first argument of `erlang:apply/2', and the last one of `proc_lib:init_p/3'. */
-    if (!(t[0] == am_erlang && t[1] == am_apply) && !(t[0] == am_proc_lib && t[1] == am_init_p))
-        return false;
-    tail = t[2];
-    for (int i = 0; i < 3 && enif_get_list_cell(env, tail, &head, &tail); i++) {
-        if (enif_is_fun(env, head)) {
-            *fun = head;
-            return true;
-        }
-    }
-    return false;
-}
-
-void wn_called_spawned(ErlNifEnv *env, const wn_called *called, ERL_NIF_TERM process, ERL_NIF_TERM mfa)
-{
-    ERL_NIF_TERM module, function, fun;
-    int arity;
-    if (wn_signature(env, mfa, &module, &function, &arity) || (spawned_fun(env, mfa, &fun) && fun_module(env, fun, &module)))
+    ERL_NIF_TERM module = spawned->module;
+    if (spawned->known || (spawned->fun && fun_module(env, spawned->fun, &module)))
         put(called->modules, MODULES, process, module);
 }
 

@@ -8,6 +8,7 @@
 #ifndef WITNESS_NATIVE_CALLED_H
 #define WITNESS_NATIVE_CALLED_H
 
+#include "witness_native_signature.h"
 #include "witness_shared_lock.h"
 
 #include <erl_nif.h>
@@ -23,7 +24,7 @@ typedef struct {
 bool wn_called_init(wn_called *called);
 void wn_called_free(wn_called *called);
 
-void wn_called_spawned(ErlNifEnv *env, const wn_called *called, ERL_NIF_TERM process, ERL_NIF_TERM mfa);
+void wn_called_spawned(ErlNifEnv *env, const wn_called *called, ERL_NIF_TERM process, const wn_spawned *spawned);
 void wn_called_registered(const wn_called *called, ERL_NIF_TERM process, ERL_NIF_TERM name);
 
 /* {Name, Module}; `undefined` for what is not known. */

@@ -44,23 +44,28 @@ static bool read_names(ErlNifEnv *env, ERL_NIF_TERM list, wn_names *names)
     return good;
 }
 
-/* new_run(Names, Memory, PartitionMemory, MessageSize, Batch, TimeStamps, Slots, Timer, Shards) -> {Run, Births} */
+/* new_run(Names, Wrappers, Memory, PartitionMemory, MessageSize, Batch, TimeStamps, Slots, Timer, Shards) -> {Run, Births} */
 static ERL_NIF_TERM new_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
     ErlNifUInt64 memory, partition_memory, message_size;
-    wn_run_options options = {.timestamps = argv[5] == am_true};
+    wn_run_options options = {.timestamps = argv[6] == am_true};
     wn_names names;
+    wn_wrappers wrappers;
     ERL_NIF_TERM term;
     (void)argc;
-    if (!enif_get_uint64(env, argv[1], &memory) || !enif_get_uint64(env, argv[2], &partition_memory) ||
-        !enif_get_uint64(env, argv[3], &message_size) || !enif_get_uint(env, argv[4], &options.batch) ||
-        !enif_get_uint(env, argv[6], &options.slots) || !enif_get_local_pid(env, argv[7], &options.timer) ||
-        !enif_get_uint(env, argv[8], &options.shards) || !read_names(env, argv[0], &names))
+    if (!enif_get_uint64(env, argv[2], &memory) || !enif_get_uint64(env, argv[3], &partition_memory) ||
+        !enif_get_uint64(env, argv[4], &message_size) || !enif_get_uint(env, argv[5], &options.batch) ||
+        !enif_get_uint(env, argv[7], &options.slots) || !enif_get_local_pid(env, argv[8], &options.timer) ||
+        !enif_get_uint(env, argv[9], &options.shards) || !wn_wrappers_init(env, &wrappers, argv[1]))
         return enif_make_badarg(env);
+    if (!read_names(env, argv[0], &names)) {
+        wn_wrappers_free(&wrappers);
+        return enif_make_badarg(env);
+    }
     options.memory = memory;
     options.partition_memory = partition_memory;
     options.message_size = message_size;
-    wn_run *run = wn_run_new(env, &options, &names, &term);
+    wn_run *run = wn_run_new(env, &options, &names, &wrappers, &term);
     ERL_NIF_TERM births = run ? wn_handle_make(env, run->births) : 0;
     return births ? enif_make_tuple2(env, term, births) : enif_make_badarg(env);
 }
@@ -429,7 +434,7 @@ static ErlNifFunc functions[] = {
     {"trace_send", 5, wn_trace_send, 0},
     {"trace_receive", 5, wn_trace_receive, 0},
     {"trace_procs", 5, wn_trace_procs, 0},
-    {"new_run", 9, new_run, 0},
+    {"new_run", 10, new_run, 0},
     {"central_of", 2, central_of, 0},
     {"take", 1, take, 0},
     {"take_gap", 1, take_gap, 0},

@@ -21,15 +21,19 @@ static wn_shard *shards(unsigned count, wn_hub *hub)
     return made;
 }
 
-wn_run *wn_run_new(ErlNifEnv *env, const wn_run_options *options, wn_names *names, ERL_NIF_TERM *term)
+wn_run *wn_run_new(ErlNifEnv *env, const wn_run_options *options, wn_names *names, wn_wrappers *wrappers, ERL_NIF_TERM *term)
 {
     wn_run *run = enif_alloc_resource(wn_run_type, sizeof *run);
     if (!run) {
         wn_names_free(names);
+        wn_wrappers_free(wrappers);
         return NULL;
     }
-    *run = (wn_run){
-        .names = *names, .timer = options->timer, .message_size = options->message_size, .timestamps = options->timestamps};
+    *run = (wn_run){.names = *names,
+                    .wrappers = *wrappers,
+                    .timer = options->timer,
+                    .message_size = options->message_size,
+                    .timestamps = options->timestamps};
     atomic_fetch_add(&wn_count_runs, 1);
     /* From here on the destructor frees what there is. */
     *term = enif_make_resource(env, run);
@@ -65,6 +69,7 @@ void wn_run_destroy(ErlNifEnv *env, void *object)
         wn_table_free(&run->table);
     }
     wn_names_free(&run->names);
+    wn_wrappers_free(&run->wrappers);
     wn_called_free(&run->called);
     if (run->hub)
         wn_hub_drain(run->hub);

@@ -16,6 +16,7 @@
 typedef struct {
     wn_table table;
     wn_names names;
+    wn_wrappers wrappers;
     wn_called called;
     wn_hub *hub;
     wn_hub *births_hub;
@@ -47,8 +48,8 @@ extern ErlNifResourceType *wn_run_type;
 /* How many there are in this process, for tests. */
 extern atomic_int_fast64_t wn_count_runs;
 
-/* The names are the run's from now on. NULL: there is no memory. */
-wn_run *wn_run_new(ErlNifEnv *env, const wn_run_options *options, wn_names *names, ERL_NIF_TERM *term);
+/* The names and the wrappers are the run's from now on. NULL: there is no memory. */
+wn_run *wn_run_new(ErlNifEnv *env, const wn_run_options *options, wn_names *names, wn_wrappers *wrappers, ERL_NIF_TERM *term);
 /* The destructor of the resource. */
 void wn_run_destroy(ErlNifEnv *env, void *run);
 

@@ -1,14 +1,19 @@
 /*
- * The signature of a process, from what it was spawned with: module, function and arity without the wrappers of OTP. This
- * does as much of `witness_event_signature` as needs no contents of arguments.
+ * The signature of a process, from what it was spawned with: module, function and arity without the wrappers of OTP and of
+ * libraries. This does as much of `witness_event_signature` as needs no name of a fun.
  */
 #ifndef WITNESS_NATIVE_SIGNATURE_H
 #define WITNESS_NATIVE_SIGNATURE_H
 
-#include <erl_nif.h>
-#include <stdbool.h>
+#include "witness_native_wrapper.h"
 
-/* False: the signature cannot be decided here. */
-bool wn_signature(ErlNifEnv *env, ERL_NIF_TERM mfa, ERL_NIF_TERM *module, ERL_NIF_TERM *function, int *arity);
+typedef struct {
+    bool known; /* these: */
+    ERL_NIF_TERM module, function;
+    int arity;
+    ERL_NIF_TERM fun; /* the fun that the process was spawned with, perhaps wrapped; otherwise 0 */
+} wn_spawned;
+
+wn_spawned wn_signature(ErlNifEnv *env, const wn_wrappers *wrappers, ERL_NIF_TERM mfa);
 
 #endif

@@ -14,11 +14,12 @@ An error is `{witness_options, Reason}` with one of these reasons:
 - `{source_unavailable, Text}`: the user asked for `native`, and it cannot be loaded;
 - `{undefined_module, M, Reason}`, `{undefined_function, {M, F, Arity}, Arities}`: a system that cannot be called.
 
-The others are those of `witness_option:check/2`, `witness_monitor:check/1` and `witness_run_application:check/1`. An ill-typed
+The others are those of `witness_option:check/2`, `witness_monitor:check/1`, `witness_event_wrapper:table/1` and
+`witness_run_application:check/1`. An ill-typed
 value is `{witness_option, {bad_option, Key, Expected}}`, also if its type depends on other options.
 """.
 
--export([check/1, check_checks/2, format_error/1]).
+-export([check/1, check_checks/2, signatures/1, format_error/1]).
 
 -export_type([options/0, log/0, signature_pattern/0, reason/0, error/0]).
 
@@ -44,6 +45,7 @@ compiled already.
                      modules => [module()],
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
+                     signatures := [witness_event_wrapper:row()],
                      checks := [witness_check:name()],
                      instrument := outline | central | inline,
                      weave := witness_inline_modules:weave(),
@@ -95,14 +97,30 @@ compiled already.
                 | {source_unavailable, unicode:chardata()}
                 | {undefined_module, module(), Reason :: term()} | {undefined_function, mfa(), [arity()]}.
 
--type error() :: {?MODULE, reason()} | witness_option:error() | witness_monitor:error() | witness_run_application:error().
+-type error() :: {?MODULE, reason()} | witness_option:error() | witness_monitor:error() | witness_run_application:error()
+               | witness_event_wrapper:error().
 
 %% Of a name in an error.
 -define(NAME_CHARS, 200).
 
 defaults() ->
     (witness_option:defaults(witness_option_schema:run()))#{
-        memory => witness_options_memory:available_bytes() div 4, owner => self(), group_leader => group_leader()}.
+        signatures => default_signatures(), memory => witness_options_memory:available_bytes() div 4, owner => self(),
+        group_leader => group_leader()}.
+
+%% A node of another run has the configuration of its own project.
+default_signatures() -> application:get_env(witness, signatures, []).
+
+-doc "The options with the rows for signatures that they name, or else those of this node. They are checked.".
+-spec signatures(map()) -> {ok, map()} | {error, witness_option:error() | witness_event_wrapper:error()}.
+signatures(Options) ->
+    Rows = maps:get(signatures, Options, default_signatures()),
+    {ok, Option} = witness_option:find(signatures, witness_option_schema:run()),
+    maybe
+        ok ?= witness_option:check(#{signatures => Rows}, [Option]),
+        {ok, _} ?= witness_event_wrapper:table(Rows),
+        {ok, Options#{signatures => Rows}}
+    end.
 
 -doc "Completes and checks the options of a user.".
 -spec check(map()) -> {ok, options()} | {error, error()}.
@@ -110,6 +128,7 @@ check(Options) when is_map(Options) ->
     Complete = maps:merge(defaults(), Options),
     maybe
         ok ?= witness_option:check(Complete, witness_option_schema:run()),
+        {ok, _} ?= witness_event_wrapper:table(maps:get(signatures, Complete)),
         try
             ok = check_system(maps:get(system, Complete)),
             ok = lists:foreach(fun check_monitor/1, maps:get(monitors, Complete)),

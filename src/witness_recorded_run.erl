@@ -80,9 +80,15 @@ end_observing(Run) -> witness:stop(Run).
 %% --- in this VM ----------------------------------------------------------------------
 
 -doc false.
-init({Owner, Options, Run, OnRecorded}) ->
+init({Owner, Options, Given, OnRecorded}) ->
     proc_lib:set_label(?MODULE),
     _ = monitor(process, Owner),
+    case witness_options:signatures(Given) of
+        {ok, Run} -> record(Options, Run, OnRecorded);
+        {error, Error} -> {stop, {shutdown, Error}}
+    end.
+
+record(Options, Run, OnRecorded) ->
     Self = self(),
     Observed = Options#{observer => {?MODULE, maps:without(?LOCAL_OPTIONS, Run)}, on_told => fun(What) -> Self ! {told, What} end},
     case witness_record:start(Observed) of

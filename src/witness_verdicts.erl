@@ -4,7 +4,8 @@ The verdicts of a recording that was monitored while it was made. They are in th
 the verdicts of a replay can be compared with them.
 
 The file is JSON: `witness_verdicts` (the version, 1), `specs` (the files, as they were given), `monitors` (as on the
-command line), `instrument` (`outline`, also if it is missing, or `central`), `whole` (whether all verdicts are there), and `verdicts`, each with `process`, `spec` (the name of its
+command line), `signatures` (likewise, none if it is missing), `instrument` (`outline`, also if it is missing, or `central`), `whole`
+(whether all verdicts are there), and `verdicts`, each with `process`, `spec` (the name of its
 file without folders, and the line), `name`, `slice` and `verdict`. The file is data: reading it creates no atoms and runs
 no code.
 
@@ -20,11 +21,13 @@ agrees with any verdict.
 -export_type([verdicts/0, stored/0, difference/0]).
 
 -doc "Verdicts, with their specifications and monitors.".
--type verdicts() :: #{specs := [binary()], monitors := [binary()], instrument := outline | central, count := non_neg_integer(),
+-type verdicts() :: #{specs := [binary()], monitors := [binary()], signatures := [binary()], instrument := outline | central,
+                      count := non_neg_integer(),
                       found := [found()]}.
 
 -doc "The content of a file.".
--type stored() :: #{specs := [binary()], monitors := [binary()], instrument := outline | central, verdicts := verdicts()}.
+-type stored() :: #{specs := [binary()], monitors := [binary()], signatures := [binary()], instrument := outline | central,
+                    verdicts := verdicts()}.
 
 -type found() :: {key(), witness_monitor:verdict()}.
 
@@ -45,6 +48,7 @@ agrees with any verdict.
 new(Options) ->
     #{specs => [text(File) || File <- maps:get(specs, Options, []), not is_map(File)],
       monitors => [format_monitor(Monitor) || Monitor <- maps:get(monitors, Options, [])],
+      signatures => [text(witness_event_wrapper:format(Row)) || Row <- maps:get(signatures, Options, [])],
       instrument => maps:get(instrument, Options, outline), count => 0, found => []}.
 
 format_monitor({{M, F, A}, {Module, Argument}}) ->
@@ -79,9 +83,12 @@ text(Chars) ->
 
 -doc "Writes the file of a recording.".
 -spec write(file:filename_all(), verdicts()) -> ok | {error, file:posix() | badarg | terminated | system_limit}.
-write(Dir, #{specs := Specs, monitors := Monitors, instrument := Instrument, count := Count, found := Found}) ->
+write(Dir, Verdicts) ->
+    #{specs := Specs, monitors := Monitors, signatures := Signatures, instrument := Instrument, count := Count, found := Found} =
+        Verdicts,
     Text = [json:encode(#{
-        witness_verdicts => 1, specs => Specs, monitors => Monitors, instrument => Instrument, whole => Count =< ?MAX_VERDICTS,
+        witness_verdicts => 1, specs => Specs, monitors => Monitors, signatures => Signatures, instrument => Instrument,
+        whole => Count =< ?MAX_VERDICTS,
         verdicts => [#{process => Process, spec => Spec, name => Name, slice => Slice, verdict => Verdict}
                      || {{Process, Spec, Name, Slice}, Verdict} <- lists:reverse(Found)]}), $\n],
     %% Values of slices are contents of messages.
@@ -123,9 +130,11 @@ parse(#{~"witness_verdicts" := 1, ~"whole" := true, ~"specs" := Specs, ~"monitor
   when is_list(Specs), is_list(Monitors), is_list(Verdicts) ->
     Found = [parse_verdict(Verdict) || Verdict <- Verdicts],
     Instrument = case maps:get(~"instrument", Stored, ~"outline") of ~"outline" -> outline; ~"central" -> central; _ -> wrong end,
-    case lists:all(fun is_binary/1, Specs ++ Monitors) andalso not lists:member(wrong, [Instrument | Found]) of
+    Signatures = maps:get(~"signatures", Stored, []),
+    case is_list(Signatures) andalso lists:all(fun is_binary/1, Specs ++ Monitors ++ Signatures)
+        andalso not lists:member(wrong, [Instrument | Found]) of
         true ->
-            Run = #{specs => Specs, monitors => Monitors, instrument => Instrument},
+            Run = #{specs => Specs, monitors => Monitors, signatures => Signatures, instrument => Instrument},
             {ok, Run#{verdicts => Run#{count => length(Found), found => lists:reverse(Found)}}};
         false -> {error, ~"it does not hold verdicts"}
     end;

@@ -277,7 +277,8 @@ properties(Command, Options) ->
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"],
                           [~", or a check with --check crashes" || Command =:= ~"check"],
                           [~", or checks with --check deadlock,calls,mailboxes" || Command =:= ~"attach"]]),
-    Given = maps:with([include, instrument, max_slices, slice_idle, max_obligations, redact, syntax], Options),
+    Given = maps:merge(maps:with([include, instrument, max_slices, slice_idle, max_obligations, redact, syntax], Options),
+                       accept(Command, witness_cli_call:signatures(Options))),
     {Folders, maps:merge(Given#{specs => Specs, monitors => Monitors}, Checks)}.
 
 %% The open report, if the options ask for one. A Mix project is run in its folder, but its report goes to the current one.

@@ -175,7 +175,7 @@ compile() ->
         #{name => pa, flag => "--pa", argument => "DIR", repeated => true,
           text => [~"a folder with compiled modules, or a quoted pattern: warns of signatures with functions that these ",
                    ~"modules do not have; may be repeated"]},
-        include,
+        include, signatures,
         #{name => dot, flag => "--dot", text => ~"draw the states of the monitors, in the language of Graphviz"},
         #{name => mermaid, flag => "--mermaid", text => ~"draw the states of the monitors, in the language of Mermaid"},
         #{name => erlang, flag => "--erlang", text => ~"print the monitors as Erlang source"},

@@ -28,7 +28,7 @@ command() ->
                "  witness attach shop@host --spec checkout.hml --app shop\n"
                "  witness attach shop@host --spec checkout.hml --name checkout --for 300\n"],
       arguments => witness_cli_options:arguments(attach, [
-        specs, include, checks,
+        specs, signatures, include, checks,
         #{name => cookie_file, flag => "--cookie-file", argument => "FILE",
           text => ~"where the node's cookie stands (~/.erlang.cookie)"},
         #{name => apps, flag => "--app", argument => "APP", repeated => true,

@@ -23,7 +23,7 @@ unexpected '2': arguments are separated by commas
 ```
 """.
 
--export([parse/1, parse_application/1, parse_weave/1, check/1, parse_monitor/1]).
+-export([parse/1, parse_application/1, parse_weave/1, check/1, parse_monitor/1, signatures/1]).
 
 -export_type([pattern/0, mfa_call/0]).
 
@@ -106,6 +106,23 @@ parse_monitor(Text) ->
         {Arity, Monitor, Argument} = monitor(Rest),
         {{Module, Function, Arity}, {Monitor, Argument}}
     end).
+
+-doc "The rows for signatures (`m:witness_event_wrapper`) that the options name, if they name any.".
+-spec signatures(#{signatures => [string()], _ => _}) ->
+    {ok, #{signatures => [witness_event_wrapper:row()]}} | {error, unicode:chardata()}.
+signatures(#{signatures := Texts}) -> parse_signatures(Texts, []);
+signatures(#{}) -> {ok, #{}}.
+
+parse_signatures([Text | Texts], Rows) ->
+    maybe
+        {ok, Row} ?= parse(Text),
+        {ok, _} ?= witness_event_wrapper:table([Row]),
+        parse_signatures(Texts, [Row | Rows])
+    else
+        {error, {witness_event_wrapper, _} = Error} -> {error, witness_cli_options:name_option(witness:format_error(Error))};
+        {error, Why} -> {error, [~"--signature: ", Why]}
+    end;
+parse_signatures([], Rows) -> {ok, #{signatures => lists:reverse(Rows)}}.
 
 -doc """
 Whether the function exists. Loads the module.

@@ -29,7 +29,9 @@ run(#{files := Files, json := Json} = Options) ->
         ok ?= one_form(Options),
         {ok, Paths} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= witness_cli_setup:check_folders("--include", Include),
-        Known = case Paths of [] -> #{}; _ -> #{exports => fun witness_remote_exports:of_module/1} end,
+        {ok, Given} ?= witness_cli_call:signatures(Options),
+        Exports = witness_event_wrapper:exports(fun witness_remote_exports:of_module/1, maps:get(signatures, Given, [])),
+        Known = case Paths of [] -> #{}; _ -> #{exports => Exports} end,
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Header = witness_cli_json:header(node()),
         {ok, lists:max([file(File, Options, Known#{include => Include}, Out, Header) || File <- Files])}

@@ -14,9 +14,9 @@ The help, with the defaults in it, and how a text becomes a value follow from th
 -spec arguments(Command :: atom(), [atom() | own()]) -> [map()].
 arguments(Command, Arguments) -> [argument(declaration(Command, Argument)) || Argument <- Arguments].
 
--doc "The options for the properties to check, and for the folders of code.".
+-doc "The options for the properties to check, for signatures, and for the folders of code.".
 -spec properties() -> [atom()].
-properties() -> [specs, monitors, pa, include, redact, syntax, max_slices, slice_idle, max_obligations].
+properties() -> [specs, monitors, signatures, pa, include, redact, syntax, max_slices, slice_idle, max_obligations].
 
 -doc "What the command passes on without this flag, or does itself.".
 -spec default(Command :: atom(), Name :: atom()) -> term().

@@ -69,9 +69,10 @@ with_stored(#{check := true, recording := Dir, trust := Trust} = Options) ->
     maybe
         %% The modules that it names are compiled and run.
         ok ?= check_trust(#{dir => Dir, trust => Trust}),
-        {ok, #{specs := Specs, monitors := Monitors, instrument := Instrument, verdicts := Verdicts}} ?=
+        {ok, #{specs := Specs, monitors := Monitors, signatures := Signatures, instrument := Instrument, verdicts := Verdicts}} ?=
             witness_verdicts:read(Dir),
         Named = [{instrument, Instrument} || not is_map_key(instrument, Options)]
+            ++ [{signatures, names(Signatures)} || Signatures =/= [], not is_map_key(signatures, Options)]
             ++ [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
         Checked = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
             true -> Options;

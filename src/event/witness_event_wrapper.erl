@@ -29,7 +29,7 @@ Rows of libraries are built in. A project adds others (the option `signatures`).
 `c_src/witness_native_wrapper.c`).
 """.
 
--export([none/0, table/1, unwrap/2, rows/1, starts/1, format_error/1]).
+-export([none/0, of_config/1, table/1, unwrap/2, rows/1, functions/1, exports/2, format/1, format_error/1]).
 
 -export_type([row/0, table/0, reason/0, error/0]).
 
@@ -77,6 +77,10 @@ Rows of libraries are built in. A project adds others (the option `signatures`).
 -doc "No rows of a project.".
 -spec none() -> table().
 none() -> #{}.
+
+-doc "Those of a run, in the configuration of its parts.".
+-spec of_config(#{signatures => table(), _ => _}) -> table().
+of_config(Config) -> maps:get(signatures, Config, none()).
 
 -doc "What a process with this signature runs for the author, if the first row with patterns that match says so.".
 -spec unwrap({module(), atom(), [term()]}, table()) -> {ok, {module(), atom(), [term()]}} | no.
@@ -212,20 +216,41 @@ rows(Table) ->
          {Function, Arity} -> {M, F, A, Patterns, Function, Arity}
      end || {M, F, A} := Rows <- maps:merge_with(fun(_, Own, More) -> Own ++ More end, ?BUILT_IN, Table), {Patterns, Run} <- Rows].
 
--doc "The functions that the rows of a project give to processes, whatever their modules export.".
--spec starts(table()) -> [{Function :: atom(), arity()}].
-starts(Table) ->
-    lists:usort([{F, case lists:member(args, Names) of true -> 1; false -> A end}
-                 || {_, F, A} := Rows <- Table, {Patterns, _} <- Rows, Names <- [placeholders_of_all(Patterns)],
-                    not lists:member(function, Names)]).
+-doc "The functions that the rows are for, with those that are built in.".
+-spec functions(table()) -> [mfa()].
+functions(Table) -> maps:keys(maps:merge(?BUILT_IN, Table)).
+
+-doc """
+The functions of modules, given the function that knows what modules have. By the rows of a project a process of a module may have the
+signature of a function that the module does not have.
+""".
+-spec exports(fun((module()) -> Unknown | [{atom(), arity()}]), [row()]) -> fun((module()) -> Unknown | [{atom(), arity()}])
+              when Unknown :: atom().
+exports(Exports, []) -> Exports;
+exports(Exports, Rows) ->
+    {ok, Table} = table(Rows),
+    Started = lists:usort([{F, case lists:member(args, Names) of true -> 1; false -> A end}
+                           || {_, F, A} := Of <- Table, {Patterns, _} <- Of, Names <- [placeholders_of_all(Patterns)],
+                              not lists:member(function, Names)]),
+    fun(M) ->
+        case Exports(M) of
+            [_ | _] = Functions -> Functions ++ Started;
+            Other -> Other
+        end
+    end.
+
+-doc "A row as on the command line, in Erlang's notation.".
+-spec format(row()) -> unicode:chardata().
+format({M, F, Patterns}) ->
+    io_lib:format("~0tw:~0tw(~ts)", [M, F, lists:join(", ", [io_lib:format("~0tw", [Pattern]) || Pattern <- Patterns])]).
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().
-format_error(no_rows) -> [~"signatures: a list of rows is expected, such as ", example()];
+format_error(no_rows) -> [~"option signatures: a list of rows is expected, such as ", example()];
 format_error({too_many, Count}) ->
-    io_lib:format("signatures: there are ~w rows; at most ~w are allowed", [Count, ?MAX_ROWS]);
+    io_lib:format("option signatures: there are ~w rows; at most ~w are allowed", [Count, ?MAX_ROWS]);
 format_error({bad_row, Row, Reason}) ->
-    [~"signatures: ", witness_event:format_term(Row, 200, syntax(Row)), ~": ", why(Reason)].
+    [~"option signatures: ", witness_event:format_term(Row, 200, syntax(Row)), ~": ", why(Reason)].
 
 why(no_row) -> [~"a row is {Module, Function, Arguments}, such as ", example()];
 why(no_module) -> ~"no argument says where the module of the author is: one has to have the atom module, or function for a fun";

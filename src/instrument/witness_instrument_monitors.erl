@@ -17,7 +17,7 @@ keys are for the runners (`t:witness_monitor_runner:spec/0`).
 -type config() :: #{run := pid(), explain := pos_integer(), ordered := boolean(), max_slices => pos_integer(),
                     slice_idle => pos_integer() | infinity,
                     take => witness_monitor_runner:take(), tracer => pid(), turns => witness_monitor_throttle:turns(),
-                    attached => mfa()}.
+                    attached => mfa(), signatures => witness_event_wrapper:table()}.
 
 -doc "How many processes the monitor of each group still waits for.".
 -type alive() :: #{witness_instrument_map:reader() => pos_integer()}.

@@ -46,6 +46,7 @@ A monitor that has run elsewhere continues as its `machine`, which has `covered`
                   max_slices => pos_integer(),
                   slice_idle => pos_integer() | infinity,
                   attached => mfa(),
+                  signatures => witness_event_wrapper:table(),
                   take => take(),
                   tracer => pid(),
                   turns => witness_monitor_throttle:turns(),
@@ -96,6 +97,7 @@ outcome of a slice has the same keys as any other, except `covered`.
                  turn = none :: none | witness_monitor_throttle:turn(),
                  pace = unknown :: unknown | quick | slow,
                  unmeasured = 0 :: non_neg_integer(), % events that were read since the pace was measured
+                 signatures :: witness_event_wrapper:table(),
                  machine :: undefined | witness_monitor_machine:machine()}).
 
 -doc "Starts a monitor.".
@@ -151,7 +153,7 @@ init(#{monitor := {Module, _} = Monitor, process := P, run := Run, ordered := Or
     proc_lib:set_label({witness_monitor, Module, P}),
     R = #runner{run = Run, reader = maps:get(reader, Spec, self()), covered = maps:get(covered, Spec, 0),
                 monitor = Monitor, turns = maps:get(turns, Spec, undefined), take = maps:get(take, Spec, undefined),
-                tracer = monitor_tracer(Spec),
+                tracer = monitor_tracer(Spec), signatures = witness_event_wrapper:of_config(Spec),
                 order = case Ordered of true -> witness_monitor_reorder:new(); false -> undefined end},
     case start_machine(Spec) of
         {decided, Final} -> report(Final, R);
@@ -167,9 +169,9 @@ monitor_tracer(#{}) -> undefined.
 
 loop(R = #runner{order = Order}) ->
     receive
-        {witness_batch, Events, Status} -> handle_batch(resolve_all(Events), Status, R);
+        {witness_batch, Events, Status} -> handle_batch(resolve_all(Events, R), Status, R);
         witness_data -> proceed(open, R);
-        {batch, Events, Size, Tracer} -> handle_batch(resolve_all(Events), {read, Size, Tracer}, R);
+        {batch, Events, Size, Tracer} -> handle_batch(resolve_all(Events, R), {read, Size, Tracer}, R);
         {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], wait, R);
         {events, Events} -> reorder(Events, R);
         {clock, Time} ->
@@ -276,17 +278,17 @@ reductions() ->
     Reductions.
 
 %% A process's own birth is its first event. Other births are few, so the list is rebuilt only if it has one.
-resolve_all([E | Events]) when element(1, E) =:= init ->
-    [resolve(E) | resolve_all(Events)];
-resolve_all(Events) ->
+resolve_all([E | Events], R) when element(1, E) =:= init ->
+    [resolve(E, R) | resolve_all(Events, R)];
+resolve_all(Events, R) ->
     case has_birth(Events) of
-        true -> [resolve(E) || E <- Events];
+        true -> [resolve(E, R) || E <- Events];
         false -> Events
     end.
 
-resolve({Kind, P, Q, Raw, Ts}) when Kind =:= fork; Kind =:= init ->
-    {Kind, P, Q, witness_event_signature:resolve(Raw), Ts};
-resolve(E) -> E.
+resolve({Kind, P, Q, Raw, Ts}, #runner{signatures = Table}) when Kind =:= fork; Kind =:= init ->
+    {Kind, P, Q, witness_event_signature:resolve(Raw, Table), Ts};
+resolve(E, _) -> E.
 
 has_birth([E | Events]) ->
     case element(1, E) of

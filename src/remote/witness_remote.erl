@@ -63,8 +63,9 @@ here, `monitors` are not supported yet, `checks` are those of processes that run
 the target then.
 """.
 -spec start(target(), map()) -> {ok, witness:run()} | {error, witness:error()}.
-start(Target = #{node := Node, cookie := Cookie}, Options) ->
+start(Target = #{node := Node, cookie := Cookie}, Given) ->
     maybe
+        {ok, Options} ?= witness_options:signatures(Given),
         {ok, Checks} ?= checks(Options),
         ok ?= witness_remote_connection:open(Node, Cookie),
         ok ?= witness_remote_connection:check_release(Node),
@@ -164,10 +165,10 @@ merge_cached(Objects) ->
     witness_weave_cache:stored({?MODULE, Of}, witness_weave_cache:default_dir(), Merge).
 
 %% Compiles each under a name of its own, which no module of this node has.
-compile(Node, Options) ->
-    Compile = (maps:with([include, max_obligations], Options))#{exports => fun(M) -> exports(Node, M) end,
-                                                                    attach => not is_map_key(system, Options),
-                                                                    central => maps:get(instrument, Options, outline) =:= central},
+compile(Node, Options = #{signatures := Rows}) ->
+    Compile = (maps:with([include, max_obligations], Options))#{
+        exports => witness_event_wrapper:exports(fun(M) -> exports(Node, M) end, Rows),
+        attach => not is_map_key(system, Options), central => maps:get(instrument, Options, outline) =:= central},
     Files = lists:enumerate(maps:get(specs, Options, [])),
     compile(Files, Compile, [], [], []).
 

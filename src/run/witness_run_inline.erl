@@ -24,12 +24,15 @@ system.
                  fun(() -> witness_inline_coordinator:tree_watch())) ->
     {ok, witness_instrument:started()} | {error, error()}.
 start_link(Options, Specs, #{names := Names, monitors := Monitors} = Common, StartTreeWatch) ->
-    #{weave := Weave, scope := Scope} = Options,
+    #{weave := Weave, scope := Scope, signatures := Rows} = Options,
+    #{signatures := Table} = Common,
     maybe
         ok ?= check_no_groups(Specs),
-        {ok, Chosen} ?= witness_inline_modules:choose(Weave, Names, system_modules(Options), [M || {M, _} <- Monitors]),
+        {ok, Chosen} ?= witness_inline_modules:choose(Weave, Names, witness_event_wrapper:functions(Table),
+                                                      system_modules(Options) ++ [M || {M, _, _} <- Rows, is_list(code:which(M))],
+                                                      [M || {M, _} <- Monitors]),
         Config = maps:merge(maps:with([timestamps, explain, max_slices, slice_idle], Options),
-                            maps:with([run, maps], Common)),
+                            maps:with([run, maps, signatures], Common)),
         {ok, Host} ?= witness_inline_coordinator:start_link(maps:merge(Config#{life => StartTreeWatch, scope => Scope,
                                                                                monitors => Monitors,
                                                                                each => needs_each_verdict(Options, 0)},

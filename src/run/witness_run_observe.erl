@@ -16,7 +16,7 @@ start_link(Options, Specs, VersionedMaps, Gathered) ->
         #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
         #{instrument := inline} -> start_inline(Options, Specs, Maps);
         #{source := Source} ->
-            Common = #{run => self(), maps => Maps, looks => only_looks(Maps, Options)},
+            Common = #{run => self(), maps => Maps, signatures => table(Options), looks => only_looks(Maps, Options)},
             {ok, start_link_source(Source, Options, Gathered, Common)}
     end.
 
@@ -24,12 +24,17 @@ start_link(Options, Specs, VersionedMaps, Gathered) ->
 only_looks([], #{system := System, instrument := outline, replaceable := false}) -> witness_run_attach:is_partial(System);
 only_looks(_, _) -> false.
 
+%% Those of a project.
+table(#{signatures := Rows}) ->
+    {ok, Table} = witness_event_wrapper:table(Rows),
+    Table.
+
 start_link_source(native, Options, #{filter := Filter, names := Names} = Gathered, Common) ->
     Given = maps:with([timestamps, memory, partition_memory, message_size, batch, flush], Options),
     Config = maps:merge(maps:with([explain, max_slices, slice_idle, memory, partition_memory, drain], Options),
                         maps:merge(Common, central_config(Options, Gathered))),
     {ok, Pid} = witness_outline_dispatcher:start_link(
-                  Config#{source_options => Given#{names => Names, filter => Filter,
+                  Config#{source_options => Given#{names => Names, filter => Filter, signatures => table(Options),
                                                    shards => shard_count(Options), servers => has_servers(Options)}}),
     Session = witness_outline_dispatcher:session(Pid),
     {witness_outline_dispatcher, Pid, fun() -> witness_outline_dispatcher:counts(Session) end};
@@ -56,19 +61,21 @@ start_link_source(evm, Options = #{timestamps := Timestamps, system := System},
 start_inline(Options = #{monitors := Monitors}, Specs, Maps) ->
     Run = self(),
     witness_run_inline:start_link(Options, Specs,
-                               #{run => Run, maps => Maps, monitors => witness_run_maps:all_monitors(Specs, Monitors),
+                               #{run => Run, maps => Maps, signatures => table(Options),
+                                 monitors => witness_run_maps:all_monitors(Specs, Monitors),
                                  names => [{M, F, A} || {M, F, A, _, _} <- witness_run_maps:names(Specs, Monitors)]},
                                fun() -> start_tree_watch(Run, Options) end).
 
 %% The process that watches the life of the system has no monitors, and reads no messages. A whole node never ends: then the
 %% process is there to count the processes of the node.
 start_tree_watch(Run, #{source := native, scope := tree} = Options) ->
-    {ok, Pid} = witness_inline_tree_watch:start_link(Run, #{names => [], memory => maps:get(memory, Options)}),
+    {ok, Pid} = witness_inline_tree_watch:start_link(Run, #{names => [], memory => maps:get(memory, Options),
+                                                            signatures => table(Options)}),
     {witness_inline_tree_watch, Pid, witness_inline_tree_watch:counts(Pid)};
 start_tree_watch(Run, #{source := Source} = Options) ->
     Nothing = #{filter => witness_trace_filter:union([]), names => [], ordered => false, groups => 0, all => [], kinds => [],
                 native => Source =:= native},
-    start_link_source(Source, Options#{timestamps := false}, Nothing, #{run => Run, maps => []}).
+    start_link_source(Source, Options#{timestamps := false}, Nothing, #{run => Run, maps => [], signatures => table(Options)}).
 
 has_servers(#{on_behalf := OnBehalf}) -> OnBehalf.
 
@@ -85,7 +92,7 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
     Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed], Options),
     Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
                feed => Feed#{input => log_input(Input), parsers => Spread},
-               log => #{maps => Maps, properties => witness_run_maps:entries(Specs, Monitors),
+               log => #{maps => Maps, signatures => table(Options), properties => witness_run_maps:entries(Specs, Monitors),
                         all => witness_run_maps:over_all(Specs), mode => Mode, spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
     Given = maps:with([explain, max_slices, slice_idle, memory, save, from], Options),
@@ -108,6 +115,6 @@ identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options
                 unicode:characters_to_binary(Text)
             end || #{file := File} <- Specs],
     Handwritten = [{Pattern, Monitor, Module:module_info(md5)} || {Pattern, {Module, _} = Monitor} <- Monitors],
-    Bounds = maps:with([instrument, explain, max_slices, slice_idle, roots, format, skip_malformed], Options),
+    Bounds = maps:with([instrument, explain, max_slices, slice_idle, roots, format, skip_malformed, signatures], Options),
     erlang:md5(term_to_binary({Code, Handwritten, Bounds}, [deterministic]));
 identity(_, _) -> <<>>.

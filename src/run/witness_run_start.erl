@@ -109,12 +109,13 @@ compile(Files, Options) ->
             {error, Error}
     end.
 
-compile_options(Options = #{system := System, instrument := Instrument}) ->
+compile_options(Options = #{system := System, instrument := Instrument, signatures := Rows}) ->
     Given = (maps:with([include, max_obligations], Options))#{central => Instrument =:= central},
     case System of
         %% The modules of a log's system need not be on this node.
         {log, _} -> Given;
-        _ -> Given#{exports => fun witness_remote_exports:of_module/1, attach => witness_run_attach:is_attached(System)}
+        _ -> Given#{exports => witness_event_wrapper:exports(fun witness_remote_exports:of_module/1, Rows),
+                    attach => witness_run_attach:is_attached(System)}
     end.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};

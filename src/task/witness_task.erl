@@ -37,6 +37,7 @@ The arguments for the command line: those of the user after those that the proje
 | Key | Value |
 |---|---|
 | `specs` | files with specifications: for the tasks `run`, `check`, `record`, `attach` and `compile` if their arguments name none |
+| `signatures` | rows for signatures (`m:witness_event_wrapper`): for the tasks that monitor, if their arguments name none |
 | the name of a task | further arguments of it, which come first |
 """.
 -spec arguments(command(), [unicode:chardata()], [{atom(), term()}]) -> {ok, [binary()]} | {error, unicode:chardata()}.
@@ -46,7 +47,8 @@ arguments(Command, Given, Configured) ->
         [Name | Flags] = words(Command),
         Own = [unicode:characters_to_binary(Text) || Text <- proplists:get_value(Command, Configured, []) ++ Given],
         Files = [unicode:characters_to_binary(File) || File <- proplists:get_value(specs, Configured, [])],
-        {ok, [Name | Flags] ++ Own ++ specs(Command, Files, Own)}
+        {ok, [Name | Flags] ++ Own ++ specs(Command, Files, Own)
+             ++ signatures(Command, proplists:get_value(signatures, Configured, []), Own)}
     end.
 
 words(step) -> [~"replay", ~"--step"];
@@ -61,9 +63,23 @@ specs(Command, Files, Own) ->
         false -> []
     end.
 
+signatures(report, _, _) -> [];
+signatures(_, Rows, Own) ->
+    case lists:any(fun(Text) -> names(~"--signature", Text) orelse names(~"--help", Text) end, Own) of
+        true -> [];
+        false -> lists:append([[~"--signature", unicode:characters_to_binary(witness_event_wrapper:format(Row))] || Row <- Rows])
+    end.
+
 names(Flag, Text) -> Text =:= Flag orelse string:prefix(Text, [Flag, $=]) =/= nomatch.
 
 check([]) -> ok;
+check([{signatures, Rows} | Others]) ->
+    case witness_event_wrapper:table(Rows) of
+        {ok, _} -> check(Others);
+        {error, {_, Reason}} ->
+            <<"option ", Text/binary>> = unicode:characters_to_binary(witness_event_wrapper:format_error(Reason)),
+            {error, Text}
+    end;
 check([{Key, Value} | Others]) ->
     case {lists:member(Key, [specs | ?COMMANDS]), is_texts(Value)} of
         {true, true} -> check(Others);
@@ -73,7 +89,7 @@ check([{Key, Value} | Others]) ->
                      witness_event:format_term(Value, 80)]};
         {false, _} ->
             {error, [~"there is no key ", witness_event:format_term(Key, 80), ~": there are ",
-                     witness_text:list([atom_to_binary(Name) || Name <- [specs | ?COMMANDS]])]}
+                     witness_text:list([atom_to_binary(Name) || Name <- [specs, signatures | ?COMMANDS]])]}
     end;
 check(Value) -> {error, [~"a list of keys with their values is expected, not ", witness_event:format_term(Value, 80)]}.
 

@@ -57,7 +57,7 @@ What it spawns at any other time does not. A `gen_server` handles a call until i
 -export_type([session/0, partition/0, pattern/0, options/0, birth/0, status/0, shard/0, place/0, piece/0]).
 -nifs([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
        trace/5, trace_send/5, trace_receive/5, trace_procs/5,
-       new_run/9, central_of/2, narrow_to/2, take/1, take_gap/1, unread/1,
+       new_run/10, central_of/2, narrow_to/2, take/1, take_gap/1, unread/1,
        shard_take/2, shard_unread/3, shard_narrow/4, shard_detach/3, shard_reset/2, add_launcher/2, add_parent/2, watch/1,
        serve/1, add_server/3, member_of/2, adopt_process/4, is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
        counts_of/1, called_of/2, resources/0]).
@@ -95,6 +95,7 @@ events, with signatures that are to be resolved. A status other than `open` is t
 bytes; `batch`: events; `flush`: milliseconds; `timestamps`: whether events carry a time.
 """.
 -type options() :: #{names := [pattern()],
+                     signatures => witness_event_wrapper:table(),
                      filter => witness_trace_filter:filter(),
                      shards => non_neg_integer(),
                      watch => boolean(),
@@ -138,9 +139,11 @@ available() ->
 -spec open(options()) -> session().
 open(Options = #{names := Names}) ->
     #{timestamps := Stamps, memory := Memory, partition_memory := Partition, message_size := Size, batch := Batch, flush := Flush,
-      filter := Filter, shards := Shards, watch := Watch, servers := Servers} = maps:merge(defaults(), Options),
+      filter := Filter, shards := Shards, watch := Watch, servers := Servers, signatures := Table} =
+        maps:merge(defaults(), Options),
     Timer = witness_trace_timer:start(self(), Flush),
-    {Run, Births} = new_run([name(N) || N <- Names], Memory, Partition, size(Size), Batch, Stamps,
+    {Run, Births} = new_run([name(N) || N <- Names], witness_event_wrapper:rows(Table), Memory, Partition, size(Size), Batch,
+                            Stamps,
                             witness_trace_library:slots(case Watch of true -> 0; false -> erlang:system_info(process_limit) end,
                                                         1 bsl 18), Timer, Shards),
     Timer ! {run, Run},
@@ -157,7 +160,8 @@ open(Options = #{names := Names}) ->
     {Session, {Run, Shards}, Flags, Births, Timer}.
 
 defaults() ->
-    #{shards => 0, watch => false, servers => false, filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30,
+    #{signatures => witness_event_wrapper:none(), shards => 0, watch => false, servers => false,
+      filter => witness_trace_filter:none(), timestamps => false, memory => 1 bsl 30,
       partition_memory => 1 bsl 29,
       message_size => 1 bsl 26, batch => 64, flush => 2}.
 
@@ -408,7 +412,7 @@ trace_receive(_, _, _, _, _) -> ok.
 trace_procs(_, _, _, _, _) -> ok.
 
 narrow_to(_, _) -> erlang:nif_error(not_loaded).
-new_run(_, _, _, _, _, _, _, _, _) -> erlang:nif_error(not_loaded).
+new_run(_, _, _, _, _, _, _, _, _, _) -> erlang:nif_error(not_loaded).
 central_of(_, _) -> erlang:nif_error(not_loaded).
 shard_take(_, _) -> erlang:nif_error(not_loaded).
 shard_unread(_, _, _) -> erlang:nif_error(not_loaded).

@@ -32,6 +32,9 @@ A `terminate` that exists but is not exported stays as it is, since OTP does not
 
 -export([prepare/2, servers/1, entries/1]).
 
+%% Callback modules of gen_server that do not say so.
+-define(SERVERS, ['Elixir.GenStage']).
+
 -type form() :: erl_parse:abstract_form().
 
 -doc """
@@ -81,7 +84,8 @@ begins(Behaviours, Plan) -> is_entry(Plan) orelse lists:member(gen_event, Behavi
 
 behaviours(Forms) ->
     lists:usort([Known || {attribute, _, Name, Behaviour} <- Forms, Name =:= behaviour orelse Name =:= behavior,
-                          Known <- known(Behaviour)]).
+                          Known <- known(Behaviour)]
+                ++ [gen_server || {attribute, _, module, Module} <- Forms, lists:member(Module, ?SERVERS)]).
 
 known(gen_server) -> [gen_server];
 known('Elixir.GenServer') -> [gen_server];

@@ -22,6 +22,7 @@ gap `overflow`, and the process ends with `{shutdown, {given_up, overflow}}`, so
 
 -record(tracer, {source :: witness_trace_native:partition(),
                  run :: pid(),
+                 table :: witness_event_wrapper:table(),
                  maps :: [witness_instrument_map:instrumentation()],
                  labels = #{} :: #{pid() => witness_instrument_map:label()},
                  alive = #{} :: witness_instrument_monitors:alive(),
@@ -40,7 +41,8 @@ start_link(Partition, Config) ->
 init(Partition, #{run := Run, maps := Maps, central := All} = Config) ->
     proc_lib:set_label(witness_tracer),
     Monitors = witness_central_monitors:new(Config#{host => self(), all => All, ordered => false}),
-    take(work(0, #tracer{source = Partition, run = Run, maps = Maps, monitors = Monitors})).
+    take(work(0, #tracer{source = Partition, run = Run, table = witness_event_wrapper:of_config(Config), maps = Maps,
+                         monitors = Monitors})).
 
 take(T = #tracer{source = Source}) ->
     _ = witness_trace_native:take(Source),
@@ -94,7 +96,7 @@ give(Events, Label, T = #tracer{monitors = M}) ->
 
 %% An unknown process has hidden itself before. An unknown parent was there before the run, or has hidden itself.
 handle_event({init, P, Parent, Raw, Ts}, T = #tracer{maps = Maps, labels = Labels, alive = Alive, monitors = M}) ->
-    Signature = witness_event_signature:resolve(Raw),
+    Signature = witness_event_signature:resolve(Raw, T#tracer.table),
     Label = case Labels of
         #{Parent := Of} -> element(2, witness_instrument_map:assign(Signature, Of, Maps));
         #{} -> witness_instrument_map:new(Maps, #{held => false, signature => Signature})
@@ -109,7 +111,7 @@ handle_event(Item, T = #tracer{labels = Labels}) ->
     end.
 
 handle_known({fork, P, Child, Raw, Ts}, Label, T) ->
-    give([{fork, P, Child, witness_event_signature:resolve(Raw), Ts}], Label, T);
+    give([{fork, P, Child, witness_event_signature:resolve(Raw, T#tracer.table), Ts}], Label, T);
 handle_known({exit, P, _, _} = E, Label, T0) ->
     T = #tracer{labels = Labels, alive = Alive, monitors = M} = give([E], Label, T0),
     {Complete, Alive1} = witness_instrument_monitors:handle_end(Label, Alive),

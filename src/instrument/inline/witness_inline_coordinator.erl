@@ -68,7 +68,7 @@ process belongs to the system.
                     modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
                     facts := #{module() => witness_inline_reach:facts()},
                     scope := tree | node, timestamps := boolean(), each := boolean(), explain := pos_integer(),
-                    max_slices := pos_integer(),
+                    max_slices := pos_integer(), signatures => witness_event_wrapper:table(),
                     life := fun(() -> tree_watch())}.
 
 -type entries() :: all | [{atom(), arity()}].
@@ -261,7 +261,7 @@ new_observer({Instrument, Pid, _}, Session, #coordinator{config = Config, switch
     Common = maps:with([explain, max_slices, slice_idle], Config),
     Traits = #{Module => witness_inline_traits:of_module(Module) || Module <- lists:usort([Module || {Module, _} <- Monitors])},
     #{coordinator => self(), outside => Session, switch => Switch, events => Events, stamped => Stamped, known => Known,
-      birth_table => BirthTable, kept => Kept, maps => Maps,
+      birth_table => BirthTable, kept => Kept, maps => Maps, signatures => witness_event_wrapper:of_config(Config),
       scope => case Scope of node -> fun(_) -> true end; tree -> Instrument:scope(Pid) end,
       prepared => #{M => witness_inline_monitors:prepare(Common#{monitor => M}, map_get(Module, Traits))
                     || {Module, _} = M <- Monitors}}.

@@ -13,7 +13,7 @@ or spawn for a process (`m:witness_inline_reach`). A dependency that cannot be w
 leave it out. `{inline, Text}`: text for people.
 """.
 
--export([choose/4, prepare/1, prepare_possible/1]).
+-export([choose/5, prepare/1, prepare_possible/1]).
 -export_type([weave/0, chosen/0]).
 
 -doc """
@@ -33,26 +33,27 @@ their compiler; and the facts about modules that were found on the way.
 -define(RUNTIME, witness_inline_process).
 
 -doc """
-The modules of a run, by the signatures of its monitors, and the modules that its system starts with. The monitors' own
-modules do not belong to the system.
+The modules of a run, by the signatures of its monitors, and the modules that its system starts with. `Wrappers`: functions that
+processes with other signatures start with (`m:witness_event_wrapper`). The monitors' own modules do not belong to the system.
 """.
--spec choose(weave(), [witness_inline_plan:pattern()], System :: [module()], Monitors :: [module()]) ->
+-spec choose(weave(), [witness_inline_plan:pattern()], Wrappers :: [mfa()], System :: [module()], Monitors :: [module()]) ->
     {ok, chosen()} | {error, {inline, unicode:chardata()}}.
-choose(Weave, Patterns, System, Monitors) ->
+choose(Weave, Patterns, Wrappers, System, Monitors) ->
+    Starts = Patterns ++ Wrappers,
     maybe
         {ok, Named} ?= find_modules(Weave, lists:usort([M || {M, _, _} <- Patterns, M =/= '_'] ++ System), Monitors),
         {Woven, Modules} = lists:partition(fun is_woven/1, Named),
         Facts = dependencies(Weave, Named, Monitors),
         Dependencies = [M || M := #{acts := true} <- Facts, not lists:member(M, Named)],
         ok ?= check_not_empty(Named, Weave),
-        ok ?= check_entries(Woven, Patterns),
+        ok ?= check_entries(Woven, Starts),
         Served = [{M, witness_weave_behaviour:entries(M)}
                   || M <- witness_weave_behaviour:servers(imports_of(Named ++ Dependencies)), not lists:member(M, Named),
                      %% If Elixir is not there, such a call fails anyway.
                      code:which(M) =/= non_existing],
         ok ?= check_all_woven(lists:usort([M || {M, _, _} <- Patterns]), Named ++ [M || {M, _} <- Served]),
-        {ok, #{modules => Served ++ [{M, witness_inline_plan:entries(M, Patterns, [])} || M <- Modules], woven => Woven,
-               dependencies => [{M, witness_inline_plan:entries(M, Patterns, [])} || M <- Dependencies], facts => Facts}}
+        {ok, #{modules => Served ++ [{M, witness_inline_plan:entries(M, Starts, [])} || M <- Modules], woven => Woven,
+               dependencies => [{M, witness_inline_plan:entries(M, Starts, [])} || M <- Dependencies], facts => Facts}}
     end.
 
 %% A monitor's own module does not belong to the system. A module that the user names is woven in any case.

@@ -20,8 +20,8 @@ only one monitor runs, its marks stay until its verdict. Several monitors may us
 after each of its steps.
 """.
 
--export([prepare/2, start/5, event/2, mark_waiting/1, mark_running/1, finish/2, stop/2, wants/2, coordinator/1, stamp/1,
-         report_lost/2, mark_keys/1]).
+-export([prepare/2, start/5, event/2, mark_waiting/1, mark_running/1, finish/2, stop/2, wants/2, coordinator/1, signatures/1,
+         stamp/1, report_lost/2, mark_keys/1]).
 -export([finish_dead/3, delete_stored/1]).
 -export_type([prepared/0, state/0, entry/0, told/0, dead/0]).
 
@@ -54,7 +54,7 @@ what is an event.
 %% Where to report, and whether the run goes on.
 -record(run, {coordinator :: pid(), switch :: atomics:atomics_ref(), events :: counters:counters_ref(),
               birth_table :: witness_inline_birth_table:table(), kept :: witness_inline_kept:table(),
-              cell :: witness_inline_kept:cell()}).
+              cell :: witness_inline_kept:cell(), signatures :: witness_event_wrapper:table()}).
 
 %% What the process has stored (`m:witness_inline_kept') of one monitor. state: the last one stored, with its number; known: all
 %% that were stored, with their numbers; missed: how many other states came since one of these.
@@ -184,7 +184,8 @@ verdicts by then.
 start(Signature, Parent, Entries, Cell, Observer) ->
     #{coordinator := Coordinator, switch := Switch, events := Events, birth_table := BirthTable, kept := Kept, stamped := Stamped,
       prepared := Prepared} = Observer,
-    Run = #run{coordinator = Coordinator, switch = Switch, events = Events, birth_table = BirthTable, kept = Kept, cell = Cell},
+    Run = #run{coordinator = Coordinator, switch = Switch, events = Events, birth_table = BirthTable, kept = Kept, cell = Cell,
+               signatures = witness_event_wrapper:of_config(Observer)},
     {Monitors, Told} = lists:foldr(fun({N, #{monitor := Monitor}}, {Started, Refused}) ->
         #{Monitor := #{spec := Spec, marks := Marks} = Of} = Prepared,
         put(?KEY, clock(Run)),
@@ -256,6 +257,11 @@ wants(Kind, State) -> element(2, State) band bit(Kind) =/= 0.
 -spec coordinator(state()) -> pid().
 coordinator(#one{rare = #rare{run = #run{coordinator = Coordinator}}}) -> Coordinator;
 coordinator(#many{run = #run{coordinator = Coordinator}}) -> Coordinator.
+
+-doc "The rows of the project for signatures.".
+-spec signatures(state()) -> witness_event_wrapper:table().
+signatures(#one{rare = #rare{run = #run{signatures = Table}}}) -> Table;
+signatures(#many{run = #run{signatures = Table}}) -> Table.
 
 -doc "The time for an event, if events have times.".
 -spec stamp(state()) -> witness_event:ts().

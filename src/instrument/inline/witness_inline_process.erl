@@ -159,11 +159,17 @@ report_event(Event) ->
     case get(?KEY) of
         State when is_tuple(State) ->
             case witness_inline_monitors:wants(element(1, Event), State) of
-                true -> handle_event(setelement(tuple_size(Event), Event, witness_inline_monitors:stamp(State)), State);
+                true ->
+                    Stamped = setelement(tuple_size(Event), Event, witness_inline_monitors:stamp(State)),
+                    handle_event(resolve(Stamped, State), State);
                 false -> ok
             end;
         _ -> ok
     end.
+
+resolve({fork, P, Child, Signature, Ts}, State) ->
+    {fork, P, Child, witness_event_signature:resolve(Signature, witness_inline_monitors:signatures(State)), Ts};
+resolve(Event, _) -> Event.
 
 %% --- birth -----------------------------------------------------------------------
 
@@ -214,7 +220,8 @@ start_monitoring(Module, Signature) ->
             start_if_observed(Signature, Parent, Observer)
     end.
 
-start_if_observed(Signature, Parent, #{switch := Switch, known := Known, maps := Maps, scope := Scope} = Observer) ->
+start_if_observed(Given, Parent, #{switch := Switch, known := Known, maps := Maps, scope := Scope} = Observer) ->
+    Signature = witness_event_signature:resolve(Given, witness_event_wrapper:of_config(Observer)),
     Monitors = try
         atomics:get(Switch, 1) =:= 1 andalso ets:lookup(Known, self())
     of

@@ -28,13 +28,14 @@ What a process that is born needs to know of the run.
 - `known`: processes that are not to be observed from here on: `{Pid, old}` was born before the run, `{Pid, seen}` is observed
   already;
 - `scope`: whether a process belongs to what is observed;
+- `signatures`: the rows of the project for signatures;
 - `maps`: which monitors a process gets, and `prepared`: these monitors, with `explain`, `max_slices` and the like.
 """.
 -type observer() :: #{coordinator := pid(), outside := witness_inline_outside:session(), switch := atomics:atomics_ref(),
                       events := counters:counters_ref(), stamped := boolean(), known := ets:table(),
                       kept := witness_inline_kept:table(),
                       birth_table := witness_inline_birth_table:table(), scope := fun((pid()) -> boolean()),
-                      maps := [witness_instrument_map:instrumentation()],
+                      maps := [witness_instrument_map:instrumentation()], signatures => witness_event_wrapper:table(),
                       prepared := #{{module(), term()} => witness_inline_monitors:prepared()}}.
 
 -define(TERM(Module), {?MODULE, Module}).

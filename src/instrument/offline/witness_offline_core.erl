@@ -139,11 +139,16 @@ items([{Line, E} | Items], Base, _, Operations, Events, L) ->
 items([], _, _, Operations, Events, L) ->
     {ok, L#log{operations = Operations, events = Events}}.
 
-add_item(E, Line, Items, Base, L = #log{source = Source}) ->
-    case witness_trace_log:add(Base + Line, E, Source) of
+add_item(E, Line, Items, Base, L = #log{source = Source, config = Config}) ->
+    case witness_trace_log:add(Base + Line, resolve(E, Config), Source) of
         {ok, Source1} -> items(Items, Base, deliver(Base + Line, L#log{source = Source1}));
         {error, What, Source1} -> {refused, Base + Line, What, Items, deliver(Base + Line, L#log{source = Source1})}
     end.
+
+%% What has written the log knew other rows, or none.
+resolve({Kind, P, Q, {_, _, _} = Signature, Ts}, Config) when Kind =:= fork; Kind =:= init ->
+    {Kind, P, Q, witness_event_signature:resolve(Signature, witness_event_wrapper:of_config(Config)), Ts};
+resolve(E, _) -> E.
 
 give([], _, _, Operations) -> Operations;
 give([{Shard, Id} | Readers], Line, What, Operations) ->

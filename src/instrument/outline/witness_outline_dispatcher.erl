@@ -49,6 +49,7 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 """.
 -type config() :: #{source_options := map(), run := pid(), maps := [witness_instrument_map:instrumentation()],
                     explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
+                    signatures => witness_event_wrapper:table(),
                     memory => pos_integer(), partition_memory := pos_integer(), turns => witness_monitor_throttle:turns(),
                     central => [witness_instrument_map:entry()], drain => timeout()}.
 
@@ -289,7 +290,7 @@ handle_births(Items, Status, D) ->
 count_busy(#dispatcher{runners = Runners, tracers = Tracers}) -> Runners + map_size(Tracers).
 
 handle_item({birth, Partition, Grouped, Held, P, Raw}, D = #dispatcher{config = #{maps := Maps} = Config}) ->
-    Signature = witness_event_signature:resolve(Raw),
+    Signature = witness_event_signature:resolve(Raw, witness_event_wrapper:of_config(Config)),
     Label = witness_instrument_map:new(Maps, #{held => Held, signature => Signature}),
     case witness_instrument_map:starts(Label) of
         [] when not Grouped ->
@@ -297,7 +298,7 @@ handle_item({birth, Partition, Grouped, Held, P, Raw}, D = #dispatcher{config = 
             D;
         [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
             D1 = narrow(Partition, Monitor, D),
-            Given = maps:with([run, explain, max_slices, slice_idle, memory, turns], Config),
+            Given = maps:with([run, explain, max_slices, slice_idle, memory, turns, signatures], Config),
             Take = witness_instrument_monitors:take_fun(Partition),
             Runner = witness_instrument_monitors:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
             monitor(process, Runner),

@@ -47,9 +47,9 @@ replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 -spec init(witness_trace_native:partition(), boolean(), first(), witness_outline_dispatcher:config()) -> ok.
 init(Partition, Grouped, {P, Signature, Label}, Config = #{run := Run, maps := Maps, partition_memory := Memory}) ->
     proc_lib:set_label(witness_tracer),
+    Given = maps:with([run, explain, max_slices, slice_idle, memory, turns, signatures], Config),
     T = #partition{source = Partition, run = Run, maps = Maps, memory = Memory,
-                   config = (maps:with([run, explain, max_slices, slice_idle, memory, turns], Config))#{ordered => false,
-                                                                                                        tracer => self()},
+                   config = Given#{ordered => false, tracer => self()},
                    labels = case Grouped of true -> #{}; false -> single end},
     take(adopt(P, Signature, Label, T)).
 
@@ -120,7 +120,7 @@ handle_events([], _, Readers, Batch, T) ->
     give_all(Readers, Batch, T).
 
 handle_event({fork, P, Child, Raw, _} = E, Label, Events, Readers, Batch, T = #partition{maps = Maps}) ->
-    Signature = witness_event_signature:resolve(Raw),
+    Signature = witness_event_signature:resolve(Raw, witness_event_wrapper:of_config(T#partition.config)),
     {_, ChildLabel} = witness_instrument_map:assign(Signature, Label, Maps),
     handle_events(Events, P, Readers, [E | Batch], adopt(Child, Signature, ChildLabel, T));
 handle_event({exit, P, _, _} = E, Label, Events, Readers, Batch, T) ->

@@ -141,25 +141,27 @@ report(S = #shard{reports = Reports, config = #{run := Run}}) ->
 
 handle_piece({Place, Births, Events, Status}, S = #shard{live = Live}) ->
     case Live of
-        #{Place := [Member]} -> run_one(Member, Place, resolve_all(Births, Events), Status, S);
-        #{Place := Members} -> run_members(Members, Place, resolve_all(Births, Events), Status, S);
+        #{Place := [Member]} -> run_one(Member, Place, resolve_all(Births, Events, S), Status, S);
+        #{Place := Members} -> run_members(Members, Place, resolve_all(Births, Events, S), Status, S);
         #{} -> S
     end;
-handle_piece({Place, {init, P, Parent, Raw, Ts}, Births, Events, Status}, S = #shard{config = #{maps := Maps}}) ->
-    Signature = witness_event_signature:resolve(Raw),
+handle_piece({Place, {init, P, Parent, Raw, Ts}, Births, Events, Status}, S = #shard{config = #{maps := Maps} = Config}) ->
+    Signature = witness_event_signature:resolve(Raw, witness_event_wrapper:of_config(Config)),
     case witness_instrument_map:starts(witness_instrument_map:new(Maps, #{held => false, signature => Signature})) of
         [] -> drop(Place, Status, S);
         Starts ->
             {Members, S1} = start_monitors([Entry || {_, Entry} <- Starts], P, Signature, S),
-            run_members(Members, Place, [{init, P, Parent, Signature, Ts} | resolve_all(Births, Events)], Status,
+            run_members(Members, Place, [{init, P, Parent, Signature, Ts} | resolve_all(Births, Events, S)], Status,
                         narrow(Members, Place, S1))
     end.
 
-resolve_all(false, Events) -> Events;
-resolve_all(true, Events) -> [resolve(E) || E <- Events].
+resolve_all(false, Events, _) -> Events;
+resolve_all(true, Events, #shard{config = Config}) ->
+    Table = witness_event_wrapper:of_config(Config),
+    [resolve(E, Table) || E <- Events].
 
-resolve({fork, P, Child, Raw, Ts}) -> {fork, P, Child, witness_event_signature:resolve(Raw), Ts};
-resolve(E) -> E.
+resolve({fork, P, Child, Raw, Ts}, Table) -> {fork, P, Child, witness_event_signature:resolve(Raw, Table), Ts};
+resolve(E, _) -> E.
 
 drop(Place, open, S = #shard{shard = Shard}) ->
     ok = witness_trace_native:unread(Shard, Place),
@@ -295,7 +297,7 @@ move_out(Place, S = #shard{shard = Shard, live = Live}) ->
 
 start_runner({N, Property, P, Signature, _, Machine}, Take, S = #shard{config = Config, moved = Moved}) ->
     {Monitor, _} = Property,
-    Given = maps:with([run, explain, max_slices, slice_idle, memory, turns], Config),
+    Given = maps:with([run, explain, max_slices, slice_idle, memory, turns, signatures], Config),
     Runner = witness_monitor_runner:start(
                Given#{process => P, signature => Signature, monitor => Monitor, ordered => false, take => Take,
                       machine => Machine, reader => {self(), N}, covered => coverage(Property, S)}),

@@ -32,6 +32,7 @@ all processes. `groups`: so many of the first maps may have properties for group
                     max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
                     central => [witness_instrument_map:entry()], groups := non_neg_integer(), hold_back := pos_integer(),
                     message_size => pos_integer() | infinity, priority => low | high, looks => boolean(),
+                    signatures => witness_event_wrapper:table(),
                     budget := witness_outline_overload:budget(),
                     counters := counters:counters_ref(), held := atomics:atomics_ref(),
                     called := witness_instrument_called:called()}.
@@ -232,8 +233,14 @@ note_name(_, _) -> ok.
 
 called(#tracer{config = #{called := Called}}) -> Called.
 
-decode(Message, #tracer{source = Source, limit = infinity}) -> Source:decode(Message);
-decode(Message, #tracer{source = Source, limit = Limit}) -> witness_trace:limit_size(Source:decode(Message), Limit).
+decode(Message, #tracer{source = Source, limit = infinity, config = Config}) -> resolve(Source:decode(Message), Config);
+decode(Message, #tracer{source = Source, limit = Limit, config = Config}) ->
+    resolve(witness_trace:limit_size(Source:decode(Message), Limit), Config).
+
+%% The source knows no rows of a project.
+resolve({Stamp, {Kind, P, Q, Signature, Ts}}, #{signatures := Table}) when Kind =:= fork; Kind =:= init ->
+    {Stamp, {Kind, P, Q, witness_event_signature:resolve(Signature, Table), Ts}};
+resolve(Decoded, _) -> Decoded.
 
 %% The hot path: consecutive messages of a process that has its events analysed at once (see
 %% `witness_outline_core:direct/2'). Any other message ends it.
