@@ -19,7 +19,7 @@ bool wn_called_init(wn_called *called)
 {
     /* A cleared flag is all zeros on these platforms. */
     *called = (wn_called){.modules = calloc(MODULES, sizeof(wn_calling)), .registered = calloc(REGISTERED, sizeof(wn_calling))};
-    if (called->modules && called->registered)
+    if (called->modules && called->registered && wn_seen_init(&called->seen))
         return true;
     wn_called_free(called);
     return false;
@@ -29,6 +29,7 @@ void wn_called_free(wn_called *called)
 {
     free(called->modules);
     free(called->registered);
+    wn_seen_free(&called->seen);
     *called = (wn_called){0};
 }
 
@@ -85,11 +86,13 @@ static bool fun_module(ErlNifEnv *env, ERL_NIF_TERM fun, ERL_NIF_TERM *module)
     return enif_make_existing_atom_len(env, begin, (size_t)(end - begin), module, ERL_NIF_UTF8) != 0;
 }
 
-void wn_called_spawned(ErlNifEnv *env, const wn_called *called, ERL_NIF_TERM process, const wn_spawned *spawned)
+void wn_called_spawned(ErlNifEnv *env, wn_called *called, ERL_NIF_TERM process, const wn_spawned *spawned)
 {
     ERL_NIF_TERM module = spawned->module;
-    if (spawned->known || (spawned->fun && fun_module(env, spawned->fun, &module)))
-        put(called->modules, MODULES, process, module);
+    if (!spawned->known && !(spawned->fun && fun_module(env, spawned->fun, &module)))
+        return;
+    put(called->modules, MODULES, process, module);
+    wn_seen_add(&called->seen, module, spawned->known ? spawned->function : am_any, spawned->known ? spawned->arity : -1);
 }
 
 void wn_called_registered(const wn_called *called, ERL_NIF_TERM process, ERL_NIF_TERM name)
@@ -100,4 +103,18 @@ void wn_called_registered(const wn_called *called, ERL_NIF_TERM process, ERL_NIF
 ERL_NIF_TERM wn_called_find(ErlNifEnv *env, const wn_called *called, ERL_NIF_TERM process)
 {
     return enif_make_tuple2(env, get(called->registered, REGISTERED, process), get(called->modules, MODULES, process));
+}
+
+ERL_NIF_TERM wn_called_seen(ErlNifEnv *env, const wn_called *called)
+{
+    ERL_NIF_TERM list = enif_make_list(env, 0);
+    for (size_t i = 0; i < WN_SEEN_PLACES; i++) {
+        const wn_sight *sight = wn_seen_get(&called->seen, i);
+        if (!sight)
+            continue;
+        ERL_NIF_TERM arity = sight->arity < 0 ? am_any : enif_make_int(env, sight->arity);
+        ERL_NIF_TERM count = enif_make_uint64(env, atomic_load_explicit(&sight->count, memory_order_relaxed));
+        list = enif_make_list_cell(env, enif_make_tuple4(env, sight->module, sight->function, arity, count), list);
+    }
+    return list;
 }

@@ -388,6 +388,16 @@ static ERL_NIF_TERM called(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
     return wn_called_find(env, &run->called, argv[1]);
 }
 
+/* seen_of(Run) -> [{Module, Function | '_', Arity | '_', Count}] */
+static ERL_NIF_TERM seen(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    wn_run *run = wn_run_of(env, argv[0]);
+    (void)argc;
+    if (!run)
+        return enif_make_badarg(env);
+    return wn_called_seen(env, &run->called);
+}
+
 /* resources() -> map() */
 static ERL_NIF_TERM resources(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -459,6 +469,7 @@ static ErlNifFunc functions[] = {
     {"tick", 2, tick, 0},
     {"counts_of", 1, counts, 0},
     {"called_of", 2, called, 0},
+    {"seen_of", 1, seen, 0},
     {"resources", 0, resources, 0},
 };
 

@@ -240,7 +240,7 @@ allow({Run, _}, Process) ->
     end.
 
 -doc "How the test has ended, how many monitors there were, and what else the user should know.".
--spec finish(watch()) -> {outcome(), #{monitored := non_neg_integer(), warnings := [binary()], _ => _}}.
+-spec finish(watch()) -> {outcome(), #{monitored := non_neg_integer(), warnings := [binary()], unmonitored := [binary()], _ => _}}.
 finish(Watch) -> finish_run(Watch).
 
 start(Specs, System, Options) ->
@@ -296,11 +296,12 @@ finish_run({Run, Rules}) ->
         {ok, _} ?= witness:stop(Run),
         {Outcome, Warnings} =
             witness_test_result:judge(#{summary => Summary, verdicts => Verdicts, running => Running}, Rules),
-        {Outcome, (maps:with([system, monitored], Summary))#{warnings => Warnings}}
+        Unmonitored = [Text || #{code := nothing_monitored, text := Text} <- maps:get(warnings, Summary)],
+        {Outcome, (maps:with([system, monitored], Summary))#{warnings => Warnings, unmonitored => Unmonitored}}
     else
         {error, Error} ->
             {{failed, no_result, witness_test_result:lines(witness:format_error(Error))},
-             #{system => undefined, monitored => 0, warnings => []}}
+             #{system => undefined, monitored => 0, warnings => [], unmonitored => []}}
     end.
 
 await_end(#{wait := false}, _) -> {ok, []};

@@ -208,8 +208,8 @@ the_rate_is_checked_only_while_the_run_gathers_test() ->
 
 time_stops_with_observation_test() ->
     {_, C} = witness_run_core:step({call, finish, from}, 1700, core(#{})),
-    ?assertMatch(#{elapsed_ms := 700}, witness_run_core:summary(counts(), 9000, C)),
-    ?assertMatch(#{elapsed_ms := 8000}, witness_run_core:summary(counts(), 9000, core(#{}))).
+    ?assertMatch(#{elapsed_ms := 700}, witness_run_core:summary(counts(), fun() -> [] end, 9000, C)),
+    ?assertMatch(#{elapsed_ms := 8000}, witness_run_core:summary(counts(), fun() -> [] end, 9000, core(#{}))).
 
 replaced_specifications_settle_after_earlier_announcements_test() ->
     {Effects, _} = step({replaced, [], [#{code => specification, text => ~"w"}]}, core(#{})),
@@ -242,7 +242,7 @@ finished(C) ->
     lists:foldl(fun(Input, A) -> {_, A1} = step(Input, A), A1 end, C,
                 [{call, finish, from}, {instrument_stopped, {ok, 1}}, all_announced, flushed, summary_delivered]).
 
-summary(C) -> witness_run_core:summary(counts(), 2000, C).
+summary(C) -> witness_run_core:summary(counts(), fun() -> [] end, 2000, C).
 
 info(C) -> witness_run_core:info(counts(), C).
 

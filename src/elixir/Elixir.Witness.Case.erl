@@ -81,6 +81,9 @@ reports only that.
 %% Places of the counters: tests, and those of them in which something was monitored.
 -define(WATCHED, 1).
 -define(MONITORED, 2).
+-define(SEEN(Module), {?MODULE, seen, Module}).
+%% Properties that are named.
+-define(MAX_SEEN, 3).
 
 %% quote do
 %%   use ExUnit.Case, ...                  # unless the module already does
@@ -116,8 +119,20 @@ split_async(Options) -> {[], Options}.
 
 nothing_monitored(Watched, 0, Module) when Watched > 0 ->
     warn(Module, [~"nothing was monitored in ", witness_text:count(Watched, ~"test", ~"tests"),
-                  ~": no process that a test has started, with start_supervised or itself, is one that the specifications are for"]);
-nothing_monitored(_, _, _) -> ok.
+                  ~": no process that a test has started, with start_supervised or itself, is one that the specifications are for",
+                  [[~"; ", Text] || Text <- lists:sublist(persistent_term:get(?SEEN(Module), []), ?MAX_SEEN)]]),
+    forget_seen(Module);
+nothing_monitored(_, _, Module) -> forget_seen(Module).
+
+%% What the properties of the first test have missed. Only a module without any monitored test shows it.
+keep_seen(Texts, Counts, Module) ->
+    _ = [persistent_term:put(?SEEN(Module), Texts)
+         || Texts =/= [], counters:get(Counts, ?MONITORED) =:= 0, persistent_term:get(?SEEN(Module), none) =:= none],
+    ok.
+
+forget_seen(Module) ->
+    _ = persistent_term:erase(?SEEN(Module)),
+    ok.
 
 warn(Of, Text) -> io:put_chars([~"witness: warning: ", witness_text:name(Of, 200), ~": ", Text, $\n]).
 
@@ -171,7 +186,8 @@ locked(Fun) ->
                 {ok, Watch} ->
                     put(?WATCH, Watch),
                     Callbacks:on_exit(fun() ->
-                        {Outcome, #{monitored := Monitored, warnings := Warnings}} = witness_test:finish(Watch),
+                        {Outcome, #{monitored := Monitored, warnings := Warnings, unmonitored := Seen}} = witness_test:finish(Watch),
+                        ok = keep_seen([Text || Text <- Seen, Counted], Counts, Module),
                         [counters:add(Counts, Of, 1) || Counted, {Of, true} <- [{?WATCHED, true}, {?MONITORED, Monitored > 0}]],
                         warn_after_suite({Module, Test}, Warnings),
                         assert(Outcome, Place)

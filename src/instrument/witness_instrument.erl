@@ -24,9 +24,12 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 
 -export([new/1, process/1, can/2, launch/3, parents/2, parent_pids/1, servers/3, alive/1, awaited/1, adopt_node/2, attach/3,
          replace/2, stop/1]).
--export([each/2, acknowledge/2, lives/2, give_up/1, inherit/3, called/1]).
+-export([each/2, acknowledge/2, lives/2, give_up/1, inherit/3, called/1, seen/1]).
 
--export_type([t/0, started/0, parent/0, abilities/0, ability/0, chosen/0, counts/0]).
+-export_type([t/0, started/0, parent/0, abilities/0, ability/0, chosen/0, counts/0, sight/0]).
+
+-doc "How many processes were born with a signature: its module, function and arity, or of funs only the module.".
+-type sight() :: {module(), Function :: atom(), arity() | '_', Count :: pos_integer()}.
 
 -doc "An instrument of a run, with the process that it is linked to.".
 -opaque t() :: {module(), pid()}.
@@ -141,8 +144,14 @@ known any more. It works when the process of the instrument has ended too.
 """.
 -callback called(pid()) -> fun((pid()) -> [atom()]).
 
+-doc """
+A function that gives how many processes were born with each signature, as far as that is known, for the warning that a property has
+monitored nothing. It works when the process of the instrument has ended too.
+""".
+-callback seen(pid()) -> fun(() -> [sight()]).
+
 -optional_callbacks([parents/2, servers/3, alive/1, awaited/1, adopt_node/2, attach/3, replace/2, each/2, acknowledge/2, lives/2,
-                     give_up/1, inherit/2, called/1]).
+                     give_up/1, inherit/2, called/1, seen/1]).
 
 -doc "The instrument of a run.".
 -spec new(started()) -> t().
@@ -228,6 +237,10 @@ inherit({Module, _} = I, Dead, Table) -> if_able(inherit, I, fun() -> Module:inh
 -doc "See `c:called/1`.".
 -spec called(t()) -> fun((pid()) -> [atom()]).
 called({Module, Pid} = I) -> if_able(called, I, fun() -> Module:called(Pid) end, fun(_) -> [] end).
+
+-doc "See `c:seen/1`.".
+-spec seen(t()) -> fun(() -> [sight()]).
+seen({Module, Pid} = I) -> if_able(called, I, fun() -> Module:seen(Pid) end, fun() -> [] end).
 
 if_able(Ability, I, Do, Otherwise) ->
     case can(Ability, I) of

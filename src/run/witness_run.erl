@@ -51,7 +51,8 @@ monitors. When the run itself dies, the links end everything else, and with the 
               remaining = none :: none | witness_run_remaining:remaining(),
               %% so many violations still get the names of processes; the first process may have ended by then
               unnamed :: non_neg_integer(),
-              called :: witness_run_names:called()}).
+              called :: witness_run_names:called(),
+              seen :: fun(() -> [witness_instrument:sight()])}).
 
 -define(MAX_NAMED, 100).
 %% Milliseconds in which the reader of a log that is given up must report what was found.
@@ -152,7 +153,8 @@ handle_continue(start_parts, Options) ->
             Core = witness_run_core:new(Options, witness_instrument:process(Instrument), Now, Warnings, {Specs, Properties}),
             R = #run{options = Options, core = Core, instrument = Instrument, counts = Counts, notifier = Notifier, log = Log,
                      history = History, maps = Maps, gathered = Gathered, before = before(Options), unnamed = ?MAX_NAMED,
-                     called = called(witness_run_names:of_system(Options), witness_instrument:called(Instrument))},
+                     called = called(witness_run_names:of_system(Options), witness_instrument:called(Instrument)),
+                     seen = witness_instrument:seen(Instrument)},
             ok = schedule_checks(Options),
             case Parts of
                 #{adopts := true} -> {noreply, R};
@@ -366,8 +368,8 @@ freeze_counts(R = #run{counts = Counts}) ->
     erlang:garbage_collect(),
     R#run{counts = fun() -> Last end}.
 
-summary(#run{core = Core, counts = Counts, history = History, remaining = Remaining}) ->
-    Summary = witness_run_core:summary(Counts(), now_ms(), Core),
+summary(#run{core = Core, counts = Counts, history = History, remaining = Remaining, seen = Seen}) ->
+    Summary = witness_run_core:summary(Counts(), Seen, now_ms(), Core),
     maps:merge(Summary, #{Key => Value || {Key, #{} = Value} <- [{history, History}, {alive, Remaining}]}).
 
 %% Processes that Witness and the node need are none of the system's.

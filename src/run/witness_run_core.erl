@@ -19,7 +19,7 @@ A run goes through three phases:
   monitor changes anything.
 """.
 
--export([new/5, step/3, phase/1, observer/1, verdicts/1, runners/1, versions/1, info/2, summary/3]).
+-export([new/5, step/3, phase/1, observer/1, verdicts/1, runners/1, versions/1, info/2, summary/4]).
 
 -export_type([core/0, input/0, effect/0, phase/0, system/0]).
 
@@ -156,13 +156,14 @@ info(#{held := Held} = Counts, #core{phase = Phase, system = System, root = Root
                Found#{phase => Phase, waiting_for => Held, system => System, root => Root,
                       monitors := Monitors + maps:get(unannounced, Counts, 0)}).
 
--doc "The summary, also before the end; without `history`.".
--spec summary(witness_instrument:counts(), NowMs :: integer(), core()) -> witness:summary().
-summary(Counts, NowMs, #core{options = #{system := Kind}, system = System, tracers = Tracers, findings = F} = C) ->
+-doc "The summary, also before the end; without `history`. `Seen`: see `c:witness_instrument:seen/1`.".
+-spec summary(witness_instrument:counts(), Seen :: fun(() -> [witness_instrument:sight()]), NowMs :: integer(), core()) ->
+    witness:summary().
+summary(Counts, Seen, NowMs, #core{options = #{system := Kind}, system = System, tracers = Tracers, findings = F} = C) ->
     #core{started_at_ms = StartedAt, ended_at_ms = EndedAt} = C,
     Elapsed = case EndedAt of undefined -> NowMs; _ -> EndedAt end - StartedAt,
     Found = witness_run_findings:results(F),
-    witness_run_summary:new(#{counts => Counts, tracers => Tracers, elapsed_ms => Elapsed},
+    witness_run_summary:new(#{counts => Counts, seen => Seen, tracers => Tracers, elapsed_ms => Elapsed},
                             Found#{system => System, is_application => is_tuple(Kind) andalso element(1, Kind) =:= application}).
 
 %% --- inputs ----------------------------------------------------------------------

@@ -26,10 +26,10 @@ whether the source is the native one.
 -type maps() :: [{Version :: pos_integer() | fixed, witness_instrument_map:instrumentation()}].
 
 -doc """
-A property, the text of its signature patterns, and its actions, numbered as in the coverage that its monitors report
+A property, the text of its signature patterns and what native code knows of them (`names`), and its actions, numbered as in the coverage that its monitors report
 (`c:witness_monitor:coverage/1`).
 """.
--type property() :: #{key := key(), signature := binary(),
+-type property() :: #{key := key(), signature := binary(), names => [witness_options:signature_pattern()],
                       actions := [#{id := pos_integer(), line := pos_integer(), column := pos_integer(),
                                     text := binary(), decides := yes | no | undefined}]}.
 
@@ -153,11 +153,12 @@ monitor_entry(Monitor = {Module, _}) ->
 -spec properties([witness_spec:instrumentation_map()],
                  [{witness_options:signature_pattern(), {module(), term()}}]) -> [property()].
 properties(Maps, Monitors) ->
-    [#{key => {spec(File, E), Name, 1}, signature => Signature, actions => actions(Module, Index)}
+    [#{key => {spec(File, E), Name, 1}, signature => Signature, names => maps:get(names, E, []), actions => actions(Module, Index)}
      || #{file := File, module := Module, entries := Entries} <- Maps,
         E = #{action := monitor, index := Index, name := Name, signature := Signature} <- Entries]
     ++ [#{key => {witness_check:spec(Module), undefined, 1},
           signature => unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [M, F, A])),
+          names => [{M, F, A}],
           actions => actions(Module, Arg)}
         || {{M, F, A}, {Module, Arg}} <- Monitors].
 

@@ -21,16 +21,19 @@ first of them; `refused`: why a log could not be read further; `kept`: how many 
                      refused := undefined | binary(), kept := non_neg_integer(), max_verdicts := non_neg_integer(),
                      system := witness_run_core:system(), is_application := boolean()}.
 
--doc "What else the summary says. `elapsed_ms`: until observation ended, in milliseconds.".
--type context() :: #{counts := witness_instrument:counts(), tracers := pos_integer(), elapsed_ms := non_neg_integer()}.
+-doc """
+What else the summary says. `seen`: see `c:witness_instrument:seen/1`, called if a property has monitored nothing; `elapsed_ms`: until
+observation ended, in milliseconds.
+""".
+-type context() :: #{counts := witness_instrument:counts(), seen := fun(() -> [witness_instrument:sight()]), tracers := pos_integer(), elapsed_ms := non_neg_integer()}.
 
 -doc "The summary; without `history`, which a process of its own has.".
 -spec new(context(), results()) -> witness:summary().
-new(#{counts := #{processes := Processes, events := Events} = Counts, tracers := Tracers, elapsed_ms := Elapsed},
+new(#{counts := #{processes := Processes, events := Events} = Counts, seen := Seen, tracers := Tracers, elapsed_ms := Elapsed},
     #{tally := Tally, gaps := #{gaps := Gaps} = OfLog, refused := Refused} = Found) ->
     (maps:merge(witness_run_tally:summary(Tally), maps:with([lines], Counts)))#{
       gaps => max(Gaps, witness_run_tally:gaps(Tally)), missing => maps:get(missing, OfLog, witness_run_tally:missing(Tally)),
-      processes => Processes, tracers => Tracers, events => Events, warnings => warnings(Found), elapsed_ms => Elapsed,
+      processes => Processes, tracers => Tracers, events => Events, warnings => warnings(Found, Seen), elapsed_ms => Elapsed,
       outcome => outcome(Found), refused => Refused, system => system(Found)}.
 
 -doc "See `t:witness:summary/0`.".
@@ -56,12 +59,13 @@ has_crashed(#{system := {ended, {shutdown, _}}}) -> false;
 has_crashed(#{system := {ended, _}}) -> true;
 has_crashed(_) -> false.
 
-warnings(#{warnings := Warnings, tally := Tally, hidden := Hidden, system := System, kept := Kept, max_verdicts := Max} = Found) ->
+warnings(#{warnings := Warnings, tally := Tally, hidden := Hidden, system := System, kept := Kept, max_verdicts := Max} = Found,
+         Seen) ->
     Warnings
         ++ [#{code => system_crashed, text => text(witness_run_warnings:format_crash(Reason))}
             || {ended, Reason} <- [System], has_crashed(Found)]
         ++ [#{code => sensitive, text => text(witness_run_warnings:format_sensitive(Hidden))} || Hidden > 0]
-        ++ witness_run_tally:warnings(Tally)
+        ++ witness_run_tally:warnings(Tally, Seen)
         ++ [#{code => verdicts_dropped, text => text(io_lib:format("only the first ~w verdicts are kept", [Kept]))}
             || Max > 0, Kept >= Max, lists:sum(maps:values(witness_run_tally:verdicts(Tally))) > Kept].
 

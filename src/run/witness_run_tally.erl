@@ -7,7 +7,7 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
 
 -export([new/1, add_properties/2, add_monitor/2, add_monitors/3, add_satisfied/4, add_undecided/4, is_reported/2,
          add_coverage/3, add_verdict/2, add_satisfied_monitors/5, verdicts/1, gaps/1, missing/1, is_trusted/1, summary/1,
-         warnings/1]).
+         warnings/2]).
 
 -export_type([tally/0, missing/0]).
 
@@ -43,6 +43,8 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
 -define(MAX_REASONS, 100).
 %% Processes that are named in `missing'.
 -define(MAX_MISSING, 20).
+%% Properties without a monitor for which near signatures are looked for.
+-define(MAX_COMPARED, 20).
 %% Processes that are named in a warning.
 -define(MAX_SHOWN, 5).
 
@@ -188,18 +190,28 @@ coverage(T = #tally{properties = Properties}) ->
      || #{key := Key = {Spec, Name, Version}, actions := Actions = [_ | _]} <- Properties,
         #count{monitors = Monitors, covered = Mask} <- [count(Key, T)], Monitors > 0].
 
--doc "Warnings about missing events, properties that matched no process, and properties with vacuous verdicts only.".
--spec warnings(tally()) -> [witness:warning()].
-warnings(T = #tally{properties = Properties, gaps = Gaps}) ->
+-doc """
+Warnings about missing events, properties that matched no process, and properties with vacuous verdicts only. `Seen` gives the
+signatures that there were.
+""".
+-spec warnings(tally(), Seen :: fun(() -> [witness_instrument:sight()])) -> [witness:warning()].
+warnings(T = #tally{properties = Properties, gaps = Gaps}, Seen) ->
     [#{code => warning_code(Reason),
        text => text([format_misses(N), witness_text_verdict:gap(Reason), format_processes(Reason, T)])}
      || Reason := N <- maps:iterator(Gaps, ordered)]
-    ++ [#{code => nothing_monitored,
-       text => text([format_property(Key), " monitored nothing: no process had a signature that matches ", Signature])}
-     || #{key := Key, signature := Signature} <- Properties, (count(Key, T))#count.monitors =:= 0]
+    ++ unmonitored([P || #{key := Key} = P <- Properties, (count(Key, T))#count.monitors =:= 0], Seen)
     ++ [#{code => vacuous, text => text([format_property(Key), format_vacuous(N), "no action but the birth has ever matched"])}
         || #{key := Key} <- Properties,
            #count{verdicts = #{no := 0, inconclusive := 0, yes := N}, vacuous = N} <- [count(Key, T)], N > 0].
+
+unmonitored([], _) -> [];
+unmonitored(Properties, Seen) ->
+    Sights = Seen(),
+    [#{code => nothing_monitored,
+       text => text([format_property(Key), " monitored nothing: no process had a signature that matches ", Signature,
+                     %% To compare names takes time.
+                     [witness_run_nearest:format(maps:get(names, Property, []), Sights) || N =< ?MAX_COMPARED]])}
+     || {N, #{key := Key, signature := Signature} = Property} <- lists:enumerate(Properties)].
 
 %% A limit that was reached, a process that has set its flag `sensitive', or one that a signal has ended with inline monitors in it.
 warning_code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;

@@ -48,7 +48,7 @@ What it spawns at any other time does not. A `gen_server` handles a call until i
 """.
 
 -export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, adopt/3, server/3,
-         on/2, off/2, traced/2, awaited/2, sweep/2, close/1, counts/1, called/1, resources/0, guarantees/0]).
+         on/2, off/2, traced/2, awaited/2, sweep/2, close/1, counts/1, called/1, seen/1, resources/0, guarantees/0]).
 -export([shards/1, take_shard/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
@@ -60,7 +60,7 @@ What it spawns at any other time does not. A `gen_server` handles a call until i
        new_run/10, central_of/2, narrow_to/2, take/1, take_gap/1, unread/1,
        shard_take/2, shard_unread/3, shard_narrow/4, shard_detach/3, shard_reset/2, add_launcher/2, add_parent/2, watch/1,
        serve/1, add_server/3, member_of/2, adopt_process/4, is_held/2, sweep_run/2, forget/2, close_run/1, tick/2,
-       counts_of/1, called_of/2, resources/0]).
+       counts_of/1, called_of/2, seen_of/1, resources/0]).
 -on_load(load/0).
 
 -doc "A trace session; it ends when the last process that has it is gone.".
@@ -380,6 +380,13 @@ called({_, {Run, _}, _, _, _}) ->
         end
     end.
 
+-doc """
+A function that gives how many processes were spawned with each signature: its module, function and arity, `'_'` for the function and arity
+of funs. Some hundred signatures are counted, the first ones. The function does not keep the session open.
+""".
+-spec seen(session()) -> fun(() -> [{module(), Function :: atom(), arity() | '_', pos_integer()}]).
+seen({_, {Run, _}, _, _, _}) -> fun() -> seen_of(Run) end.
+
 -doc "How many things of each kind the native code has allocated, in all runs: for tests.".
 -spec resources() -> #{runs | hubs | partitions | tracees | batches := non_neg_integer()}.
 resources() -> erlang:nif_error(not_loaded).
@@ -435,3 +442,4 @@ close_run(_) -> erlang:nif_error(not_loaded).
 tick(_, _) -> erlang:nif_error(not_loaded).
 counts_of(_) -> erlang:nif_error(not_loaded).
 called_of(_, _) -> erlang:nif_error(not_loaded).
+seen_of(_) -> erlang:nif_error(not_loaded).

@@ -49,7 +49,8 @@ it is not judged. It reports the last of them to the run after that.
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, stop/1, info/1, counts/1, each/2, inherit/2, called/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, adopt_node/2, stop/1, info/1, counts/1, each/2, inherit/2, called/1,
+         seen/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0, tree_watch/0]).
@@ -155,6 +156,12 @@ info(Coordinator) -> call_tree_watch(Coordinator, info, []).
 called(Coordinator) ->
     Watch = gen_server:call(Coordinator, life, infinity),
     witness_instrument:called(witness_instrument:new(Watch)).
+
+-doc "See `c:witness_instrument:seen/1`: what the process that watches the system has counted.".
+-spec seen(pid()) -> fun(() -> [witness_instrument:sight()]).
+seen(Coordinator) ->
+    Watch = gen_server:call(Coordinator, life, infinity),
+    witness_instrument:seen(witness_instrument:new(Watch)).
 
 call_tree_watch(Coordinator, Function, Args) ->
     {Module, Pid, _} = gen_server:call(Coordinator, life, infinity),

@@ -14,7 +14,7 @@ It is an instrument (`m:witness_instrument`) without monitors.
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/2, launch/3, parents/2, alive/1, scope/1, stop/1, info/1, called/1, counts/1]).
+-export([start_link/2, launch/3, parents/2, alive/1, scope/1, stop/1, info/1, called/1, seen/1, counts/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% The most processes that are monitored at a time.
@@ -82,6 +82,10 @@ counts(Watch) ->
 -doc "See `c:witness_instrument:called/1`. Names are not known.".
 -spec called(pid()) -> fun((pid()) -> [atom()]).
 called(Watch) -> witness_trace_native:called(get_session(Watch)).
+
+-doc "See `c:witness_instrument:seen/1`.".
+-spec seen(pid()) -> fun(() -> [witness_instrument:sight()]).
+seen(Watch) -> witness_trace_native:seen(get_session(Watch)).
 
 get_session(Watch) -> gen_server:call(Watch, session, infinity).
 

@@ -25,7 +25,7 @@ end it reports `{log_ended, How}` (`t:ended/0`) once, and ends.
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, lives/2, launch/3, each/2, acknowledge/2, stop/1, info/1, give_up/1, counts/1, called/1]).
+-export([start_link/1, lives/2, launch/3, each/2, acknowledge/2, stop/1, info/1, give_up/1, counts/1, called/1, seen/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0, checked/0, place/0, ended/0, counter/0, missing/0]).
@@ -163,6 +163,12 @@ lives(Pid, To) -> gen_server:call(Pid, {lives, To}, infinity).
 called(Pid) ->
     Called = gen_server:call(Pid, called, infinity),
     fun(P) -> witness_instrument_called:find(P, Called) end.
+
+-doc "See `c:witness_instrument:seen/1`.".
+-spec seen(pid()) -> fun(() -> [witness_instrument:sight()]).
+seen(Pid) ->
+    Called = gen_server:call(Pid, called, infinity),
+    fun() -> witness_instrument_called:seen(Called) end.
 
 -doc "Starts to read.".
 -spec launch(pid(), term(), pid()) -> {ok, pid()}.

@@ -38,7 +38,7 @@ Then no birth is reported here, only that the last process has ended, and which 
 
 -export([abilities/0]).
 -export([start_link/1, launch/3, parents/2, servers/3, alive/1, awaited/1, scope/1, adopt_node/2, replace/2, stop/1, info/1]).
--export([called/1, session/1, counts/1]).
+-export([called/1, seen/1, session/1, counts/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
 -export_type([config/0]).
@@ -132,6 +132,10 @@ info(Dispatcher) -> gen_server:call(Dispatcher, info, infinity).
 -doc "See `c:witness_instrument:called/1`.".
 -spec called(pid()) -> fun((pid()) -> [atom()]).
 called(Dispatcher) -> witness_trace_native:called(session(Dispatcher)).
+
+-doc "See `c:witness_instrument:seen/1`.".
+-spec seen(pid()) -> fun(() -> [witness_instrument:sight()]).
+seen(Dispatcher) -> witness_trace_native:seen(session(Dispatcher)).
 
 -doc "The session that `counts/1` takes; it stays valid when this process has ended.".
 -spec session(pid()) -> witness_trace_native:session().

@@ -12,7 +12,8 @@ in time (`m:witness_outline_drain`).
 -behaviour(witness_instrument).
 
 -export([abilities/0]).
--export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, attach/3, replace/2, stop/1, info/1, called/1]).
+-export([start_link/1, launch/3, parents/2, alive/1, scope/1, adopt_node/2, attach/3, replace/2, stop/1, info/1, called/1,
+         seen/1]).
 -export([tracer/1, give_back/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -96,6 +97,12 @@ replace(Pool, Maps) -> gen_server:call(Pool, {replace, Maps}, infinity).
 called(Pool) ->
     Called = gen_server:call(Pool, called, infinity),
     fun(P) -> witness_instrument_called:find(P, Called) end.
+
+-doc "See `c:witness_instrument:seen/1`.".
+-spec seen(pid()) -> fun(() -> [witness_instrument:sight()]).
+seen(Pool) ->
+    Called = gen_server:call(Pool, called, infinity),
+    fun() -> witness_instrument_called:seen(Called) end.
 
 root(Pool) -> gen_server:call(Pool, root, infinity).
 

@@ -502,6 +502,7 @@ attach_process(P, Parent, Held, T = #tracer{source = Source, session = Session, 
     case witness_event_signature:of_process(P) of
         undefined -> {dead, T};
         Function ->
+            ok = witness_instrument_called:add_running(Function, called(T)),
             Attached = {Source:now(), {attached, P, Function, erlang:monotonic_time(nanosecond)}},
             case Source:on(Session, P) of
                 dead -> {dead, T};
