@@ -32,7 +32,7 @@ bool wn_awaited_has(wn_run *run, uintptr_t process)
  * table, so the run still waits for a process when the child is counted. An entry with the child's pid belongs to a process
  * that is dead: the child takes it over.
  */
-void wn_awaited_spawned(ErlNifEnv *env, wn_run *run, uintptr_t parent, uintptr_t child)
+bool wn_awaited_spawned(ErlNifEnv *env, wn_run *run, uintptr_t parent, uintptr_t child)
 {
     wn_slot *slot = wn_table_slot(&run->table, parent);
     ws_lock_take(&slot->lock);
@@ -40,7 +40,7 @@ void wn_awaited_spawned(ErlNifEnv *env, wn_run *run, uintptr_t parent, uintptr_t
     bool held = tracee && (tracee->held || tracee->launcher);
     ws_lock_give(&slot->lock);
     if (!held)
-        return;
+        return false;
     atomic_fetch_add_explicit(&run->processes, 1, memory_order_relaxed);
     atomic_fetch_add(&run->held, 1);
     slot = wn_table_slot(&run->table, child);
@@ -58,6 +58,7 @@ void wn_awaited_spawned(ErlNifEnv *env, wn_run *run, uintptr_t parent, uintptr_t
         unsigned todo = wn_announce_gap(run, WN_MEMORY, &consumer);
         wn_run_notify(env, run, todo, consumer);
     }
+    return true;
 }
 
 void wn_awaited_release(ErlNifEnv *env, wn_run *run)

@@ -17,8 +17,8 @@
 bool wn_awaited_add(wn_run *run, uintptr_t process, bool is_launcher);
 bool wn_awaited_has(wn_run *run, uintptr_t process);
 
-/* In a run that only watches: a process was spawned. */
-void wn_awaited_spawned(ErlNifEnv *env, wn_run *run, uintptr_t parent, uintptr_t child);
+/* In a run that only watches: a process was spawned. Whether the run waits for it. */
+bool wn_awaited_spawned(ErlNifEnv *env, wn_run *run, uintptr_t parent, uintptr_t child);
 
 /* The run waits for one process less, which is not in the table any more. The caller has no lock. */
 void wn_awaited_release(ErlNifEnv *env, wn_run *run);

@@ -12,8 +12,7 @@ void wn_births_spawn(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM parent, ERL_NIF_T
 {
     if (run->watching) {
         wn_spawned spawned = wn_signature(env, &run->wrappers, mfa);
-        wn_called_spawned(env, &run->called, child, &spawned);
-        wn_awaited_spawned(env, run, parent, child);
+        wn_called_spawned(env, &run->called, child, &spawned, wn_awaited_spawned(env, run, parent, child));
         return;
     }
     unsigned todo = 0;
@@ -159,8 +158,8 @@ void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_
     bool held;
     wn_standing standing;
     wn_spawned spawned = wn_signature(env, &run->wrappers, mfa);
-    wn_called_spawned(env, &run->called, child, &spawned);
     wn_partition *partition = inherited(run, parent, child, &held, &standing);
+    wn_called_spawned(env, &run->called, child, &spawned, standing == WN_MEMBER);
     if (standing == WN_MEMBER)
         enter(env, run, child, parent, mfa, &spawned, partition, held);
     else
@@ -170,5 +169,6 @@ void wn_births_spawned(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_
 void wn_births_adopt(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_NIF_TERM parent, ERL_NIF_TERM mfa)
 {
     wn_spawned spawned = wn_signature(env, &run->wrappers, mfa);
+    wn_called_spawned(env, &run->called, process, &spawned, true);
     enter(env, run, process, parent, mfa, &spawned, NULL, true);
 }

@@ -86,13 +86,14 @@ static bool fun_module(ErlNifEnv *env, ERL_NIF_TERM fun, ERL_NIF_TERM *module)
     return enif_make_existing_atom_len(env, begin, (size_t)(end - begin), module, ERL_NIF_UTF8) != 0;
 }
 
-void wn_called_spawned(ErlNifEnv *env, wn_called *called, ERL_NIF_TERM process, const wn_spawned *spawned)
+void wn_called_spawned(ErlNifEnv *env, wn_called *called, ERL_NIF_TERM process, const wn_spawned *spawned, bool count)
 {
     ERL_NIF_TERM module = spawned->module;
     if (!spawned->known && !(spawned->fun && fun_module(env, spawned->fun, &module)))
         return;
     put(called->modules, MODULES, process, module);
-    wn_seen_add(&called->seen, module, spawned->known ? spawned->function : am_any, spawned->known ? spawned->arity : -1);
+    if (count)
+        wn_seen_add(&called->seen, module, spawned->known ? spawned->function : am_any, spawned->known ? spawned->arity : -1);
 }
 
 void wn_called_registered(const wn_called *called, ERL_NIF_TERM process, ERL_NIF_TERM name)

@@ -26,7 +26,8 @@ typedef struct {
 bool wn_called_init(wn_called *called);
 void wn_called_free(wn_called *called);
 
-void wn_called_spawned(ErlNifEnv *env, wn_called *called, ERL_NIF_TERM process, const wn_spawned *spawned);
+/* `count`: the process belongs to the system. */
+void wn_called_spawned(ErlNifEnv *env, wn_called *called, ERL_NIF_TERM process, const wn_spawned *spawned, bool count);
 void wn_called_registered(const wn_called *called, ERL_NIF_TERM process, ERL_NIF_TERM name);
 
 /* {Name, Module}; `undefined` for what is not known. */

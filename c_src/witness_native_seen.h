@@ -1,5 +1,6 @@
 /*
- * How many processes were spawned with each signature, by module, function and arity. For people, if a property has monitored nothing.
+ * How many processes were spawned with each signature, by module, function and arity. For people, if a property has monitored
+ * nothing.
  *
  * A table of fixed size that only grows. A signature that finds no place is not counted.
  */
@@ -18,7 +19,7 @@
 typedef struct {
     atomic_bool used; /* the words below are set before it */
     uintptr_t module, function;
-    int arity; /* -1: a fun of the module, whose name is not known */
+    int arity; /* -1: a fun of the module; its name is not known */
     atomic_uint_fast64_t count;
 } wn_sight;
 

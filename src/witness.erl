@@ -121,6 +121,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `specs` | specification files (`.hml`) | `[]` |
 | `include` | folders of record definitions, for `-include` in specifications, besides a specification's own | `[]` |
 | `monitors` | `{{Module, Function, Arity}, {Monitor, Arg}}`, `'_'` for any: callback modules (`m:witness_monitor`) for processes with this signature | `[]` |
+| `signatures` | `{Module, Function, Arguments}`: which arguments of a library's function say what the author's module runs (`m:witness_event_wrapper`) | those of `config :witness, signatures: [...]`, the parameter `signatures` of the application `witness` |
 | `checks` | what is checked without a specification (docs/checks.md): `crashes`, `calls`, `restarts`, and of a system that is started `deadlock`, `mailboxes` and `leaks`; of one that runs already, and of `{children, _}`, only `calls`, `deadlock` and `mailboxes` | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
 | `satisfied` | `told`, or `counted`: `on_verdict` does not need the verdicts `yes`. If nothing else needs them either (no subscriber, no telemetry, no `history`, `max_verdicts` reached), checks of logs, inline monitors and runs at other nodes only count them, which is much cheaper | `told` |

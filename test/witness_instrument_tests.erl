@@ -8,7 +8,7 @@ The plug point: a run knows no instrument by name, and each instrument has the c
 callbacks() ->
     #{attach => {attach, 3}, parents => {parents, 2}, adopt_node => {adopt_node, 2}, alive => {alive, 1}, replace => {replace, 2},
       each => {each, 2}, acknowledge => {acknowledge, 2}, lives => {lives, 2}, give_up => {give_up, 1}, inherit => {inherit, 2},
-      called => {called, 1}}.
+      called => {called, 1}, seen => {seen, 1}}.
 
 every_ability_has_a_callback_test() ->
     ?assertEqual(lists:sort(witness_instrument:behaviour_info(optional_callbacks)), lists:sort(maps:values(callbacks()))).

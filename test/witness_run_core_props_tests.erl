@@ -395,7 +395,8 @@ check(W = #world{machine = Machine, core = Core, loss = Loss, notified = Notifie
 counts(W = #world{machine = Machine, core = Core}) ->
     {maps:with([verdicts, monitored, slices, gaps, undecided, coverage], summary(W)), Machine:verdicts(Core)}.
 
-summary(#world{machine = Machine, core = Core, now = Now}) -> Machine:summary(#{processes => 1, events => 1, held => 0}, Now, Core).
+summary(#world{machine = Machine, core = Core, now = Now}) ->
+    Machine:summary(#{processes => 1, events => 1, held => 0}, fun() -> [] end, Now, Core).
 
 %% At the end. If the owner dies, the run ends at once, and calls that wait fail.
 judge(#world{summaries = 0}) -> ok;

@@ -58,7 +58,8 @@ gaps_are_told_by_their_reasons_test() ->
     T = lists:foldl(fun undecided/2, started(), [{gap, memory}, {gap, late}, {gap, memory}, stopped]),
     ?assertEqual([~"a monitor misses events: some came too late to be put in order",
                   ~"2 monitors or slices miss events: there were more in all than could be kept for the monitors (memory)"],
-                 [Text || #{code := Code, text := Text} <- witness_run_tally:warnings(T, fun() -> [] end), Code =:= gap orelse Code =:= memory]).
+                 [Text || #{code := Code, text := Text} <- witness_run_tally:warnings(T, fun() -> [] end),
+                                              Code =:= gap orelse Code =:= memory]).
 
 the_actions_of_all_monitors_of_a_property_are_merged_test() ->
     T = witness_run_tally:add_coverage(?SUM, 2#100, witness_run_tally:add_coverage(?SUM, 2#010, started())),

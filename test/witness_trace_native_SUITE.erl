@@ -23,6 +23,7 @@ all() ->
      events_carry_a_time_if_wanted, kinds_that_no_monitor_reads_are_not_traced, only_messages_that_a_monitor_reads_are_traced,
      descendants_of_a_group_share_its_partition, others_have_partitions_of_their_own,
      a_process_that_no_monitor_names_has_no_partition, names_have_wildcards, what_native_code_leaves_out_has_no_name,
+     what_native_code_decides_is_what_erlang_decides,
      a_grouped_partition_is_causal, a_run_has_ended_with_its_last_process,
      a_process_that_is_on_has_no_events_but_its_children_do, a_process_that_is_off_has_no_events,
      a_process_that_is_off_is_not_waited_for, what_has_ended_is_dead,
@@ -260,14 +261,15 @@ a_run_has_ended_with_its_last_process(_) ->
 
 %% If native code gives a process no partition, no name may match the signature that Erlang resolves.
 what_native_code_leaves_out_has_no_name(_) ->
-    Property = ?FORALL({Names, Raws}, {list(pattern()), vector(30, raw(3))},
+    Property = ?FORALL({Names, Rows, Raws}, {list(pattern()), list(row()), vector(30, raw(3))},
         begin
-            Session = ?N:open(#{names => Names}),
-            Missed = [{Raw, S} || Raw <- Raws, S <- [witness_event_signature:resolve(Raw)],
+            {ok, Table} = witness_event_wrapper:table(Rows),
+            Session = ?N:open(#{names => Names, signatures => Table}),
+            Missed = [{Raw, S} || Raw <- Raws, S <- [witness_event_signature:resolve(Raw, Table)],
                                   {Named, Group} <- [by_erlang(S, Names)], {Born, Grouped} <- [by_native(Session, Raw)],
                                   (Named andalso not Born) orelse (Group andalso not Grouped)],
             ok = ?N:close(Session),
-            ?WHENFAIL(ct:log("~p", [Missed]), Missed =:= [])
+            ?WHENFAIL(ct:log("~p", [{Rows, Missed}]), Missed =:= [])
         end),
     ?assert(proper:quickcheck(Property, [{numtests, 300}, {to_file, user}, noshrink])).
 
@@ -297,9 +299,46 @@ run(Session) -> element(1, element(2, Session)).
 
 pattern() -> {oneof(['_' | modules()]), oneof(['_' | functions()]), oneof(['_' | lists:seq(0, 7)]), boolean()}.
 
-modules() -> [m, n, proc_lib, gen, gen_server, gen_event, gen_statem, erlang, erts_internal, supervisor, supervisor_bridge,
+modules() -> [m, n, my_server, 'Elixir.GenStage', proc_lib, gen, gen_server, gen_event, gen_statem, erlang,
+             erts_internal, supervisor,
+              supervisor_bridge,
               'Elixir.Task.Supervised', 'Elixir.DynamicSupervisor', 'Elixir.Agent.Server', ?MODULE].
 functions() -> [f, init, init_it, init_p, apply, spawn_init, dist_spawn_init, noreply, reply, '-raw/1-fun-0-'].
+
+%% Without funs native code knows as much as Erlang. Some of the signatures have names, and exactly these are born into partitions.
+what_native_code_decides_is_what_erlang_decides(_) ->
+    Property = ?FORALL({Rows, Raws}, {list(row()), vector(30, {boolean(), wrapped()})},
+        begin
+            {ok, Table} = witness_event_wrapper:table(Rows),
+            Name = fun(Raw) -> {M, F, Args} = witness_event_signature:resolve(Raw, Table), {M, F, length(Args), false} end,
+            Names = [Name(Raw) || {true, Raw} <- Raws],
+            Session = ?N:open(#{names => Names, signatures => Table}),
+            Differ = [{Raw, Name(Raw)} || {_, Raw} <- Raws, {Born, _} <- [by_native(Session, Raw)],
+                                          Born =/= lists:member(Name(Raw), Names)],
+            ok = ?N:close(Session),
+            ?WHENFAIL(ct:log("~p", [{Rows, Differ}]), Differ =:= [])
+        end),
+    ?assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}, noshrink])).
+
+%% A gen_server with arguments that a row may match. No fun is among them.
+wrapped() ->
+    ?LET({Mod, Arg}, {oneof([my_server, 'Elixir.GenStage', 'Elixir.ConsumerSupervisor', supervisor, supervisor_bridge,
+                             'Elixir.DynamicSupervisor', 'Elixir.Phoenix.Tracker.Shard', m]), wrapped_argument(2)},
+         {proc_lib, init_p, [self(), [], gen, init_it, [gen_server, self(), self(), Mod, Arg, []]]}).
+
+wrapped_argument(0) -> oneof([m, n, nil, true, undefined, 1, [], start, key, 'Elixir.GenStage', my_server]);
+wrapped_argument(Depth) ->
+    Inner = ?LAZY(wrapped_argument(Depth - 1)),
+    frequency([{2, wrapped_argument(0)}, {4, {Inner, Inner}}, {2, {Inner, Inner, Inner}}, {2, [Inner, Inner, Inner]},
+               {2, [{key, Inner}, {other, Inner}]}, {1, [Inner, {other, Inner}, {key, Inner}]}, {1, [{key, Inner} | Inner]},
+               {2, #{key => Inner, other => Inner}}]).
+
+%% A row of a project for `my_server'.
+row() ->
+    {my_server, init,
+     [oneof([{module, args}, {start, module}, {'_', module, args}, [module, args, '_'], [{key, module}],
+             [{other, args}, {key, module}],
+             #{key => module}, #{key => {module, args}, other => '_'}, {{module, '_'}, args}, {module, start}])]}.
 
 raw(0) -> {oneof(modules()), oneof(functions()), arguments()};
 raw(Depth) ->
@@ -323,7 +362,9 @@ generic() ->
          [Gen, self(), self()] ++ Name ++ [Mod, Args, []]).
 
 callback_module() ->
-    oneof([m, n, supervisor, supervisor_bridge, 'Elixir.DynamicSupervisor', 'Elixir.Agent.Server', 'Elixir.Supervisor.Default', 1,
+    oneof([m, n, my_server, 'Elixir.GenStage', supervisor, supervisor_bridge, 'Elixir.DynamicSupervisor',
+             'Elixir.Agent.Server', 'Elixir.Supervisor.Default',
+           1,
            "x"]).
 
 callback_argument() ->

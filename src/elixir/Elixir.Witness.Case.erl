@@ -186,7 +186,8 @@ locked(Fun) ->
                 {ok, Watch} ->
                     put(?WATCH, Watch),
                     Callbacks:on_exit(fun() ->
-                        {Outcome, #{monitored := Monitored, warnings := Warnings, unmonitored := Seen}} = witness_test:finish(Watch),
+                        {Outcome, Found} = witness_test:finish(Watch),
+                        #{monitored := Monitored, warnings := Warnings, unmonitored := Seen} = Found,
                         ok = keep_seen([Text || Text <- Seen, Counted], Counts, Module),
                         [counters:add(Counts, Of, 1) || Counted, {Of, true} <- [{?WATCHED, true}, {?MONITORED, Monitored > 0}]],
                         warn_after_suite({Module, Test}, Warnings),

@@ -14,15 +14,26 @@ are internals: a `gen_server` starts in `proc_lib:init_p/5`, with its callback m
 | `gen_server`, `gen_statem` and others on `gen`, `supervisor`, `supervisor_bridge` | `{Callback, init, [Args]}` |
 | `gen_event` | `{gen_event, init, [Name]}`, `undefined` without a name: a manager has no callback module |
 | `GenServer`, `Supervisor`, `DynamicSupervisor` with a callback module | `{Callback, init, [Args]}` |
-| `Supervisor.start_link(Children, _)` | `{'Elixir.Supervisor.Default', init, [{ok, {Flags, Children}}]}` |
+| `Supervisor.start_link(Children, _)` | `{'Elixir.Supervisor.Default', init, [{ok, {Flags, Children}}]}`: that is the module with the callback |
+| `DynamicSupervisor.start_link(Options)` without a module | `{'Elixir.Supervisor.Default', init, [{ok, Flags}]}` |
+| `Task.Supervisor`, `PartitionSupervisor`, `Registry` | `init` of `'Elixir.Task.Supervisor'`, `'Elixir.PartitionSupervisor'`, `'Elixir.Registry.Supervisor'`; a partition is that of its child, of a registry `'Elixir.Registry.Partition'` |
+| `GenStage`, `ConsumerSupervisor` with a callback module | `{Callback, init, [Args]}` |
+| `gen_state_machine`, `connection`, `ThousandIsland.Handler` | `{Callback, init, [Args]}` |
+| a producer of `Broadway` | `{Producer, init, [Args]}` |
+| a processor, a batch processor of `Broadway` | `{Callback, handle_message, _}` with three unknown arguments, `{Callback, handle_batch, _}` with four |
+| a connection of `DBConnection` | `{Callback, connect, _}` with an unknown argument |
+| a shard of `Phoenix.Tracker` | `{Callback, init, [Args]}` |
 | `Task.start`, `Task.start_link`, `Task.Supervisor.start_child` with a fun | the task's function, as for `spawn` |
 | `Agent` | the function that computes the first state, as for `spawn` |
 
-Two kinds of processes receive their function in a message after they were spawned, so that the VM does not know it:
+Libraries with other wrappers, and those of a project, have rows in a table that a project extends (`m:witness_event_wrapper`).
+
+Some processes receive their function in a message after they were spawned, so that the VM does not know it:
 
 - a task with an awaited result (`Task.async`, `Task.async_stream`, `Task.Supervisor.async` and the like), and a task of
   `Task.Supervisor.start_child` with a module, keeps `{'Elixir.Task.Supervised', reply, Args}`; its function is in the
   first message that it receives, `{_, _, _, _, {M, F, Args}}`;
+- a channel of Phoenix keeps `{'Elixir.Phoenix.Channel.Server', init, [{Endpoint, From}]}`; the channel is in its first message;
 - a process that another node has spawned here keeps `{erts_internal, dist_spawn_init, [{M, F, Arity}]}`.
 
 Other shapes stay as they are. The internal shapes of OTP and Elixir are known here for

@@ -47,7 +47,7 @@ Rows of libraries are built in. A project adds others (the option `signatures`).
 
 -doc "What is wrong with a row.".
 -type reason() :: no_rows | {too_many, pos_integer()}
-                | {bad_row, Row :: term(), no_row | no_module | {twice, atom()} | no_args | {arity, non_neg_integer()}}.
+                | {bad_row, Row :: term(), Why :: unicode:chardata()}.
 
 %% Rows of a project.
 -define(MAX_ROWS, 100).
@@ -178,22 +178,22 @@ table([Row | Rows], Table) ->
             {M, F, Patterns} = Row,
             New = [{Patterns, same}],
             table(Rows, maps:update_with({M, F, length(Patterns)}, fun(Before) -> Before ++ New end, New, Table));
-        {error, Reason} -> {error, {?MODULE, {bad_row, Row, Reason}}}
+        {error, Why} -> {error, {?MODULE, {bad_row, Row, Why}}}
     end.
 
 check({M, F, Patterns}) when is_atom(M), is_atom(F), length(Patterns) >= 1, length(Patterns) =< ?MAX_ARITY ->
     Names = lists:sort(placeholders_of_all(Patterns)),
     case Names -- [module, function, args] of
-        _ when Names =:= []; Names =:= [args] -> {error, no_module};
-        [Name | _] -> {error, {twice, Name}};
+        _ when Names =:= []; Names =:= [args] -> {error, why(no_module)};
+        [Name | _] -> {error, why({twice, Name})};
         [] ->
             case Names of
-                [function, module] -> {error, no_args};
+                [function, module] -> {error, why(no_args)};
                 _ -> ok
             end
     end;
-check({M, F, Patterns}) when is_atom(M), is_atom(F), length(Patterns) >= 0 -> {error, {arity, length(Patterns)}};
-check(_) -> {error, no_row}.
+check({M, F, Patterns}) when is_atom(M), is_atom(F), length(Patterns) >= 0 -> {error, why({arity, length(Patterns)})};
+check(_) -> {error, why(no_row)}.
 
 placeholders(Name) when Name =:= module; Name =:= function; Name =:= args -> [Name];
 placeholders(Pattern) when is_tuple(Pattern) -> placeholders_of_all(tuple_to_list(Pattern));
@@ -242,15 +242,15 @@ exports(Exports, Rows) ->
 -doc "A row as on the command line, in Erlang's notation.".
 -spec format(row()) -> unicode:chardata().
 format({M, F, Patterns}) ->
-    io_lib:format("~0tw:~0tw(~ts)", [M, F, lists:join(", ", [io_lib:format("~0tw", [Pattern]) || Pattern <- Patterns])]).
+    io_lib:format("~tw:~tw(~ts)", [M, F, lists:join(", ", [io_lib:format("~tw", [Pattern]) || Pattern <- Patterns])]).
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error(no_rows) -> [~"option signatures: a list of rows is expected, such as ", example()];
 format_error({too_many, Count}) ->
     io_lib:format("option signatures: there are ~w rows; at most ~w are allowed", [Count, ?MAX_ROWS]);
-format_error({bad_row, Row, Reason}) ->
-    [~"option signatures: ", witness_event:format_term(Row, 200, syntax(Row)), ~": ", why(Reason)].
+format_error({bad_row, Row, Why}) ->
+    [~"option signatures: ", witness_event:format_term(Row, 200, syntax(Row)), ~": ", Why].
 
 why(no_row) -> [~"a row is {Module, Function, Arguments}, such as ", example()];
 why(no_module) -> ~"no argument says where the module of the author is: one has to have the atom module, or function for a fun";

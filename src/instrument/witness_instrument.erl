@@ -50,15 +50,16 @@ when `stop/1` has returned, the announcement of each monitor is in the run's mai
 - `lives`: it reports births and ends to the history of the run, which has no other way to know of them (`c:lives/2`);
 - `give_up`: monitors that it runs may delay its end, until it gives them up (`c:give_up/1`);
 - `inherit`: if its process dies, the run inherits a table of monitors that were not announced (`c:inherit/2`);
-- `called`: it remembers what processes were called that have ended (`c:called/1`).
+- `called`: it remembers what processes were called that have ended (`c:called/1`);
+- `seen`: it counts the signatures that processes were born with (`c:seen/1`).
 """.
 -type abilities() :: #{attach := boolean(), parents := boolean(), servers := boolean(), adopt_node := boolean(),
                        alive := boolean(), awaited := boolean(), replace := true | {false, Why :: atom()}, each := boolean(),
                        acknowledge := boolean(), lives := boolean(), give_up := boolean(), inherit := boolean(),
-                       called := boolean()}.
+                       called := boolean(), seen := boolean()}.
 
 -type ability() :: attach | parents | servers | adopt_node | alive | awaited | replace | each | acknowledge | lives | give_up
-                 | inherit | called.
+                 | inherit | called | seen.
 
 -doc "Whether a process was chosen, and whether it is one of Witness's own. Both may be called repeatedly.".
 -type chosen() :: #{chosen := fun((pid()) -> boolean()), own := fun((pid()) -> boolean())}.
@@ -240,7 +241,7 @@ called({Module, Pid} = I) -> if_able(called, I, fun() -> Module:called(Pid) end,
 
 -doc "See `c:seen/1`.".
 -spec seen(t()) -> fun(() -> [sight()]).
-seen({Module, Pid} = I) -> if_able(called, I, fun() -> Module:seen(Pid) end, fun() -> [] end).
+seen({Module, Pid} = I) -> if_able(seen, I, fun() -> Module:seen(Pid) end, fun() -> [] end).
 
 if_able(Ability, I, Do, Otherwise) ->
     case can(Ability, I) of

@@ -24,7 +24,8 @@ format(Patterns, Seen) ->
     Compared = [{nearness(Sight, lists:sublist(Patterns, ?MAX_PATTERNS)), Sight} || Sight <- choose(Patterns, Frequent)],
     %% The sort is stable, so among equally near ones the most frequent comes first.
     Near = [Sight || {Nearness, Sight} <- lists:reverse(lists:keysort(1, lists:reverse(Compared))), Nearness > 0],
-    Meant = [Sight || Sight <- Near, not is_named(Sight, Patterns)],
+    %% If the function is right, its arguments are not.
+    Meant = case lists:any(fun(Sight) -> is_named(Sight, Patterns) end, Near) of true -> []; false -> Near end,
     Shown = lists:sublist(lists:uniq(Near ++ Frequent), ?MAX_SHOWN),
     [~"; seen: ", lists:join(~", ", [sight(Sight, Patterns, Syntax) || Sight <- Shown]),
      [[~" and ", witness_text:count(length(Seen) - length(Shown), ~"other", ~"others")] || length(Seen) > length(Shown)],
@@ -52,25 +53,18 @@ is(_, _) -> false.
 
 nearness(Sight, Patterns) -> lists:max([0 | [nearness_to(Sight, Pattern) || Pattern <- Patterns]]).
 
-%% 3 and more: the module; 2 and more: a module with a similar name, or one with the same last part.
+%% 3 and more: the same module; less: one with a similar name, or the same function where any module is meant.
 nearness_to({M, F, A, _}, {M, F1, A1}) -> 3 + same(F, F1) + same(A, A1) / 2;
 nearness_to({_, F, A, _}, {'_', F1, A1}) when F =:= F1, F =/= '_' -> 1 + same(A, A1) / 2;
 nearness_to(_, {'_', _, _}) -> 0;
 nearness_to({M, F, _, _}, {M1, F1, _}) ->
-    {Name, Wanted} = {module_name(M), module_name(M1)},
-    case {last_part(Name) =:= last_part(Wanted), string:jaro_similarity(Name, Wanted)} of
-        {true, Similarity} -> 2 + Similarity + same(F, F1) / 10;
-        {false, Similarity} when Similarity > ?SIMILAR -> 2 + Similarity + same(F, F1) / 10;
-        {false, _} -> 0
+    case string:jaro_similarity(last_part(M), last_part(M1)) of
+        Similarity when Similarity > ?SIMILAR -> 1 + Similarity + same(F, F1) / 2;
+        _ -> 0
     end.
 
 same(Value, Value) -> 1;
 same(_, _) -> 0.
 
-module_name(M) ->
-    case atom_to_list(M) of
-        "Elixir." ++ Name -> Name;
-        Name -> Name
-    end.
-
-last_part(Name) -> string:lowercase(lists:last(string:split(Name, ".", all))).
+%% The modules of a project of Elixir have their first parts in common.
+last_part(M) -> string:lowercase(lists:last(string:split(atom_to_list(M), ".", all))).

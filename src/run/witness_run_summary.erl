@@ -25,7 +25,8 @@ first of them; `refused`: why a log could not be read further; `kept`: how many 
 What else the summary says. `seen`: see `c:witness_instrument:seen/1`, called if a property has monitored nothing; `elapsed_ms`: until
 observation ended, in milliseconds.
 """.
--type context() :: #{counts := witness_instrument:counts(), seen := fun(() -> [witness_instrument:sight()]), tracers := pos_integer(), elapsed_ms := non_neg_integer()}.
+-type context() :: #{counts := witness_instrument:counts(), seen := fun(() -> [witness_instrument:sight()]),
+                     tracers := pos_integer(), elapsed_ms := non_neg_integer()}.
 
 -doc "The summary; without `history`, which a process of its own has.".
 -spec new(context(), results()) -> witness:summary().

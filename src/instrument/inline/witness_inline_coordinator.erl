@@ -116,7 +116,8 @@ process belongs to the system.
 abilities() ->
     #{attach => false, parents => true, servers => false, adopt_node => true, alive => true, awaited => false,
       replace => {false, inline}, each => true, acknowledge => false, lives => false, give_up => false, inherit => true,
-      called => true}.
+      called => true,
+      seen => true}.
 
 -doc """
 Weaves and loads the modules, and observes processes that are born in them from then on.

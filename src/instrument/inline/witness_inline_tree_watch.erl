@@ -38,7 +38,8 @@ It is an instrument (`m:witness_instrument`) without monitors.
 abilities() ->
     #{attach => false, parents => true, servers => false, adopt_node => false, alive => true, awaited => false,
       replace => {false, inline}, each => false, acknowledge => false, lives => false, give_up => false, inherit => false,
-      called => true}.
+      called => true,
+      seen => true}.
 
 -doc "For the run, with options of `witness_trace_native:open/1`.".
 -spec start_link(Run :: pid(), witness_trace_native:options()) -> gen_server:start_ret().

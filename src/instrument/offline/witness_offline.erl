@@ -138,7 +138,8 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
 abilities() ->
     #{attach => false, parents => false, servers => false, adopt_node => false, alive => false, awaited => false,
       replace => {false, log}, each => true, acknowledge => true, lives => true, give_up => true, inherit => false,
-      called => true}.
+      called => true,
+      seen => true}.
 
 -doc "Opens the log, for a run, which is the calling process. An error is text for people.".
 -spec start_link(config()) -> {ok, pid(), counter()} | {error, unicode:chardata()}.

@@ -26,7 +26,8 @@ their monitors are started first and read every event, in the order of delivery.
 `maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
 `spread`: the number of shards for the monitors of each property. The others are for the source (`witness_trace_log:new/1`).
 """.
--type config() :: #{maps := [witness_instrument_map:instrumentation()], properties := [witness_instrument_map:entry()],
+-type config() :: #{maps := [witness_instrument_map:instrumentation()], signatures => witness_event_wrapper:table(),
+                    properties := [witness_instrument_map:entry()],
                     all => [witness_instrument_map:entry()], mode := outline | central, spread := pos_integer(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 

@@ -73,7 +73,8 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
     #{attach => false, parents => true, servers => true, adopt_node => true, alive => true, awaited => true, replace => true,
-      each => false, acknowledge => false, lives => false, give_up => false, inherit => false, called => true}.
+      each => false, acknowledge => false, lives => false, give_up => false, inherit => false, called => true,
+      seen => true}.
 
 -doc "Starts the instrumentation of a run, which is the calling process.".
 -spec start_link(config()) -> gen_server:start_ret().

@@ -44,7 +44,8 @@ in time (`m:witness_outline_drain`).
 -spec abilities() -> witness_instrument:abilities().
 abilities() ->
     #{attach => true, parents => true, servers => false, adopt_node => true, alive => true, awaited => false, replace => true,
-      each => false, acknowledge => false, lives => false, give_up => false, inherit => false, called => true}.
+      each => false, acknowledge => false, lives => false, give_up => false, inherit => false, called => true,
+      seen => true}.
 
 -doc """
 Starts the instrumentation of a run, which is the calling process. The configuration is that of `m:witness_outline_tracer`,

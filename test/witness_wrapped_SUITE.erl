@@ -1,0 +1,139 @@
+-module(witness_wrapped_SUITE).
+-moduledoc """
+Processes that start in a function of a library have the signatures of their author over every source, in logs, recordings and replays.
+A property that has monitored nothing is told which signatures there were.
+""".
+
+-include_lib("stdlib/include/assert.hrl").
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([every_source_gives_the_same_signatures/1, a_log_is_checked_with_other_rows/1,
+         recordings_and_replays_have_the_same_signatures/1,
+         a_replay_is_checked_with_the_rows_of_its_recording/1, rows_come_from_the_configuration/1, wrong_rows_are_refused/1,
+         a_property_without_a_monitor_names_near_signatures/1, each_source_counts_all_processes/1,
+         functions_of_rows_give_no_warning/1]).
+
+all() ->
+    [every_source_gives_the_same_signatures, a_log_is_checked_with_other_rows, recordings_and_replays_have_the_same_signatures,
+     a_replay_is_checked_with_the_rows_of_its_recording, rows_come_from_the_configuration, wrong_rows_are_refused,
+     a_property_without_a_monitor_names_near_signatures, each_source_counts_all_processes, functions_of_rows_give_no_warning].
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+-define(ROWS, ["--signature", "Wrapped.Library.init({:start, :module, :args})", "--signature", "Wrapped.Options.init([module: :module])",
+               "--signature", "'Elixir.Wrapped.Options':init(#{module => module, args => args})"]).
+-define(SOURCES, [["--source", "native"], ["--source", "evm"], ["--instrument", "central"],
+                  ["--instrument", "central", "--source", "evm"], ["--instrument", "inline"]]).
+
+init_per_suite(Config) ->
+    case os:find_executable("elixirc") of
+        false -> {skip, "there is no elixirc on the path"};
+        Compiler ->
+            Folder = filename:join(proplists:get_value(priv_dir, Config), "wrapped"),
+            ok = filelib:ensure_path(Folder),
+            #{exit := 0} = witness_command:run(Config, Compiler, ["-o", Folder, checkout("test/applications/wrapped.ex", Config)]),
+            [{folder, Folder} | Config]
+    end.
+
+end_per_suite(_) -> ok.
+
+checkout(Name, Config) -> filename:join(witness_checkout:root(proplists:get_value(data_dir, Config)), Name).
+
+file(Name, Config) -> filename:join(proplists:get_value(priv_dir, Config), Name).
+
+witness(Arguments, Config) -> witness_command:run(Config, checkout("bin/witness", Config), Arguments).
+
+%% Arguments for a specification of test/applications, in a file of the test, or in the checkout.
+spec(Config) -> ["--pa", proplists:get_value(folder, Config), "--spec", checkout("test/applications/wrapped.hml", Config)].
+
+own_spec(Name, Text, Config) ->
+    ok = file:write_file(file(Name, Config), Text),
+    ["--pa", proplists:get_value(folder, Config), "--spec", file(Name, Config)].
+
+run(Arguments, Config) -> witness(["run", "--scope", "tree"] ++ Arguments ++ ["Wrapped.main(1)"], Config).
+
+all_satisfied(#{exit := 0, stdout := Text}) -> ?assertMatch({match, _}, re:run(Text, "monitors +5: 5 satisfied\n"), Text).
+
+every_source_gives_the_same_signatures(Config) ->
+    [all_satisfied(run(Source ++ ?ROWS ++ spec(Config), Config)) || Source <- ?SOURCES].
+
+%% The log of a run without rows has the signatures of the library's functions.
+a_log_is_checked_with_other_rows(Config) ->
+    [begin
+         #{} = run(["--log", file(Name, Config)] ++ Rows ++ spec(Config), Config),
+         all_satisfied(witness(["check"] ++ Other ++ spec(Config) ++ [file(Name, Config)], Config))
+     end || {Name, Rows, Other} <- [{"without.log", [], ?ROWS}, {"with.jsonl", ?ROWS, []}, {"both.log", ?ROWS, ?ROWS}]].
+
+recordings_and_replays_have_the_same_signatures(Config) ->
+    [begin
+         Pa = ["--pa", proplists:get_value(folder, Config)],
+         #{exit := 0} = witness(["record"] ++ Contents ++ Pa ++ ["-o", file(Name, Config), "Wrapped.main(1)"], Config),
+         all_satisfied(witness(["check"] ++ How ++ ?ROWS ++ spec(Config) ++ [file(Name, Config)], Config)),
+         all_satisfied(witness(["replay"] ++ ?ROWS ++ spec(Config) ++ [file(Name, Config)], Config))
+     end || {Name, Contents, How} <- [{"contents.rec", ["--contents"], []}, {"plain.rec", [], ["--replay"]}]].
+
+a_replay_is_checked_with_the_rows_of_its_recording(Config) ->
+    Dir = file("monitored.rec", Config),
+    all_satisfied(witness(["record"] ++ ?ROWS ++ spec(Config) ++ ["-o", Dir, "Wrapped.main(1)"], Config)),
+    #{exit := 0, stdout := Text} = witness(["replay", "--check", Dir], Config),
+    all_satisfied(#{exit => 0, stdout => Text}).
+
+rows_come_from_the_configuration(Config) ->
+    ok = file:write_file(file("sys.config", Config),
+                         "[{witness, [{signatures, [{'Elixir.Wrapped.Library', init, [{start, module, args}]},\n"
+                         "  {'Elixir.Wrapped.Options', init, [[{module, module}]]},\n"
+                         "  {'Elixir.Wrapped.Options', init, [#{module => module, args => args}]}]}]}].\n"),
+    all_satisfied(run(["--config", file("sys.config", Config)] ++ spec(Config), Config)).
+
+wrong_rows_are_refused(Config) ->
+    ok = file:write_file(file("wrong.config", Config), "[{witness, [{signatures, [{m, init, [wrong]}]}]}].\n"),
+    [begin
+         #{exit := 2, stderr := Text} = run(Arguments ++ spec(Config), Config),
+         ?assertMatch({_, _}, binary:match(Text, Expected), Text)
+     end || {Arguments, Expected} <-
+            [{["--config", file("wrong.config", Config)],
+              ~"witness run: option --signature: {m,init,[wrong]}: no argument says where the module of the author is"},
+             {["--signature", "MyServer.init({:modul})"], ~"option --signature: {MyServer, :init, [{:modul}]}: no argument says"},
+             {["--signature", "MyServer.init("], ~"--signature: "}]].
+
+%% --- nothing monitored ---------------------------------------------------------------
+
+near(Signature, Config) ->
+    own_spec("near.hml", ["near: with ", Signature, "\nover _ ? call(_, _)\ncheck <_ ? call(_, hello)> tt.\n"], Config).
+
+warning(#{stderr := Errors, stdout := Text}) ->
+    {match, [Warning]} = re:run(<<Errors/binary, Text/binary>>, "near.hml:1 [(]near[)] (monitored nothing: .*)\n",
+                                [{capture, all_but_first, binary}]),
+    Warning.
+
+%% Without rows: the author is told of the library's function. A module with the same last part, or a similar name, may be meant.
+a_property_without_a_monitor_names_near_signatures(Config) ->
+    [?assertEqual({match, Signature},
+                  {re:run(warning(run(near(Signature, Config), Config)), Expected, [{capture, none}]), Signature})
+     || {Signature, Expected} <-
+        [{"Stage.init(_)", "matches Stage.init[(]_[)]; seen: Wrapped.Stage.init/1 1 time, Wrapped.job/1 12 times, "
+                           ".* and 1 other; did you mean Wrapped.Stage.init/1[?]$"},
+         {"Wrapped.Librari.init(_)", "; did you mean Wrapped.Library.init/1[?]$"},
+         {"Wrapped.Library.start(_)", "; seen: Wrapped.Library.init/1 1 time, Wrapped.job/1 12 times, .*; did you mean "
+                                      "Wrapped.Library.init/1[?]$"},
+         {"Wrapped.job(13)", "; seen: Wrapped.job/1 12 times with other arguments, [^?]*$"},
+         {"unlike:any(_)", "; seen: Wrapped.job/1 12 times, [^?]*$"}]].
+
+%% What runs inline is counted as over the source that watches it.
+each_source_counts_all_processes(Config) ->
+    [begin
+         Warning = warning(run(Source ++ near("Wrapped.Cart.init(_)", Config), Config)),
+         [?assertMatch({_, _}, binary:match(Warning, Part), {Source, Warning})
+          || Part <- [~"Wrapped.job/1 12 times", ~" and 1 other"]]
+     end || Source <- ?SOURCES],
+    _ = run(["--log", file("seen.log", Config)] ++ spec(Config), Config),
+    ?assertMatch({_, _}, binary:match(warning(witness(["check"] ++ near("Wrapped.Cart.init(_)", Config) ++ [file("seen.log", Config)],
+                                                      Config)), ~"Wrapped.job/1 12 times")).
+
+functions_of_rows_give_no_warning(Config) ->
+    Spec = own_spec("warned.hml", "with Wrapped.Cart.init(_)\nover _ ? call(_, _)\ncheck <_ ? call(_, hello)> tt.\n", Config),
+    [?assertEqual(Expected, {re:run(Text, "has no function .*init/1", [{capture, none}]), Rows})
+     || {Rows, Expected} <- [{[], {match, []}}, {?ROWS, {nomatch, ?ROWS}}], #{stderr := Text} <- [run(Rows ++ Spec, Config)]],
+    [_, Folder, _, File] = Spec,
+    [?assertEqual(Expected, {re:run(Text, "has no function .*init/1", [{capture, none}]), Rows})
+     || {Rows, Expected} <- [{[], {match, []}}, {?ROWS, {nomatch, ?ROWS}}],
+        #{exit := 0, stderr := Text} <- [witness(["compile", "--pa", Folder] ++ Rows ++ [File], Config)]].
