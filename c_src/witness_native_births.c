@@ -99,8 +99,8 @@ static unsigned join_shard(ErlNifEnv *env, wn_run *run, wn_partition *partition,
 }
 
 /* The process is one of the run. `partition`: its parent's, with a reference for the process, or NULL. */
-static void enter(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa,
-                  const wn_spawned *spawned, wn_partition *partition, bool held)
+static void enter(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM child, ERL_NIF_TERM parent, ERL_NIF_TERM mfa, const wn_spawned *spawned,
+                  wn_partition *partition, bool held)
 {
     unsigned todo = 0, todo_births = 0;
     uintptr_t consumer = 0, coordinator = 0;
