@@ -6,7 +6,8 @@ The plug point: a run knows no instrument by name, and each instrument has the c
 
 %% What each ability needs.
 callbacks() ->
-    #{attach => {attach, 3}, parents => {parents, 2}, adopt_node => {adopt_node, 2}, alive => {alive, 1}, replace => {replace, 2},
+    #{attach => {attach, 3}, parents => {parents, 2}, servers => {servers, 3}, adopt_node => {adopt_node, 2}, alive => {alive, 1},
+      awaited => {awaited, 1}, replace => {replace, 2},
       each => {each, 2}, acknowledge => {acknowledge, 2}, lives => {lives, 2}, give_up => {give_up, 1}, inherit => {inherit, 2},
       called => {called, 1}, seen => {seen, 1}}.
 

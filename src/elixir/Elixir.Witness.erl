@@ -167,6 +167,7 @@ The run ends when what it watches has ended, or the application has stopped; wit
 | `syntax` | the notation of texts: `:auto`, that of the processes' modules, `:erlang` or `:elixir` | `:auto` |
 | `log_file` | a file to which all that is traced is written | none |
 | `log_size` | bytes that this file has at most | `:infinity` |
+| `signatures` | rows for servers that wrap an author's module | those of `config :witness` |
 | `on_behalf` | whether what servers start for the system is observed too | `false` |
 | `replaceable` | whether `replace/2` takes any specifications | `false` |
 | `history` | whether the summary has the history of the run | `false` |
