@@ -143,7 +143,7 @@ a_wrong_answer_is_found(Config) ->
 %%% Elixir
 
 a_lost_elixir_visit_is_found(Config) ->
-    violated(Config, "bug.hml", "'Elixir.CounterDemo':lossy()", ~"counts_rise", ~"{count,").
+    violated(Config, "bug.hml", "'Elixir.CounterDemo':lossy()", ~"counts_rise", ~"{:count,").
 
 safe_elixir_visits_violate_nothing(Config) ->
     holds(Config, "bug.hml", "'Elixir.CounterDemo':safe()").

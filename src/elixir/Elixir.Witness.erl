@@ -164,10 +164,10 @@ The run ends when what it watches has ended, or the application has stopped; wit
 | `log` | whether violations are logged | `true` |
 | `log_rate` | violations of a property that are logged per second | `10` |
 | `redact` | whether outputs have shapes in the place of contents | `false` |
-| `syntax` | the notation of texts: `:auto`, that of the processes' modules, `:erlang` or `:elixir` | `:auto` |
+| `syntax` | the language of texts: `:erlang`, `:elixir`, `:auto` | `:auto` |
 | `log_file` | a file to which all that is traced is written | none |
 | `log_size` | bytes that this file has at most | `:infinity` |
-| `signatures` | rows for servers that wrap an author's module | those of `config :witness` |
+| `signatures` | rows for servers that wrap an author's module | as configured |
 | `on_behalf` | whether what servers start for the system is observed too | `false` |
 | `replaceable` | whether `replace/2` takes any specifications | `false` |
 | `history` | whether the summary has the history of the run | `false` |
