@@ -200,7 +200,7 @@ wrong_configuration_is_named(Config) ->
          ?assertEqual(nomatch, binary:match(Nothing, ~"says")),
          contains(Error, [[~"mix witness.run: config :witness: ", Expected]])
      end || {Text, Expected} <- [
-        {"spec: [\"a.hml\"]", ~"there is no key spec: there are specs, run, check, record"},
+        {"spec: [\"a.hml\"]", ~"there is no key spec: there are specs, signatures, run, check, record"},
         {"specs: \"a.hml\"", ~"specs: a list of names of files is expected, each a string, not <<\"a.hml\">>"},
         {"run: [for: 3]", ~"run: a list of arguments is expected, each a string, not [{for,3}]"}]],
     write(Config, "config/config.exs", "import Config\nconfig :witness, run: [\"--for\", \"never\"]\n"),
