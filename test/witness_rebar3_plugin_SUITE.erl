@@ -55,7 +55,7 @@ wrong_configuration_is_named(Config) ->
     configure(Folder, ~"[{spec, []}]"),
     #{exit := 2, stderr := Error} = rebar3(["witness", "compile"], Config),
     configure(Folder, ~"[{specs, [\"specs/sum.hml\"]}]"),
-    contains(Error, [~"rebar3 witness: option witness of rebar.config: there is no key spec: there are specs, run"]),
+    contains(Error, [~"rebar3 witness: option witness of rebar.config: there is no key spec: there are specs, signatures, run"]),
     #{exit := 0, stdout := Text} = rebar3(["witness", "compile"], Config),
     contains(Text, [~"specs/sum.hml: 1 property"]).
 
