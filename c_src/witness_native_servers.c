@@ -100,6 +100,9 @@ void wn_servers_handles(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, ERL_N
     const ERL_NIF_TERM *t;
     ERL_NIF_TERM message, of = 0;
     int size;
+    /* Processes of the run inherit that their calls are reported. */
+    if (wn_servers_is_member(run, process))
+        return;
     if (!enif_get_tuple(env, mfa, &size, &t) || size != 3 || !element(env, t[2], position, &message))
         return;
     /*
