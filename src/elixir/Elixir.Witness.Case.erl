@@ -81,7 +81,8 @@ reports only that.
 %% Places of the counters: tests, and those of them in which something was monitored.
 -define(WATCHED, 1).
 -define(MONITORED, 2).
--define(SEEN(Module), {?MODULE, seen, Module}).
+%% Likewise, for each module, which signatures there were instead.
+-define(SEEN, case_seen).
 %% Properties that are named.
 -define(MAX_SEEN, 3).
 
@@ -120,19 +121,22 @@ split_async(Options) -> {[], Options}.
 nothing_monitored(Watched, 0, Module) when Watched > 0 ->
     warn(Module, [~"nothing was monitored in ", witness_text:count(Watched, ~"test", ~"tests"),
                   ~": no process that a test has started, with start_supervised or itself, is one that the specifications are for",
-                  [[~"; ", Text] || Text <- lists:sublist(persistent_term:get(?SEEN(Module), []), ?MAX_SEEN)]]),
+                  [[~"; ", Text] || Text <- lists:sublist(seen(Module), ?MAX_SEEN)]]),
     forget_seen(Module);
 nothing_monitored(_, _, Module) -> forget_seen(Module).
 
 %% What the properties of the first test have missed. Only a module without any monitored test shows it.
+keep_seen([], _, _) -> ok;
 keep_seen(Texts, Counts, Module) ->
-    _ = [persistent_term:put(?SEEN(Module), Texts)
-         || Texts =/= [], counters:get(Counts, ?MONITORED) =:= 0, persistent_term:get(?SEEN(Module), none) =:= none],
+    counters:get(Counts, ?MONITORED) =:= 0 andalso seen(Module) =:= [] andalso
+        locked(fun() -> application:set_env(witness, ?SEEN, (all_seen())#{Module => Texts}) end),
     ok.
 
-forget_seen(Module) ->
-    _ = persistent_term:erase(?SEEN(Module)),
-    ok.
+seen(Module) -> maps:get(Module, all_seen(), []).
+
+all_seen() -> application:get_env(witness, ?SEEN, #{}).
+
+forget_seen(Module) -> application:set_env(witness, ?SEEN, maps:remove(Module, all_seen())).
 
 warn(Of, Text) -> io:put_chars([~"witness: warning: ", witness_text:name(Of, 200), ~": ", Text, $\n]).
 
