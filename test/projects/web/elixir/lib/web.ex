@@ -18,7 +18,7 @@ defmodule Web do
 end
 
 defmodule Web.Room do
-  @moduledoc "Counts what is said in a room, and tells those who listen. With `:broken` it counts down."
+  @moduledoc "Counts what is said in a room, up or down by its step, and sends the count to the listeners of the room."
   use GenServer, restart: :transient
 
   def start_link({name, step}), do: GenServer.start_link(__MODULE__, {name, step}, name: via(name))
