@@ -26,6 +26,8 @@ table() ->
       "record" => ["trace", "weave", "log/recording", "log", "option", "event"],
       "replay" => ["record", "trace", "weave", "log/recording", "log", "option", "event"],
       "step" => ["replay", "record", "check", "log/recording", "log", "event"],
+      "search" => ["run", "replay", "record", "log/recording", "log", "trace", "weave", "spec", "monitor", "option", "event"
+                   | instruments()],
       "explore" => ["instrument/outline", "instrument", "event"],
       "run" => ["replay", "log/recording", "trace", "check", "monitor", "spec", "weave", "log", "text", "event" | instruments()],
       "" => ["run", "record", "spec", "check", "monitor", "trace", "weave", "text", "option", "event" | instruments()],
@@ -48,7 +50,8 @@ prefixes() ->
       "instrument/central" => ["witness_central"],
       "instrument/offline" => ["witness_offline"], "instrument/inline" => ["witness_inline"],
       "record" => ["witness_record"], "replay" => ["witness_replay"], "step" => ["witness_step"],
-      "explore" => ["witness_explore"], "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
+      "search" => ["witness_search"], "explore" => ["witness_explore"],
+      "bench" => ["witness_bench"], "remote" => ["witness_remote"], "web" => ["witness_web"],
       "task" => ["witness_task", "Elixir.Mix.Tasks.Witness"],
       "elixir" => ["witness_elixir", "Elixir.Witness"],
       "run" => ["witness_run"], "cli" => ["witness_cli"]}.

@@ -34,6 +34,9 @@ functions() ->
      {"replay", "", witness_option_schema:replay(), fun(Options) ->
          refused(witness_replay:replay(maps:merge(#{dir => "none"}, Options)))
      end},
+     {"search", "", witness_option_schema:search(), fun(Options) ->
+         refused(witness_search:search(maps:merge(#{dir => "/", run => {erlang, node, []}}, Options)))
+     end},
      {"test", "", witness_option_schema:test(), fun(Options) ->
          try witness_test:check([], fun() -> ok end, Options) of
              ok -> error(accepted)
@@ -63,7 +66,7 @@ lists_that_end_in_no_list_are_refused_test() ->
 %% --- the schema --------------------------------------------------------------------
 
 defaults_are_values_of_their_types_test() ->
-    Required = #{system => node, dir => "a"},
+    Required = #{system => node, dir => "a", run => {erlang, node, []}},
     [?assertEqual(ok, witness_option:check(maps:merge(maps:with([Name || #{name := Name, required := true} <- Schema], Required),
                                                       witness_option:defaults(Schema)), Schema))
      || {_, _, Schema, _} <- functions()],
@@ -106,7 +109,8 @@ the_help_has_the_defaults_test_() ->
         {print, Help} = witness_cli_args:parse([Command, "--help"]),
         ?assertNotEqual(nomatch, string:find(re:replace(text(Help), "\\s+", " ", [global, {return, binary}]), Word))
     end} || {Command, Word} <- [{"run", "(100000)"}, {"run", "(1000)"}, {"run", "partition (default); central"},
-                                {"run", "or (default) every process"}, {"check", "partition (default), or one"},
+                                {"run", "or (default) every process"}, {"search", "tried (1000)"}, {"search", "steps has failed (10000)"},
+                                {"search", "others (1)"}, {"search", "depends on (3)"}, {"check", "partition (default), or one"},
                                 {"check", "line (1048576)"}, {"log", "(100000)"}, {"attach", "node (256)"},
                                 {"attach", "after 60 seconds"}, {"attach", "(20000)"}, {"attach", "(65536)"}]].
 
@@ -188,10 +192,11 @@ the_documentation_of_recordings_and_replays_names_each_option_test() ->
              {match, [Told]} <- [re:run(Doc, ["`", atom_to_list(Name), "`: [^;]*\\((true|false)\\)"],
                                         [{capture, all_but_first, binary}])]]
      end || {File, Schema} <- [{"src/record/witness_record.erl", witness_option_schema:record()},
-                               {"src/replay/witness_replay.erl", witness_option_schema:replay()}]].
+                               {"src/replay/witness_replay.erl", witness_option_schema:replay()},
+                              {"src/search/witness_search.erl", witness_option_schema:search()}]].
 
 flags_are_in_the_guides_test() ->
-    Guides = [read(filename:join("docs", Name)) || Name <- ["command-line.md", "record.md", "replay.md", "logs.md", "api.md"]],
+    Guides = [read(filename:join("docs", Name)) || Name <- ["command-line.md", "record.md", "replay.md", "search.md", "logs.md", "api.md"]],
     ?assertEqual([], [Flag || #{flags := Flags} <- witness_option_schema:flags(), #{flag := Flag} <- Flags,
                               re:run(Guides, [Flag, "\\b"], [{capture, none}]) =:= nomatch]).
 
@@ -205,6 +210,8 @@ limits_are_in_the_guides_test() ->
                          {"docs/command-line.md", ["`--memory` (", integer_to_list(Limit(attach, memory) bsr 20), " MB)"]},
                          {"docs/specifications.md", ["| `--max-slices`, ", grouped(Limit(run, max_slices)), " |"]},
                          {"docs/specifications.md", ["| `--max-obligations`, ", grouped(Limit(run, max_obligations)), " |"]},
+                         {"docs/search.md", ["| `--schedules N` | how many schedules are tried (", grouped(Limit(search, schedules)), ") |"]},
+                         {"docs/search.md", ["has failed (", grouped(Limit(search, steps)), ") |"]},
                          {"docs/logs.md", ["at most ", integer_to_list(Limit(check, max_line) bsr 20), " MB (`--max-line`)"]},
                          {"docs/logs.md", ["(", grouped(Limit(check, max_atoms)), ", `--max-atoms`)"]}]].
 

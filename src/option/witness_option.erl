@@ -114,6 +114,7 @@ describe(local_pid) -> "a process of this node";
 describe(File) when File =:= file; File =:= path -> "the name of a file";
 describe(folder) -> "the name of a folder";
 describe({one_of, Values}) -> named(Values, " or ");
+describe({nonempty_list, {one_of, Values}}) -> describe({list, {one_of, Values}}) ++ " that is not empty";
 describe({list, {one_of, Values}}) -> "a list of " ++ named(Values, " and ");
 describe({function, 1}) -> "a function of one argument";
 describe({list, application}) -> "a list of names of applications";

@@ -6,7 +6,7 @@ tests compare the tables of the documentation with it. What an option is for sta
 Arguments that only the command line has, such as `--json`, are declared by their commands (`m:witness_cli_options`).
 """.
 
--export([run/0, record/0, replay/0, test/0, inline/0, flags/0]).
+-export([run/0, record/0, replay/0, search/0, test/0, inline/0, flags/0]).
 
 %% Commands that take properties.
 -define(MONITORED, [run, check, record, replay, attach]).
@@ -15,7 +15,7 @@ Arguments that only the command line has, such as `--json`, are declared by thei
 
 -doc "The options that have flags.".
 -spec flags() -> [witness_option:option()].
-flags() -> [Option || Option <- run() ++ record() ++ replay(), is_map_key(flags, Option)].
+flags() -> [Option || Option <- run() ++ record() ++ replay() ++ search(), is_map_key(flags, Option)].
 
 -doc "The options of `witness:start/1`, with those of logs.".
 -spec run() -> [witness_option:option()].
@@ -32,10 +32,10 @@ run() ->
      #{name => on_behalf, type => boolean, default => false, systems => [started], not_with => [inline]},
      #{name => applications, type => {list, application}, default => [], systems => [started]},
      #{name => specs, type => {list, file}, default => [],
-       flags => [#{commands => ?MONITORED, flag => "--spec", argument => "FILE.hml", repeated => true,
+       flags => [#{commands => [search | ?MONITORED], flag => "--spec", argument => "FILE.hml", repeated => true,
                    text => ~"a specification; may be repeated"}]},
      #{name => include, type => {list, file}, default => [],
-       flags => [#{commands => [compile | ?MONITORED], flag => "--include", short => $I, argument => "DIR", repeated => true,
+       flags => [#{commands => [compile, search | ?MONITORED], flag => "--include", short => $I, argument => "DIR", repeated => true,
                    text => ~"a folder of record definitions that specifications name with -include; may be repeated"}]},
      #{name => monitors, default => [],
        type => {list, {tuple, [{tuple, [atom, atom, {either, [{is, '_'}, non_neg_integer]}]}, {tuple, [atom, any]}]}},
@@ -133,7 +133,7 @@ run() ->
                  #{commands => [attach], flag => "--redact",
                    text => ~"show the shape of messages, arguments and values; their contents stay at the node"}]},
      #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto,
-       flags => [#{commands => [log | ?MONITORED], flag => "--syntax",
+       flags => [#{commands => [log, search | ?MONITORED], flag => "--syntax",
                    text => [~"the notation of terms, functions and processes: auto, that of the module that a process runs",
                             {default, auto, ~" (default)"}, ~"; or that of one language for all"]}]},
      #{name => log_file, type => file, systems => ?LIVE, not_with => [redact, inline],
@@ -190,7 +190,7 @@ record() ->
        flags => [#{commands => [run, record], flag => "--app", argument => "APP",
                    text => ~"start this application, with all that it needs, instead of calling a function"}]},
      #{name => pa, type => {list, folder},
-       flags => [#{commands => [run, check, record], flag => "--pa", argument => "DIR", repeated => true,
+       flags => [#{commands => [run, check, record, search], flag => "--pa", argument => "DIR", repeated => true,
                    text => [~"a folder with compiled modules, or a quoted pattern like '_build/default/lib/*/ebin'; may be ",
                             ~"repeated"]}]},
      #{name => weave, type => {list, application},
@@ -261,6 +261,67 @@ replay() ->
      #{name => whole, type => boolean, default => false},
      #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto},
      #{name => on_progress, type => {function, 1}}].
+
+-doc "The options of `witness_search:search/1`.".
+-spec search() -> [witness_option:option()].
+search() ->
+    [#{name => run, type => {tuple, [atom, atom, {list, any}]}, expected => "{Module, Function, Arguments}", required => true,
+       flags => [#{commands => [search], name => system, argument => "'mod:fun(args)'", value => string, text => ~"the function to run"}]},
+     #{name => dir, type => folder, required => true,
+       flags => [#{commands => [search], name => output, flag => "--output", short => $o, argument => "DIR",
+                   text => [~"the folder for the recording of a run that fails, which must not exist; otherwise it is named after ",
+                            ~"the time, recording-..."]}]},
+     #{name => pa, type => {list, folder}},
+     #{name => weave, type => {list, application},
+       flags => [#{commands => [search], flag => "--weave", argument => "APP", repeated => true,
+                   text => [~"an application of OTP whose processes are controlled too, besides kernel, stdlib and those that the ",
+                            ~".app files of the program name; may be repeated"]}]},
+     #{name => specs, type => {list, file}, default => []},
+     #{name => include, type => {list, folder}, default => []},
+     #{name => schedules, type => pos_integer, default => 1000,
+       flags => [#{commands => [search], flag => "--schedules", argument => "NUMBER",
+                   text => [~"how many schedules are tried (", default, ~")"]}]},
+     #{name => for, type => limit, unit => milliseconds, default => infinity},
+     #{name => seed, type => non_neg_integer, default => 1,
+       flags => [#{commands => [search], flag => "--seed", argument => "NUMBER", value => {at_least, 0}, default => 1,
+                   text => [~"the number from which all schedules follow: another one gives others (", default, ~")"]}]},
+     #{name => strategies, type => {nonempty_list, {one_of, [pct, pos, random]}}, default => [pct, pos, random],
+       flags => [#{commands => [search], flag => "--strategy", argument => "LIST",
+                   text => [~"how schedules are chosen, with commas between the names, which take turns: pct, pos, random ",
+                            ~"(docs/search.md); otherwise all"]}]},
+     #{name => depth, type => pos_integer, default => 3,
+       flags => [#{commands => [search], flag => "--depth", argument => "NUMBER",
+                   text => [~"for pct: how many orderings the fault depends on (", default, ~")"]}]},
+     #{name => steps, type => pos_integer, default => 10_000,
+       flags => [#{commands => [search], flag => "--steps", argument => "NUMBER",
+                   text => [~"a run that has not ended after so many steps has failed (", default, ~")"]}]},
+     #{name => deadlocks, type => boolean, default => true,
+       flags => [#{commands => [search], name => no_deadlock, flag => "--no-deadlock", value => boolean, default => false,
+                   text => ~"a function that waits for ever is no failure"}]},
+     #{name => left, type => boolean, default => false,
+       flags => [#{commands => [search], flag => "--left",
+                   text => ~"another process that waits for ever when the function has ended is a failure"}]},
+     #{name => crashes, type => {one_of, [unnoticed, any, assertions, none]}, default => unnoticed,
+       flags => [#{commands => [search], flag => "--crashes",
+                   text => [~"which ends of processes are a failure: unnoticed (default), the function fails, or an error that no process ",
+                            ~"is told of; any, each reason but normal; assertions, those of assert.hrl; none"]}]},
+     #{name => normal, type => {list, atom}, expected => "a list of atoms", default => []},
+     #{name => timeouts, type => {one_of, [late, any]}, default => late,
+       flags => [#{commands => [search], flag => "--timeouts",
+                   text => [~"when a time is over: late (default), when nothing else can happen, the earliest first; or any, at each ",
+                            ~"moment at which it could be"]}]},
+     #{name => delivery, type => {one_of, [causal, pairwise]}, default => causal,
+       flags => [#{commands => [search], flag => "--delivery",
+                   text => [~"when a message comes: causal (default), when it is sent; or pairwise, at any time later, but after those ",
+                            ~"that its sender has sent to the same process before, as between nodes"]}]},
+     #{name => busy_ms, type => pos_integer, unit => milliseconds, default => 10_000},
+     #{name => schedule, type => pos_integer},
+     #{name => step_digests, type => boolean, default => false},
+     #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto},
+     #{name => cache, type => folder},
+     #{name => vm_args, type => {list, text}},
+     #{name => on_progress, type => {function, 1}},
+     #{name => on_schedules, type => {function, 1}}].
 
 -doc "The options of `witness_test:check/3`, beside those of `run/0`.".
 -spec test() -> [witness_option:option()].

@@ -7,7 +7,8 @@ a task, monitors that process meanwhile. If it monitors no other process, that o
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/5, waiting_ms/0, waits/1, describe/1, redact/1, origin/4, format/1, syntax/1, shown/1, still_works/1]).
+-export([idle/1, look/5, waiting_ms/0, waits/1, describe/1, describe/4, redact/1, origin/4, format/1, syntax/1, shown/1,
+         still_works/1]).
 -export([suspend_circle/4]).
 
 
@@ -215,6 +216,17 @@ describe(P) ->
         undefined -> undefined
     end.
 
+-doc "The same of a process that is not of this VM, by its stack. `Waits`: it waits for a message; otherwise it would go on.".
+-spec describe(pid(), mfa(), [tuple()], Waits :: boolean()) -> process().
+describe(P, Signature, Stack, Waits) ->
+    {State, Awaited} = state(case Waits of true -> waiting; false -> running end, Stack, 0, P),
+    Place = place(Stack),
+    #{process => P, parent => undefined, signature => Signature, name => undefined, state => State, awaited => Awaited,
+      place => Place,
+      mailbox => 0, messages => [], idle_ms => 0, suspended => false, syntax => syntax(Signature, Place)}.
+
+syntax(Signature, Place) -> witness_event:syntax([M || {M, _, _} <- [Signature]] ++ [M || {M, _, _, _} <- [Place]]).
+
 %% The process with its messages.
 read(P) ->
     case process_info(P, ?INFO) of
@@ -224,7 +236,7 @@ read(P) ->
             Messages = messages(P, Mailbox),
             Signature = signature(witness_event_signature:of_process(P), Stack),
             Place = place(Stack),
-            Syntax = witness_event:syntax([M || {M, _, _} <- [Signature]] ++ [M || {M, _, _, _} <- [Place]]),
+            Syntax = syntax(Signature, Place),
             {#{process => P, parent => Parent, signature => Signature, name => name(P, Registered),
               state => State, awaited => Awaited, place => Place, mailbox => Mailbox,
               messages => texts(Messages, Syntax), idle_ms => 0, syntax => Syntax, suspended => Status =:= suspended}, Messages}

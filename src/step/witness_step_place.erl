@@ -10,7 +10,7 @@ no atoms: a name that is not an atom of this VM is in no stack either.
 
 -type test() :: fun((witness_step_trace:step()) -> boolean()).
 
--doc "The innermost function of a stack. A frame of a `receive` has no line.".
+-doc "The innermost function of a stack.".
 -spec innermost([tuple()]) -> mfa() | none.
 innermost([{Module, Function, Args, _} | _]) when is_list(Args) -> {Module, Function, length(Args)};
 innermost([{Module, Function, Arity, _} | _]) -> {Module, Function, Arity};

@@ -139,7 +139,9 @@ rewrite_peek(Letrec, Let, {Helpers, N}, Name, Runtime) ->
     Given = cerl:c_var('$witness_bound'),
     Fun = cerl:c_fun([Given, Msg], cerl:c_case(Given, [cerl:c_clause([Bound], Matching), failing_clause()])),
     Bodies = rewrite_decision(Clauses, fun(Body) -> Body end, fun failure/0),
-    Take = runtime(Runtime, take, [cerl:c_atom(Name), cerl:abstract(fun Name:Helper/2), Bound, Time]),
+    %% The primitive operation has the line of the `receive'.
+    Take = cerl:set_ann(runtime(Runtime, take, [cerl:c_atom(Name), cerl:abstract(fun Name:Helper/2), Bound, Time]),
+                        cerl:get_ann(cerl:let_arg(Let))),
     Answer = cerl:c_clause([cerl:make_list([Msg])], Bodies),
     Taken = cerl:c_case(Take, [Answer | After] ++ [failing_clause()]),
     [{Loop, _}] = cerl:letrec_defs(Letrec),

@@ -24,7 +24,7 @@ The shard ends when the process that started it ends. If the shard ends for a re
 process.
 """.
 
--export([start_link/1, work/4, save/1, load/2]).
+-export([start_link/1, work/4, save/1, load/2, perform/3]).
 -export([init/2]).
 -export_type([spec/0, line/0, id/0, op/0, told/0, counted/0, saved/0]).
 
@@ -121,7 +121,7 @@ init(#{monitor := {Module, Arg}} = Spec, Owner) ->
 loop(S = #shard{spec = Spec, owner = Owner, machines = Machines}) ->
     receive
         {work, Seq, From, Ops} ->
-            {Told, Counted, Machines1} = perform(Ops, Machines, [], {[], 0, 0, 0, #{}}, Spec),
+            {Told, Counted, Machines1} = perform(Ops, Machines, Spec),
             From ! {worked, Seq, self(), Told, Counted, coverage(S)},
             loop(S#shard{machines = Machines1});
         {save, From, Ref} ->
@@ -145,6 +145,10 @@ loop(S = #shard{spec = Spec, owner = Owner, machines = Machines}) ->
     end.
 
 coverage(#shard{covered = Covered}) -> Covered bor witness_monitor_machine:read_marks().
+
+-doc "Performs operations with these live monitors, in the calling process.".
+-spec perform([op()], machines(), witness_monitor_machine:prepared()) -> {[told()], counted(), machines()}.
+perform(Ops, Machines, Spec) -> perform(Ops, Machines, [], {[], 0, 0, 0, #{}}, Spec).
 
 %% Outcomes are collected in reverse.
 perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->

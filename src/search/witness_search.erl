@@ -1,0 +1,138 @@
+-module(witness_search).
+-moduledoc """
+Searches for a run in which a program goes wrong: runs the unmodified program again and again, each time by a schedule that is decided
+here, in a VM of its own (`docs/internals/search.md`).
+
+```erlang
+1> witness_search:search(#{run => {last_seat, main, [1]}, pa => ["_build/racy"], dir => "found.rec",
+                           specs => ["examples/last_seat/sold_once.hml"]}).
+{ok,#{outcome => {violated,<<"examples/last_seat/sold_once.hml:2">>,<<"sold_once">>},schedules => 2,recorded => "found.rec",...}}
+```
+
+The run that has failed is written as a recording, which `m:witness_replay` replays, and all other commands read.
+""".
+
+-export([search/1, format_error/1]).
+
+-export_type([options/0, report/0, error/0, reason/0, crashes/0]).
+
+-doc """
+- `run`: the function and its arguments; `pa`, `weave`, `cache`, `vm_args`, `syntax`, `on_progress`: as for `t:witness_record:options/0`;
+- `dir`: the folder for the recording, which must not exist;
+- `specs`: files of specifications; a violation is a failure; `include`: folders of files that they include;
+- `schedules`: how many to try (1,000); `for`: milliseconds after which no further one begins; `seed`: a number, from which all
+  schedules follow (1);
+- `steps`: the most steps of a run (10,000): a run that has not ended then is a failure;
+- `strategies`: which take turns (`[pct, pos, random]`, `m:witness_search_strategy`); `depth`: for `pct` (3);
+- `deadlocks`: whether it is a failure if the function waits for ever (`true`);
+- `busy_ms`: how many milliseconds a process may run without an operation (10,000): longer is a failure;
+- `schedule`: runs only the schedule with this number, and records it whatever comes of it;
+- `step_digests`: the report has a digest of the steps of each schedule, the last one first: equal runs have equal ones;
+- `left`: whether it is a failure if another process waits for ever when the function has ended (`false`);
+- `crashes`: which ends of processes are a failure, `t:crashes/0` (`unnoticed`); `normal`: atoms that are as good a reason as `normal`
+  for `any`, alone or as the first element of a tuple (`[]`);
+- `timeouts`: `late`: a timeout comes when nothing else can happen, the earliest first; `any`: each one may come at any moment (`late`);
+- `delivery`: `causal`: a message is in the mailbox when it is sent; `pairwise`: it comes later, as between nodes, but never before an
+  older one of the same sender to the same process (`causal`);
+- `on_schedules`: is called with 0 when the first one begins, and then some times a second with the number of schedules so far.
+""".
+-type options() :: #{run := {module(), atom(), [term()]}, dir := file:filename(), pa => [file:filename()], weave => [atom()],
+                     specs => [file:filename()], include => [file:filename()],
+                     schedules => pos_integer(), for => pos_integer() | infinity, seed => non_neg_integer(),
+                     steps => pos_integer(),
+                     strategies => [witness_search_strategy:name(), ...], depth => pos_integer(), deadlocks => boolean(),
+                     left => boolean(), crashes => crashes(), normal => [atom()], timeouts => witness_search_world:timeouts(),
+                     busy_ms => pos_integer(), schedule => pos_integer(), step_digests => boolean(),
+                     delivery => witness_search_world:delivery(),
+                     cache => file:filename(), vm_args => [string()], syntax => auto | erlang | elixir,
+                     on_progress => fun((iodata()) -> term()), on_schedules => fun((non_neg_integer()) -> term())}.
+
+-doc """
+- `unnoticed`: the function fails, or another process ends by an error that no process is told of;
+- `any`: a process ends by any reason other than `normal`;
+- `assertions`: a process ends by a failed assertion of `stdlib/include/assert.hrl`;
+- `none`: no end of a process is a failure.
+""".
+-type crashes() :: unnoticed | any | assertions | none.
+
+-doc """
+- `outcome`: `passed`, or how a run has failed (`t:witness_search_scheduler:outcome/0`);
+- `schedules`: how many runs there were; `elapsed_ms`: how long they took; `number` and `strategy`: which of them has failed, the first
+  one being that of no strategy; `length`: how many steps it has; `switches`:
+  how often another process went on than the one that had acted, although that one could have gone on;
+- `reversed`: the pairs of steps that are enough for the failure if they come in this order, which they do not in the default order, in
+  which a process goes on as long as it can (`m:witness_search_reversal`);
+- `processes`: those that the outcome names and those that are left, with where they are;
+- `unfaithful`: what made runs depend on more than their schedule, each once: `{Kind, What}`;
+- `recorded`: the folder of the recording.
+""".
+-type report() :: #{outcome := passed | witness_search_scheduler:outcome(), schedules := non_neg_integer(),
+                    elapsed_ms := non_neg_integer(),
+                    unfaithful := [term()], digests := [binary()], number => pos_integer(),
+                     strategy => none | witness_search_strategy:name(),
+                    length => non_neg_integer(), switches => non_neg_integer(), reversed => [#{first := step(), second := step()}],
+                    processes => #{witness_search_world:id() => process()}, recorded => file:filename()}.
+
+-doc "What acts, and what it does (`m:witness_search_world`).".
+-type step() :: #{pid := pid() | undefined, kind := process | signal | timeout | timer, what := term()}.
+
+-type process() :: #{pid := pid(), signature := witness_event:signature(), stack => [term()], waits => boolean()}.
+
+-type error() :: {?MODULE, reason()} | {witness_record, witness_record:reason()} | witness_spec:error() | witness_option:error().
+
+-doc "`exists`: the folder is there already; `vm`: the VM of the search has ended; `not_written`: the recording could not be written.".
+-type reason() :: {exists, file:filename()} | {vm, term()} | {not_written, term()} | {not_repeated, pos_integer()}.
+
+-doc "Searches. The caller waits.".
+-spec search(options()) -> {ok, report()} | {error, error()}.
+search(Given) ->
+    maybe
+        ok ?= witness_option:check(Given, witness_option_schema:search()),
+        Options = #{dir := Dir, specs := Files} = maps:merge(witness_option:defaults(witness_option_schema:search()), Given),
+        ok ?= check_new(Dir),
+        {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:with([include], Options)),
+        {ok, Code} ?= code(Options),
+        {ok, Report} ?= run(Specs, Code, Options),
+        {ok, sealed(Report)}
+    end.
+
+check_new(Dir) ->
+    case filelib:is_file(Dir) of
+        false -> ok;
+        true -> {error, {?MODULE, {exists, Dir}}}
+    end.
+
+code(#{run := Run} = Options) ->
+    maybe
+        {ok, Dirs} ?= witness_record_code:folders((maps:with([pa, weave], Options))#{run => Run, dir => ""}),
+        {ok, Folders} ?= witness_record_code:objects(Dirs, maps:with([cache], Options)),
+        Plan = witness_search_calls:plan(Folders),
+        {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Folders, Plan, maps:with([cache, on_progress], Options)),
+        {ok, (maps:remove(left, Woven))#{unwoven => Left, calls => witness_record_calls:calls(Plan),
+                                         digests => witness_record_code:digests(Folders)}}
+    else
+        {error, Reason} -> {error, {witness_record, Reason}}
+    end.
+
+run(Specs, Code, #{dir := Dir} = Options) ->
+    Given = maps:with([run, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes, normal, timeouts, delivery,
+                       busy_ms, syntax, schedule, step_digests], Options),
+    Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
+    Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests], Code)),
+    case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of
+        {ok, Report} -> {ok, Report};
+        {error, Reason} -> {error, {?MODULE, Reason}}
+    end.
+
+sealed(#{recorded := Dir} = Report) ->
+    _ = witness_record_seal:seal(Dir),
+    Report;
+sealed(Report) -> Report.
+
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error({exists, Dir}) -> [Dir, ~": it exists; name a folder that does not"];
+format_error({vm, Reason}) -> [~"the VM of the search has ended: ", witness_event:format_term(Reason, 1000)];
+format_error({not_written, Reason}) -> [~"the recording could not be written: ", witness_event:format_term(Reason, 1000)];
+format_error({not_repeated, Number}) ->
+    [~"schedule ", integer_to_binary(Number), ~" has failed, and not when it ran again: the program depends on more than its schedule"].

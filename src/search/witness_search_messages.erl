@@ -1,0 +1,144 @@
+-module(witness_search_messages).
+-moduledoc """
+Receives and sends of controlled processes. Mailboxes are part of the world (`m:witness_search_world`), so the order of messages is
+that of the schedule.
+
+*Outside.* A message to a process that is not controlled, such as the group leader, is sent for real, with the pid that the sender has
+in this VM. Then the answer comes to that pid. *Invariant:* a process that may get an answer waits for it before it parks at its next
+`receive`, so what comes from outside comes at the same place of each run with this schedule.
+""".
+
+-export([take/3, wait/2, send/2]).
+
+%% Milliseconds that an answer from outside may take.
+-define(OUTSIDE_MS, 5_000).
+
+-doc "A `receive` of woven code, as `m:witness_weave_runtime` defines it.".
+-spec take(fun((tuple(), term()) -> boolean()) | none, tuple(), term()) -> [term()] | timeout.
+take(Match, Bound, Time) ->
+    case witness_search_process:current() of
+        none -> receive_outside(Match, Bound, check_timeout(Time));
+        C -> take_controlled(match_fun(Match, Bound), check_timeout(Time), C)
+    end.
+
+match_fun(none, _) -> fun(_) -> false end;
+match_fun(Match, Bound) -> fun(Message) -> Match(Bound, Message) end.
+
+check_timeout(infinity) -> infinity;
+check_timeout(Time) when is_integer(Time), Time >= 0, Time =< 16#ffffffff -> Time;
+check_timeout(_) -> erlang:error(timeout_value).
+
+receive_outside(none, _, Time) -> receive after Time -> timeout end;
+receive_outside(Match, Bound, Time) ->
+    prim_eval:'receive'(fun(Message) -> case Match(Bound, Message) of true -> [Message]; false -> nomatch end end, Time).
+
+take_controlled(Match, Time, C) ->
+    ok = arrivals(Match, C),
+    case witness_search_process:perform({'receive', #{match => Match, time => Time, take => true}}, C) of
+        {message, {From, Via, Content}} ->
+            ok = witness_search_process:log(entry(From, Via, Content), C),
+            [Content];
+        timeout ->
+            ok = witness_search_process:log(timeout, C),
+            timeout
+    end.
+
+arrivals(Match, C) ->
+    case witness_search_process:arrivals(?OUTSIDE_MS, C) of
+        [] -> ok;
+        Messages ->
+            _ = [ok = witness_search_process:query({arrives, Message}, C) || Message <- Messages],
+            %% More may come until the answer is there.
+            case lists:any(Match, Messages) of
+                true -> ok;
+                false ->
+                    ok = witness_search_process:expect(C),
+                    arrivals(Match, C)
+            end
+    end.
+
+%% A recording has these messages with their contents, whichever process has sent them.
+entry(outside, _, Content) -> {content, Content};
+entry(_, _, {'EXIT', _, _} = Content) -> {content, Content};
+entry(_, _, {'DOWN', _, _, _, _} = Content) -> {content, Content};
+entry(_, _, {spawn_reply, _, _, _} = Content) -> {content, Content};
+entry(_, _, {_, Request, ok, Child} = Content) when is_reference(Request), is_pid(Child) -> {content, Content};
+entry(From, _, _) -> {from, From}.
+
+-doc "A `receive` by a function, as `prim_eval` has it.".
+-spec wait(fun((term()) -> term()), term()) -> term().
+wait(Match, Time) ->
+    case witness_search_process:current() of
+        none -> prim_eval:'receive'(Match, Time);
+        C ->
+            case take_controlled(fun(Message) -> Match(Message) =/= nomatch end, check_timeout(Time), C) of
+                [Message] -> Match(Message);
+                timeout -> timeout
+            end
+    end.
+
+-doc "A send by this function of `erlang`. The result is that of the function.".
+-spec send(atom(), [term()]) -> term().
+send(Function, [To, Message | Options] = Args) ->
+    case witness_search_process:current() of
+        none -> erlang:apply(erlang, Function, Args);
+        C ->
+            witness_record_runtime:are_options(Options) orelse witness_search_results:raise(error, badarg, erlang, Function, Args),
+            ok = deliver(To, Message, Function, Args, C),
+            case {Function, Options} of
+                {send_nosuspend, _} -> true;
+                {send, [_]} -> ok;
+                {_, []} -> Message
+            end
+    end.
+
+deliver(To, Message, Function, Args, C) ->
+    sent(witness_search_process:perform({send, To, Message, length(Args)}, C), To, Message, Function, Args, C).
+
+sent({sent, Id}, To, _, _, _, C) -> named(Id, To, C);
+sent({ended, _}, _, _, _, _, _) -> ok;
+sent(inactive, _, _, _, _, _) -> ok;
+sent({outside, Real}, To, Message, _, _, C) ->
+    ok = named(0, To, C),
+    send_outside(Real, Message, C);
+sent(noname, {_, _} = To, _, _, _, C) -> named(0, To, C);
+sent(noname, Name, Message, Function, Args, C) ->
+    case whereis(Name) of
+        undefined -> fail(Function, Args, C);
+        Real ->
+            ok = named(0, Name, C),
+            send_outside(Real, Message, C)
+    end;
+sent(badarg, _, _, Function, Args, C) -> fail(Function, Args, C).
+
+-spec fail(atom(), [term()], witness_search_process:control()) -> no_return().
+fail(Function, Args, C) ->
+    ok = witness_search_process:log({raise, witness_record_calls:number(erlang, Function, length(Args)), {error, badarg}}, C),
+    witness_search_results:raise(error, badarg, erlang, Function, Args).
+
+named(Id, Name, C) when is_atom(Name) -> witness_search_process:log({named, Id}, C);
+named(Id, {Name, Node}, C) when is_atom(Name), Node =:= node() -> witness_search_process:log({named, Id}, C);
+named(_, _, _) -> ok.
+
+%% An answer is expected if the message says where to. The group leader is the search's own, and always answers the same.
+send_outside(To, Message, C) ->
+    Real = real(Message, witness_search_process:pid(C)),
+    _ = [ok = witness_search_process:fault(outside, name(To), C) || To =/= witness_search_process:query(leader, C)],
+    _ = [ok = witness_search_process:expect(C) || Real =/= Message],
+    _ = erlang:send(To, Real),
+    ok.
+
+real(Own, Own) -> self();
+real([Head | Tail], Own) -> [real(Head, Own) | real(Tail, Own)];
+real(Tuple, Own) when is_tuple(Tuple) -> list_to_tuple(real(tuple_to_list(Tuple), Own));
+real(#{} = Map, Own) -> #{real(Key, Own) => real(Value, Own) || Key := Value <- Map};
+real(Term, _) -> Term.
+
+name(Pid) when is_pid(Pid) ->
+    case process_info(Pid, registered_name) of
+        {registered_name, Name} -> Name;
+        _ -> process
+    end;
+name(Port) when is_port(Port) -> port;
+name(Ref) when is_reference(Ref) -> alias;
+name(To) -> To.

@@ -1,0 +1,74 @@
+-module(witness_search_monitors).
+-moduledoc """
+The monitors of a search: those of an offline run (`m:witness_offline_core`), as data in the scheduler. They read each event when it
+happens, so a run ends with the step that violates a property.
+
+The events are those of a recording that has the contents of messages: `recv` is a message that the process takes.
+""".
+
+-export([compile/2, load/1, new/1, read/2]).
+
+-export_type([object/0, compiled/0, monitors/0]).
+
+-type object() :: {witness_spec:instrumentation_map(), binary()}.
+
+-type compiled() :: none | #{log := witness_offline_core:config(),
+                             specs := #{non_neg_integer() => witness_monitor_machine:prepared()}}.
+
+-opaque monitors() :: none | {witness_offline_core:state(), Lines :: non_neg_integer(),
+                              #{witness_offline_core:shard() => {witness_monitor_machine:prepared(), #{term() => term()}}}}.
+
+%% Steps of explanations, which are made of the recording.
+-define(EXPLAIN_STEPS, 1).
+
+-doc "Compiles specifications. The result is for `load/1`, in another VM, which needs no compiler then.".
+-spec compile([file:filename()], witness_spec:options()) ->
+    {ok, [object()], [witness_spec:diagnostic()]} | {error, witness_spec:error()}.
+compile(Files, Options) -> compile(lists:enumerate(Files), Options, [], []).
+
+compile([{Number, File} | Files], Options, Objects, Diagnostics) ->
+    case witness_spec:to_object(File, list_to_atom("witness_search_spec_" ++ integer_to_list(Number)), Options) of
+        {ok, Object, More} -> compile(Files, Options, [Object | Objects], [More | Diagnostics]);
+        {error, _} = Error -> Error
+    end;
+compile([], _, Objects, Diagnostics) -> {ok, lists:reverse(Objects), lists:append(lists:reverse(Diagnostics))}.
+
+-doc "Loads what was compiled.".
+-spec load([object()]) -> compiled().
+load([]) -> none;
+load(Objects) ->
+    [{module, Module} = code:load_binary(Module, "", Object) || {#{module := Module}, Object} <- Objects],
+    Maps = [Map || {Map, _} <- Objects],
+    Properties = witness_run_maps:entries(Maps, []),
+    #{log => #{maps => [witness_run_maps:of_spec(Map) || Map <- Maps], properties => Properties,
+               all => witness_run_maps:over_all(Maps), mode => outline, spread => 1, roots => auto},
+      specs => #{Number => witness_monitor_machine:prepare(#{monitor => Monitor, explain => ?EXPLAIN_STEPS})
+                 || {Number, #{monitor := Monitor}} <- lists:enumerate(0, Properties)}}.
+
+-doc "The monitors before the first event.".
+-spec new(compiled()) -> monitors().
+new(none) -> none;
+new(#{log := Log, specs := Specs}) -> {witness_offline_core:new(Log), 0, #{Shard => {Spec, #{}} || Shard := Spec <- Specs}}.
+
+-doc "Reads the events that a function makes, in their order; without monitors it makes none. `violated`: which property.".
+-spec read(fun(() -> [witness_event:item()]), monitors()) ->
+    {ok, monitors()} | {violated, Spec :: binary(), Name :: binary() | undefined}.
+read(_, none) -> {ok, none};
+read(Make, Monitors) -> read_events(Make(), Monitors).
+
+read_events([], Monitors) -> {ok, Monitors};
+read_events(Events, {Core, Line, Shards}) ->
+    {ok, Read} = witness_offline_core:items(lists:enumerate(Events), Line, Core),
+    {#{operations := Operations}, Taken} = witness_offline_core:take(Read),
+    perform(lists:sort(maps:to_list(Operations)), Taken, Line + length(Events), Shards).
+
+perform([{Shard, Operations} | More], Core, Line, Shards) ->
+    #{Shard := {Spec, Machines}} = Shards,
+    {Told, _, Machines1} = witness_offline_shard:perform(Operations, Machines, Spec),
+    case [Outcome || {_, _, _, #{verdict := no} = Outcome} <- Told] of
+        [] -> perform(More, Core, Line, Shards#{Shard := {Spec, Machines1}});
+        _ ->
+            #{spec := Of, name := Name} = witness_offline_core:property(Shard, Core),
+            {violated, Of, Name}
+    end;
+perform([], Core, Line, Shards) -> {ok, {Core, Line, Shards}}.

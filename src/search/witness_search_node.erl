@@ -1,0 +1,241 @@
+-module(witness_search_node).
+-moduledoc """
+Searches inside a VM of its own: runs the program by one schedule after the other (`m:witness_search_scheduler`), and reports to
+`m:witness_search_vm` over a pipe. That VM is started with `main/0`, and ends with the pipe.
+""".
+
+-export([main/0]).
+-export([search/2, run/1]).
+
+-define(PROGRESS_MS, 250).
+-define(MAX_UNFAITHFUL, 20).
+%% The most runs in which a failure is made smaller.
+-define(SHRINK_RUNS, 1_000).
+
+-doc "Starts to listen. Called while the VM boots.".
+-spec main() -> ok.
+main() ->
+    _ = spawn(fun listen/0),
+    ok.
+
+-spec listen() -> no_return().
+listen() ->
+    process_flag(trap_exit, true),
+    try
+        Port = open_port({fd, 3, 4}, [binary, {packet, 4}]),
+        receive
+            {Port, {data, Data}} ->
+                {start, Job} = binary_to_term(Data),
+                {Searching, Monitor} = spawn_monitor(?MODULE, search, [Job, self()]),
+                relay(Port, Searching, Monitor, now_ms());
+            {'EXIT', Port, _} -> ok
+        end
+    after
+        halt(0, [{flush, true}])
+    end.
+
+%% Due: from when on the next number of schedules is reported.
+relay(Port, Searching, Monitor, Due) ->
+    receive
+        {schedules, Number} = Progress ->
+            Now = now_ms(),
+            case Number =:= 0 orelse Now >= Due of
+                true ->
+                    tell(Progress, Port),
+                    relay(Port, Searching, Monitor, Now + ?PROGRESS_MS);
+                false -> relay(Port, Searching, Monitor, Due)
+            end;
+        {'DOWN', Monitor, process, Searching, {searched, Result}} -> bye(Result, Port);
+        {'DOWN', Monitor, process, Searching, Reason} -> bye({error, {vm, Reason}}, Port);
+        {Port, {data, _}} -> ok;
+        {'EXIT', Port, _} -> ok
+    end.
+
+%% What a VM has written that has ended may be lost.
+bye(Result, Port) ->
+    tell(Result, Port),
+    receive
+        {Port, {data, _}} -> ok;
+        {'EXIT', Port, _} -> ok
+    end.
+
+tell(What, Port) -> try port_command(Port, term_to_binary(What)) catch error:badarg -> false end.
+
+-doc false.
+-spec search(map(), pid()) -> no_return().
+search(#{run := Start} = Job, To) ->
+    ok = prepare(Job),
+    Monitors = witness_search_monitors:load(maps:get(specs, Job)),
+    Run = (maps:with([steps, crashes, normal, left, timeouts, delivery, busy_ms], Job))#{
+        start => Start, leader => spawn_link(fun swallow/0), monitors => Monitors},
+    To ! {schedules, 0},
+    Begin = now_ms(),
+    Until = case Job of #{for := Time} when is_integer(Time) -> Begin + Time; #{} -> infinity end,
+    exit({searched, case searched(Run#{digests => maps:get(step_digests, Job, false)}, Job#{until => Until}, To) of
+        {ok, Report} -> {ok, Report#{elapsed_ms => now_ms() - Begin}};
+        {error, _} = Error -> Error
+    end}).
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% The first schedule is that of no strategy. From its length strategies know what to expect: no schedule depends on any other.
+searched(Run, Job, To) ->
+    Result = #{length := Length} = once(Run#{strategy => witness_search_strategy:replaying([]), logging => false}),
+    Known = add(Result, #{unfaithful => [], digests => []}),
+    case Job of
+        #{schedule := 1} -> found(1, none, Result, Known, Run, Job);
+        #{schedule := Number} ->
+            {Name, Strategy} = strategy(Number, Length, Job),
+            Only = once(Run#{strategy => Strategy, logging => false}),
+            found(Number, Name, Only, add(Only, Known), Run, Job);
+        #{} ->
+            case is_failure(Result, Job) of
+                true -> found(1, none, Result, Known, Run, Job);
+                false -> schedules(2, Known, Length, Run, Job, To)
+            end
+    end.
+
+prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
+    ok = witness_event:use_syntax(maps:get(syntax, Job, auto)),
+    ok = witness_weave_cache:check_use(Woven),
+    ok = logger:set_primary_config(level, none),
+    ok = persistent_term:put(witness_search, #{calls => Calls}),
+    ok = witness_record_runtime:set_runtime(witness_search_runtime),
+    %% What woven code calls must be loaded before the module is woven that loads modules.
+    ok = code:ensure_modules_loaded([witness_search_runtime, witness_search_process, witness_search_messages,
+                                     witness_search_results,
+                                     witness_search_spawn, witness_search_scheduler, witness_search_identity, witness_search_world,
+                                     witness_search_strategy, witness_search_random, witness_search_pct, witness_search_pos,
+                                     witness_search_conflict, witness_search_memory, witness_search_reversal,
+                                     witness_record_calls, witness_replay_calls, witness_weave_runtime,
+                                     witness_weave_funs, witness_record_dictionary, witness_record_shared, beam_lib,
+                                     prim_eval, calendar]),
+    ok = witness_record_handler:load(Handler),
+    witness_search_memory:init().
+
+%% The output of the program is not shown: it would be that of thousands of runs.
+-spec swallow() -> no_return().
+swallow() ->
+    receive
+        {io_request, From, As, Request} ->
+            From ! {io_reply, As, reply(Request)},
+            swallow();
+        _ -> swallow()
+    end.
+
+reply(Request) when element(1, Request) =:= put_chars; element(1, Request) =:= setopts -> ok;
+reply({requests, Requests}) -> reply(lists:last([{setopts, []} | Requests]));
+reply(Request) when element(1, Request) =:= get_geometry -> {error, enotsup};
+reply(getopts) -> [];
+reply(_) -> eof.
+
+schedules(Number, Known, _, _, #{schedules := Most}, _) when Number > Most -> {ok, Known#{outcome => passed, schedules => Most}};
+schedules(Number, Known, Length, Run, #{until := Until} = Job, To) ->
+    To ! {schedules, Number - 1},
+    %% An atom is above all numbers.
+    case now_ms() >= Until of
+        true -> {ok, Known#{outcome => passed, schedules => Number - 1}};
+        false -> one(Number, Known, Length, Run, Job, To)
+    end.
+
+one(Number, Known0, Length, Run, Job, To) ->
+    {Name, Strategy} = strategy(Number, Length, Job),
+    Result = once(Run#{strategy => Strategy, logging => false}),
+    Known = add(Result, Known0),
+    case is_failure(Result, Job) of
+        false -> schedules(Number + 1, Known, Length, Run, Job, To);
+        true -> found(Number, Name, Result, Known, Run, Job)
+    end.
+
+strategy(Number, Length, #{seed := Seed, strategies := Strategies, depth := Depth}) ->
+    Name = lists:nth((Number - 2) rem length(Strategies) + 1, Strategies),
+    {Name, witness_search_strategy:new(Name, #{seed => erlang:phash2({Seed, Number}), length => Length, depth => Depth})}.
+
+add(#{digest := Digest} = Result, #{digests := Digests} = Known) ->
+    Known#{unfaithful := unfaithful(Result, Known), digests := [Digest || Digest =/= none] ++ Digests}.
+
+%% The same schedule again; then the one with the fewest differences from the first one that fails in the same way. In that one each
+%% process writes down what it does.
+found(Number, Name, #{choices := Choices} = Result, Known, Run, Job) ->
+    Again = once(Run#{strategy => witness_search_strategy:replaying(Choices), logging => false, tracing => true}),
+    case cause(Again) =:= cause(Result) andalso maps:get(choices, Again) =:= Choices of
+        true ->
+            {Reversed, Strategy} = case Job of
+                #{schedule := _} -> {[], witness_search_strategy:replaying(Choices)};
+                #{} -> shrink(Again, Run)
+            end,
+            Written = once(Run#{strategy => Strategy, logging => true, tracing => true}),
+            record(Written, Known#{schedules => Number, number => Number, strategy => Name, reversed => described(Reversed, Again)},
+                   Job);
+        false -> {error, {not_repeated, Number}}
+    end.
+
+record(#{outcome := Outcome, length := Length, switches := Switches} = Result, Known, #{dir := Dir} = Job) ->
+    case witness_search_recording:write(Dir, Result, Job) of
+        ok ->
+            {ok, Known#{outcome => Outcome, length => Length, switches => Switches, processes => processes(Result),
+                        recorded => Dir}};
+        {error, Reason} -> {error, {not_written, Reason}}
+    end.
+
+shrink(#{trace := Trace, choices := Choices} = Failed, Run) ->
+    Cause = cause(Failed),
+    Try = fun(Pairs) -> once(Run#{strategy => witness_search_strategy:reversing(Pairs), logging => false, tracing => true}) end,
+    #{trace := Default} = Try([]),
+    Pairs = witness_search_reversal:pairs(witness_search_reversal:named(lists:reverse(Trace)),
+                                          witness_search_reversal:named(lists:reverse(Default))),
+    case witness_search_reversal:shrink(Pairs, fun(Some) -> cause(Try(Some)) =:= Cause end, ?SHRINK_RUNS) of
+        none -> {[], witness_search_strategy:replaying(Choices)};
+        Smallest -> {Smallest, witness_search_strategy:reversing(Smallest)}
+    end.
+
+%% Two runs that fail in the same way may have different processes, messages and lines of what led there.
+cause(#{outcome := {crashed, _, {Reason, [{Module, Function, _, Info} | _]}}}) when is_atom(Module), is_list(Info) ->
+    {crashed, kind(Reason), Module, Function, proplists:get_value(line, Info)};
+cause(#{outcome := {crashed, _, Reason}}) -> {crashed, kind(Reason)};
+cause(#{outcome := {violated, _, _} = Violated}) -> Violated;
+cause(#{outcome := Outcome}) when is_tuple(Outcome) -> element(1, Outcome);
+cause(#{outcome := Outcome}) -> Outcome.
+
+kind(Reason) when is_tuple(Reason), tuple_size(Reason) > 0 -> kind(element(1, Reason));
+kind(Reason) when is_atom(Reason) -> Reason;
+kind(_) -> other.
+
+%% The steps of pairs in the run from which they are: which process acts, and what it does.
+described(Pairs, #{trace := Trace, births := Births}) ->
+    Steps = maps:from_list(witness_search_reversal:named(lists:reverse(Trace))),
+    [#{first => describe(map_get(First, Steps), Births), second => describe(map_get(Second, Steps), Births)}
+     || {First, Second} <- Pairs, is_map_key(First, Steps), is_map_key(Second, Steps)].
+
+describe(#{step := Step, what := What}, Births) ->
+    Id = element(tuple_size(Step), Step),
+    #{pid => case Births of #{Id := #{pid := Pid}} -> Pid; #{} -> undefined end, kind => element(1, Step),
+      what => without_fun(What)}.
+
+without_fun({'receive', _}) -> 'receive';
+without_fun(What) -> What.
+
+is_failure(#{outcome := returned}, _) -> false;
+is_failure(#{outcome := halted}, _) -> false;
+is_failure(#{outcome := {deadlock, _}}, #{deadlocks := Deadlocks}) -> Deadlocks;
+is_failure(_, _) -> true.
+
+unfaithful(#{unfaithful := New}, #{unfaithful := Known}) ->
+    lists:sublist(lists:uniq(Known ++ [What || {_, What} <- New]), ?MAX_UNFAITHFUL).
+
+processes(#{births := Births, alive := Alive, outcome := Outcome}) ->
+    Named = case Outcome of {_, Id, _} when is_integer(Id) -> [Id]; _ -> [] end,
+    #{Id => maps:merge(#{pid => Pid, signature => witness_event_signature:resolve(Start)}, maps:get(Id, Alive, #{}))
+      || Id := #{pid := Pid, start := Start} <- Births, is_map_key(Id, Alive) orelse lists:member(Id, Named)}.
+
+%% Each run has a process of its own, so that it finds an empty mailbox.
+once(Run) ->
+    {Pid, Monitor} = spawn_monitor(?MODULE, run, [Run]),
+    receive
+        {'DOWN', Monitor, process, Pid, {ran, Result}} -> Result;
+        {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)
+    end.
+
+-doc false.
+-spec run(witness_search_scheduler:options()) -> no_return().
+run(Run) -> exit({ran, witness_search_scheduler:run(Run)}).

@@ -1,0 +1,100 @@
+-module(witness_search_process).
+-moduledoc """
+What a controlled process knows of itself, in its dictionary, and how it talks to the scheduler (`m:witness_search_scheduler`).
+
+*Invariant:* at most one controlled process runs at a time. A process sends its next operation and waits until it is chosen
+(`perform/1`); a question that no other process can notice is answered at once (`query/1`). Its mailbox of this VM has only the answers
+of the scheduler, and messages from outside.
+
+Any other process is outside: what it does passes through.
+""".
+
+-export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, log/2, outside/3, arrivals/2, expect/1, fault/3]).
+
+-export_type([control/0]).
+
+%% The key of the recorder, so that a dictionary has the same order when a recording is replayed.
+-define(KEY, '$witness_record').
+
+-record(control, {id :: pos_integer(), pid :: pid(), scheduler :: pid(), logging :: boolean(), expects = false :: boolean()}).
+
+-opaque control() :: #control{}.
+
+-doc "The key under which the dictionary of a process has its state.".
+-spec key() -> atom().
+key() -> ?KEY.
+
+-doc "The state of the caller. `none`: it is outside.".
+-spec current() -> control() | none.
+current() ->
+    case get(?KEY) of
+        #control{} = C -> C;
+        _ -> none
+    end.
+
+-doc "The caller is controlled from now on.".
+-spec begin_control({pos_integer(), pid()}, Scheduler :: pid(), Logging :: boolean()) -> ok.
+begin_control({Id, Pid}, Scheduler, Logging) ->
+    _ = put(?KEY, #control{id = Id, pid = Pid, scheduler = Scheduler, logging = Logging}),
+    ok.
+
+-spec pid(control()) -> pid().
+pid(#control{pid = Pid}) -> Pid.
+
+-doc "Waits until the process is chosen, and its operation is performed. The result is that of `m:witness_search_world`.".
+-spec perform(witness_search_world:operation(), control()) -> term().
+perform(Operation, #control{id = Id, scheduler = Scheduler}) ->
+    Scheduler ! {parks, Id, Operation},
+    answer().
+
+answer() -> receive {witness_search, Answer} -> Answer end.
+
+-doc "Asks the world.".
+-spec query(term(), control()) -> term().
+query(Question, #control{id = Id, scheduler = Scheduler}) ->
+    Scheduler ! {asks, Id, Question},
+    answer().
+
+-doc "An entry for the recording of this run.".
+-spec log(term(), control()) -> ok.
+log(_, #control{logging = false}) -> ok;
+log(Entry, #control{id = Id, scheduler = Scheduler}) ->
+    Scheduler ! {logs, Id, Entry},
+    ok.
+
+-doc "The run is not a function of its schedule from here on.".
+-spec fault(Kind :: atom(), term(), control()) -> ok.
+fault(Kind, What, #control{id = Id, scheduler = Scheduler}) ->
+    Scheduler ! {unfaithful, Id, {Kind, What}},
+    ok.
+
+-doc "Calls a function outside: nothing in it is a step of the process.".
+-spec outside(module(), atom(), [term()]) -> term().
+outside(Module, Function, Args) ->
+    Control = put(?KEY, outside),
+    try
+        apply(Module, Function, Args)
+    after
+        put(?KEY, Control)
+    end.
+
+-doc "The process may get messages from outside.".
+-spec expect(control()) -> ok.
+expect(C) ->
+    _ = put(?KEY, C#control{expects = true}),
+    ok.
+
+-doc """
+Messages from outside that are there; if the process expects some and there is none, it waits so many milliseconds for the first one.
+""".
+-spec arrivals(non_neg_integer(), control()) -> [term()].
+arrivals(_, #control{expects = false}) -> [];
+arrivals(Time, C) ->
+    receive
+        %% The program gets these from the world.
+        {'ETS-TRANSFER', _, _, _} -> arrivals(Time, C);
+        Message -> [Message | arrivals(0, C)]
+    after Time ->
+        _ = put(?KEY, C#control{expects = false}),
+        []
+    end.

@@ -1,0 +1,376 @@
+-module(witness_search_results).
+-moduledoc """
+Calls of controlled processes with results that do not follow from their arguments.
+
+| Functions | Their results |
+|---|---|
+| links, monitors, exits, names, aliases, timers, process information | those of the world (`m:witness_search_world`) |
+| clocks, references, unique integers | the world's: virtual time, and numbers in the order of the run |
+| tables, persistent terms, atomics, counters | done for real when the process is chosen |
+| everything else | done for real, at once; what differs from run to run makes the run unfaithful |
+""".
+
+-export([result/5, foreign/5, effect/3, information/2, raise/5, of_program/1]).
+
+%% The modules that a controlled process runs beside the program.
+-define(OWN, [witness_search_runtime, witness_search_spawn, witness_search_messages, witness_search_results,
+              witness_search_process, witness_search_memory,
+              witness_weave_funs]).
+%% What system clocks add to monotonic time: some moment in November 2023, in nanoseconds.
+-define(OFFSET_NS, 1_700_000_000_000_000_000).
+
+-doc "Does a call of the table of this number, and writes its entry.".
+-spec result(non_neg_integer(), module(), atom(), [term()], witness_search_process:control()) -> term().
+result(Number, Module, Function, Args, C) ->
+    try run(Module, Function, Args, C) of
+        Value ->
+            ok = witness_search_process:log({result, Number, Value}, C),
+            Value
+    catch
+        throw:{?MODULE, Reason} -> failed(Number, error, Reason, Module, Function, Args, C);
+        Class:Reason -> failed(Number, Class, Reason, Module, Function, Args, C)
+    end.
+
+-spec failed(non_neg_integer(), error | exit | throw, Reason :: term(), module(), atom(), [term()],
+             witness_search_process:control()) -> no_return().
+%% A call that makes a reference has an entry only if it returns.
+failed(_, Class, Reason, erlang, Function, Args, _) when Function =:= monitor; Function =:= alias; Function =:= make_ref ->
+    raise(Class, Reason, erlang, Function, Args);
+failed(Number, Class, Reason, Module, Function, Args, C) ->
+    ok = witness_search_process:log({raise, Number, {Class, Reason}}, C),
+    raise(Class, Reason, Module, Function, Args).
+
+-doc "Raises the exception of a call.".
+-spec raise(error | exit | throw, term(), module(), atom(), [term()]) -> no_return().
+raise(Class, Reason, Module, Function, Args) ->
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    erlang:raise(Class, Reason, [{Module, Function, Args, []} | of_program(Stack)]).
+
+-doc "A stack without the frames of the search.".
+-spec of_program([term()]) -> [term()].
+of_program(Stack) -> [Frame || Frame <- Stack, not is_own(Frame)].
+
+is_own(Frame) when is_tuple(Frame), tuple_size(Frame) > 0 -> lists:member(element(1, Frame), ?OWN);
+is_own(_) -> false.
+
+-doc "A call of a function that is not woven.".
+-spec foreign(non_neg_integer(), module(), atom(), [term()], witness_search_process:control()) -> term().
+foreign(Number, Module, Function, Args, C) ->
+    _ = [refuse(Module, Function, Args, C) || is_opening(Module, Function)],
+    _ = [ok = witness_search_process:fault(foreign, {Module, Function, length(Args)}, C) || is_outside(Module, Function)],
+    try witness_search_process:outside(Module, Function, Args) of
+        Value ->
+            ok = witness_search_process:log({result, Number, Value}, C),
+            Value
+    catch
+        Class:Reason -> failed(Number, Class, Reason, Module, Function, Args, C)
+    end.
+
+%% What comes over a port or a socket comes when it likes.
+-spec refuse(module(), atom(), [term()], witness_search_process:control()) -> no_return().
+refuse(Module, Function, Args, C) ->
+    witness_search_process:perform({refuse, {Module, Function, length(Args)}}, C),
+    exit(kill).
+
+is_opening(prim_inet, open) -> true;
+is_opening(prim_socket, open) -> true;
+is_opening(erl_ddll, _) -> true;
+is_opening(_, _) -> false.
+
+%% Reading files and loading code is the same in each run, as long as the files are.
+is_outside(code, ensure_loaded) -> false;
+is_outside(Module, _) when Module =:= re; Module =:= binary; Module =:= erl_prim_loader; Module =:= init; Module =:= prim_zip;
+                           Module =:= zlib -> false;
+is_outside(prim_file, Function) -> not lists:member(Function, [read_file, read_file_info, read_link_info, list_dir, get_cwd, open,
+                                                               read,
+                                                               pread, position, close, get_handle, internal_name2native,
+                                                               internal_native2name, internal_normalize_utf8, is_translatable,
+                                                               native_name_encoding]);
+is_outside(_, _) -> true.
+
+%% --- calls of the table ----------------------------------------------------------
+
+run(erlang, Function, Args, C) -> run(Function, Args, C);
+run(os, system_time, [], C) -> system_time(native, C);
+run(os, system_time, [Unit], C) -> system_time(Unit, C);
+run(os, timestamp, [], C) -> timestamp(C);
+run(os, perf_counter, [], C) -> clock(C);
+run(Module, Function, Args, C) when Module =:= ets; Module =:= persistent_term; Module =:= atomics; Module =:= counters ->
+    shared(Module, Function, Args, C);
+run(Module, Function, Args, _) -> apply(Module, Function, Args).
+
+run(monotonic_time, [], C) -> clock(C);
+run(monotonic_time, [Unit], C) -> erlang:convert_time_unit(clock(C), nanosecond, Unit);
+run(system_time, [], C) -> system_time(native, C);
+run(system_time, [Unit], C) -> system_time(Unit, C);
+run(time_offset, [], _) -> ?OFFSET_NS;
+run(time_offset, [Unit], _) -> erlang:convert_time_unit(?OFFSET_NS, nanosecond, Unit);
+run(Function, [], C) when Function =:= timestamp; Function =:= now -> timestamp(C);
+run(universaltime, [], C) -> calendar:system_time_to_universal_time(system_time(second, C), second);
+run(localtime, [], C) -> run(universaltime, [], C);
+run(date, [], C) -> element(1, run(universaltime, [], C));
+run(time, [], C) -> element(2, run(universaltime, [], C));
+run(make_ref, [], C) -> witness_search_process:query(reference, C);
+run(unique_integer, [], C) -> witness_search_process:query(integer, C);
+run(unique_integer, [Modifiers], C) ->
+    _ = erlang:unique_integer(Modifiers),
+    witness_search_process:query(integer, C);
+run(monitor, [process, Target], C) -> set_monitor(Target, [], C);
+run(monitor, [process, Target, Options], C) -> set_monitor(Target, Options, C);
+run(demonitor, [Ref, Options], C) -> remove_monitor(Ref, Options, C);
+run(link, [Pid | _], C) when is_pid(Pid) -> known(witness_search_process:perform({link, Pid}, C), link, [Pid], C);
+run(whereis, [Name], C) when is_atom(Name) ->
+    case witness_search_process:perform({whereis, Name}, C) of
+        noname -> erlang:whereis(Name);
+        Pid -> Pid
+    end;
+run(register, [Name, Pid], C) when is_atom(Name), Name =/= undefined, is_pid(Pid) ->
+    case erlang:whereis(Name) =:= undefined andalso witness_search_process:perform({register, Name, Pid}, C) of
+        true -> true;
+        {outside, Real} -> erlang:register(Name, Real);
+        _ -> badarg()
+    end;
+run(unregister, [Name], C) when is_atom(Name) ->
+    case witness_search_process:perform({unregister, Name}, C) of
+        noname -> erlang:unregister(Name);
+        true -> true
+    end;
+run(registered, [], C) -> witness_search_process:perform(registered, C) ++ erlang:registered();
+run(processes, [], C) -> witness_search_process:perform(processes, C);
+run(is_process_alive, [Pid], C) when is_pid(Pid) ->
+    known(witness_search_process:perform({is_alive, Pid}, C), is_process_alive, [Pid], C);
+run(group_leader, [], C) -> witness_search_process:query(leader, C);
+run(group_leader, [Leader, Pid], C) when is_pid(Leader), is_pid(Pid) ->
+    case witness_search_process:perform({leader, Pid, Leader}, C) of true -> true; _ -> badarg() end;
+run(alias, [], C) -> witness_search_process:query({alias, explicit}, C);
+run(alias, [Options], C) ->
+    _ = erlang:unalias(erlang:alias(Options)),
+    witness_search_process:query({alias, case lists:member(reply, Options) of true -> once; false -> explicit end}, C);
+run(unalias, [Ref], C) when is_reference(Ref) -> witness_search_process:perform({unalias, Ref}, C);
+run(Function, [Time, To, Message | Options], C) when Function =:= send_after; Function =:= start_timer ->
+    is_integer(Time) andalso (is_pid(To) orelse is_atom(To)) orelse badarg(),
+    Absolute = lists:any(fun(Given) -> lists:member({abs, true}, Given) end, Options),
+    Absolute orelse Time >= 0 orelse badarg(),
+    At = case Absolute of true -> Time * 1_000_000; false -> clock(C) + Time * 1_000_000 end,
+    witness_search_process:perform({timer, Function, At, To, Message}, C);
+run(cancel_timer, [Ref | Options], C) when is_reference(Ref) ->
+    asked(cancel_timer, left(witness_search_process:perform({cancel_timer, Ref}, C)), Ref, lists:append(Options), C);
+run(read_timer, [Ref | Options], C) when is_reference(Ref) ->
+    asked(read_timer, left(witness_search_process:perform({read_timer, Ref}, C)), Ref, lists:append(Options), C);
+run(garbage_collect, [Pid | _], _) when is_pid(Pid) -> true;
+run(process_flag, [Pid, save_calls, _], C) when is_pid(Pid) -> unfaithful(process_flag, 3, C), 0;
+run(Function, [_ | _] = Args, C) when Function =:= suspend_process; Function =:= resume_process ->
+    unfaithful(Function, length(Args), C),
+    true;
+run(Function, Args, C) when Function =:= open_port; Function =:= monitor_node -> refuse(erlang, Function, Args, C);
+run(Function, Args, C) ->
+    _ = [unfaithful(Function, length(Args), C) || differs(Function)],
+    apply(erlang, Function, Args).
+
+%% They depend on what else this VM does, or act on something outside.
+differs(Function) ->
+    lists:member(Function, [memory, statistics, port_call, port_close, port_command, port_connect, port_control, port_get_data,
+                            port_info, port_set_data, ports, nodes, process_display, system_flag, system_monitor,
+                            system_profile, trace, trace_delivered, trace_info, trace_pattern, processes_iterator, processes_next,
+                            spawn_request_abandon, dist_ctrl_put_data, dist_ctrl_get_data]).
+
+unfaithful(Function, Arity, C) -> witness_search_process:fault(differs, {erlang, Function, Arity}, C).
+
+-spec badarg() -> no_return().
+badarg() -> throw({?MODULE, badarg}).
+
+%% The result of the world, or that of this VM for what is outside.
+known({outside, Real}, Function, [_ | Rest], _) -> apply(erlang, Function, [Real | Rest]);
+known(Value, _, _, _) when is_boolean(Value) -> Value;
+known(_, _, _, _) -> badarg().
+
+set_monitor(Target, Options, C) ->
+    case witness_search_process:perform({monitor, Target, Options}, C) of
+        Ref when is_reference(Ref) -> Ref;
+        {outside, Real} -> monitor_outside(Real, Options, C);
+        _ -> badarg()
+    end.
+
+monitor_outside(Real, Options, C) ->
+    ok = witness_search_process:expect(C),
+    erlang:monitor(process, Real, Options).
+
+remove_monitor(Ref, Options, C) ->
+    Known = witness_search_process:perform({demonitor, Ref, lists:member(flush, Options)}, C),
+    Real = erlang:demonitor(Ref, Options),
+    case lists:member(info, Options) of
+        true -> Known orelse Real;
+        false -> true
+    end.
+
+left({left, Nanoseconds}) -> Nanoseconds div 1_000_000;
+left(false) -> false.
+
+asked(Function, Result, Ref, Options, C) ->
+    case {lists:member({async, true}, Options), lists:member({info, false}, Options)} of
+        {true, false} ->
+            ok = witness_search_process:perform({tell, {Function, Ref, Result}}, C),
+            ok;
+        {true, true} -> ok;
+        {false, true} -> ok;
+        {false, false} -> Result
+    end.
+
+%% --- time ------------------------------------------------------------------------
+
+clock(C) -> witness_search_process:query(clock, C).
+
+system_time(Unit, C) -> erlang:convert_time_unit(clock(C) + ?OFFSET_NS, nanosecond, Unit).
+
+timestamp(C) ->
+    Microseconds = system_time(microsecond, C),
+    {Microseconds div 1_000_000_000_000, Microseconds div 1_000_000 rem 1_000_000, Microseconds rem 1_000_000}.
+
+%% --- shared memory ---------------------------------------------------------------
+
+%% The program has its own references to tables and arrays (`m:witness_search_memory`). What belongs to processes outside is
+%% the same in each run, until the program changes it.
+shared(Module, Function, Args, C) ->
+    Real = witness_search_memory:real(Module, Args),
+    _ = [go = witness_search_process:perform({shared, {Module, Function, Args}}, C) || is_visible(Module, Function, Real)],
+    _ = [witness_search_memory:keep_term(hd(Args)) || Module =:= persistent_term, Function =:= put orelse Function =:= put_new],
+    virtual(Module, Function, done(Module, Function, Real, C), C).
+
+is_visible(ets, new, [_, Options]) -> is_list(Options) andalso lists:member(named_table, Options);
+is_visible(ets, Function, [Table | _]) when is_atom(Table); is_reference(Table) ->
+    case ets:info(Table, owner) of
+        undefined -> true;
+        Owner ->
+            witness_search_memory:is_controlled(Owner) orelse witness_search_memory:is_kept_outside(Table)
+                orelse changes_outside(Function, Table)
+    end;
+is_visible(ets, _, _) -> false;
+is_visible(persistent_term, get, [Key | _]) ->
+    %% It may be put yet.
+    witness_search_memory:is_kept(Key) orelse persistent_term:get(Key, ?MODULE) =:= ?MODULE;
+is_visible(_, Function, _) -> Function =/= new.
+
+changes_outside(Function, Table) ->
+    witness_record_shared:kind(ets, Function) =:= change andalso ets:info(Table, protection) =:= public
+        andalso witness_search_memory:keep_outside(Table).
+
+%% Processes that own and inherit tables have the pids of this VM there.
+done(ets, new, [Name, Options], C) when is_list(Options) ->
+    Table = ets:new(Name, [real_heir(Option, C) || Option <- Options]),
+    _ = [keep_heir(Option, Table, C) || Option <- Options],
+    Table;
+done(ets, setopts, [Table, Options], C) ->
+    Given = case Options of [_ | _] -> Options; _ -> [Options] end,
+    true = ets:setopts(Table, [real_heir(Option, C) || Option <- Given]),
+    _ = [keep_heir(Option, Table, C) || Option <- Given],
+    true;
+done(ets, give_away, [Table, Pid, Data], C) when is_pid(Pid) ->
+    Real = real(Pid, C),
+    true = ets:give_away(Table, Real, Data),
+    _ = [ok = witness_search_process:query({tell, Pid, {'ETS-TRANSFER', known(Table, C), witness_search_process:pid(C), Data}}, C)
+         || Real =/= Pid],
+    true;
+done(Module, Function, Args, _) -> apply(Module, Function, Args).
+
+real_heir({heir, Pid, Data}, C) -> {heir, real(Pid, C), Data};
+real_heir(Option, _) -> Option.
+
+real(Pid, C) when is_pid(Pid) -> witness_search_process:query({real, Pid}, C);
+real(Other, _) -> Other.
+
+keep_heir({heir, Pid, Data}, Table, C) -> real(Pid, C) =/= Pid andalso witness_search_memory:keep_heir(Table, Data);
+keep_heir(_, _, _) -> false.
+
+%% What the program sees of pids, tables and arrays of this VM.
+virtual(ets, info, Info, C) when is_list(Info) -> [virtual(ets, info, Item, C) || Item <- Info];
+virtual(ets, info, {Key, Value}, C) when Key =:= id; Key =:= owner; Key =:= heir -> {Key, virtual(ets, info, Value, C)};
+virtual(ets, info, Pid, _) when is_pid(Pid) -> witness_search_memory:virtual_pid(Pid);
+virtual(Module, Function, Value, C) when Function =:= new; Function =:= whereis; Module =:= ets, Function =:= info ->
+    known(Value, C);
+virtual(_, _, Value, _) -> Value.
+
+known(Value, C) -> witness_search_memory:virtual(Value, fun() -> witness_search_process:query(reference, C) end).
+
+
+%% --- signals, and output of the VM -----------------------------------------------
+
+-doc "A signal to another process, or output of the VM itself. They have no entries.".
+-spec effect(atom(), [term()], witness_search_process:control()) -> term().
+effect(Function, [To, Reason | _] = Args, C) when Function =:= exit; Function =:= exit_signal ->
+    case is_pid(To) andalso witness_search_process:perform({exit, To, Reason}, C) of
+        true -> true;
+        {outside, Real} -> erlang:exit(Real, Reason);
+        _ -> apply(erlang, Function, Args)
+    end;
+effect(unlink, [To] = Args, C) ->
+    case is_pid(To) andalso witness_search_process:perform({unlink, To}, C) of
+        true -> true;
+        _ -> apply(erlang, unlink, Args)
+    end;
+effect(demonitor, [Ref] = Args, C) ->
+    is_reference(Ref) orelse raise(error, badarg, erlang, demonitor, Args),
+    remove_monitor(Ref, [], C);
+effect(process_flag, [trap_exit, Trap], C) when is_boolean(Trap) -> witness_search_process:perform({trap_exit, Trap}, C);
+effect(process_flag, [max_heap_size, _] = Args, _) ->
+    Before = process_info(self(), max_heap_size),
+    _ = erlang:process_flag(max_heap_size, lists:last(Args)),
+    _ = erlang:process_flag(max_heap_size, 0),
+    element(2, Before);
+effect(Function, _, _) when Function =:= display; Function =:= display_string -> true;
+effect(Function, Args, _) -> apply(erlang, Function, Args).
+
+%% --- information about processes -------------------------------------------------
+
+-doc "`process_info/1,2`: what the world knows, and the rest from the process of this VM.".
+-spec information([term()], witness_search_process:control()) -> term().
+information([Pid | Items] = Args, C) when is_pid(Pid) ->
+    Number = witness_record_calls:number(erlang, process_info, length(Args)),
+    Value = case ask(Pid, Items, C) of
+        {information, Known} -> items(Items, Known);
+        ended -> undefined;
+        {outside, Real} -> witness_search_process:outside(erlang, process_info, [Real | Items])
+    end,
+    ok = witness_search_process:log({result, Number, Value}, C),
+    Value;
+information(Args, _) -> apply(erlang, process_info, Args).
+
+%% No other process changes these items of a process.
+-define(PRIVATE, [current_function, current_location, current_stacktrace, dictionary, initial_call, trap_exit, error_handler,
+                  priority,
+                  total_heap_size, heap_size, stack_size, reductions, garbage_collection, min_heap_size, catchlevel, memory]).
+
+ask(Pid, Items, C) ->
+    case witness_search_process:pid(C) =:= Pid andalso Items =/= [] andalso lists:flatten(Items) -- ?PRIVATE of
+        [] -> witness_search_process:query(information, C);
+        _ -> witness_search_process:perform({information, Pid}, C)
+    end.
+
+items([], Known) ->
+    [{registered_name, Name} || #{registered_name := Name} <- [Known], Name =/= []]
+        ++ [Item || Key <- [current_function, initial_call, status, message_queue_len, links, dictionary, trap_exit, error_handler,
+                            priority,
+                            group_leader, total_heap_size, heap_size, stack_size, reductions, garbage_collection, suspending],
+                    Item <- [item(Key, Known)]];
+items([Items], Known) when is_list(Items) -> [item_in_list(Item, Known) || Item <- Items];
+items([registered_name], #{registered_name := []}) -> [];
+items([Item], Known) -> item(Item, Known).
+
+item_in_list(Item, Known) -> item(Item, Known).
+
+item(Key, Known) when is_map_key(Key, Known), Key =/= real -> {Key, map_get(Key, Known)};
+item(Key, #{real := Real}) when is_pid(Real) ->
+    case witness_search_process:outside(erlang, process_info, [Real, Key]) of
+        {current_stacktrace, Stack} -> {current_stacktrace, of_program(Stack)};
+        {Current, _} = Item when Current =:= current_function; Current =:= current_location -> current(Item, Real);
+        Item -> witness_record_dictionary:without_own(Item, fun(Own) -> Own =:= witness_search_process:key() end)
+    end;
+item(Key, _) -> {Key, undefined}.
+
+%% Where the program is, and not what runs it.
+current({Item, _} = Found, Real) ->
+    {current_stacktrace, Stack} = witness_search_process:outside(erlang, process_info, [Real, current_stacktrace]),
+    case {Item, of_program(Stack)} of
+        {current_function, [{Module, Function, Arity, _} | _]} -> {Item, {Module, Function, Arity}};
+        {current_location, [Frame | _]} -> {Item, Frame};
+        {_, []} -> Found
+    end.

@@ -1,0 +1,268 @@
+-module(witness_search_scheduler).
+-moduledoc """
+Runs a program once, by a schedule (`run/1`).
+
+The calling process is the scheduler. It has the world (`m:witness_search_world`), asks the strategy which step comes next, performs it,
+lets the process go on that has acted, and waits until that one is parked at its next operation. *Invariant:* when the strategy is asked,
+no controlled process runs. So a run is a function of the program and the choices.
+""".
+
+-export([run/1]).
+
+-export_type([options/0, result/0, outcome/0, entry/0, traced/0]).
+
+-doc """
+`start`: the first call; `steps`: the most steps; `logging`: whether entries for a recording are wanted;
+`digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `leader`: the group leader, a
+process outside; `monitors`: those that read the events; `busy_ms`: how long a process may run without an operation; `crashes`,
+`normal`, `left`, `timeouts`, `delivery`: as for `t:witness_search:options/0`.
+""".
+-type options() :: #{start := witness_search_world:start(), strategy := witness_search_strategy:strategy(), steps := pos_integer(),
+                     logging := boolean(), digests => boolean(), tracing => boolean(), leader := pid(),
+                     monitors => witness_search_monitors:compiled(), busy_ms := pos_integer(),
+                     crashes := witness_search:crashes(), normal := [atom()], left := boolean(),
+                     timeouts := witness_search_world:timeouts(), delivery := witness_search_world:delivery()}.
+
+-doc """
+How a run has ended: `returned`: the function has returned, and what is left waits; `left`: the same, and it is asked for that these
+processes wait for ever; `violated`: a property; `crashed`: a process has ended by an error that no other one is told of, or the function
+has failed, or what else is asked for; `deadlock`: the function waits for ever, as do these processes; `steps`: there were too many;
+`refused`: a process has called a function that cannot be controlled; `halted`: the program has ended its VM, with this status if it is
+not zero; `busy`: a process ran for too long without an operation; `lost`: a process was ended from outside.
+""".
+-type outcome() :: returned | {violated, Spec :: binary(), Name :: binary() | undefined}
+                 | {crashed, witness_search_world:id(), Reason :: term()} | {deadlock | left, [witness_search_world:id()]}
+                 | steps | halted | {halted, witness_search_world:id(), Status :: term()}
+                 | {busy | lost | refused, witness_search_world:id(), term()}.
+
+-type entry() :: term().
+
+-doc "A step that was done: what has acted, and what it has touched and done.".
+-type traced() :: #{actor := witness_search_world:actor(), step := witness_search_world:step(),
+                    touches := [witness_search_conflict:touch()], what := term()}.
+
+-doc """
+`choices`: which of the possible steps came next, where there were several; `alive`: where the processes were that were alive at the end;
+`unfaithful`: what made the run depend on more than its schedule; `entries`: of each process, the last first; `length`: how many steps.
+""".
+-type result() :: #{outcome := outcome(), choices := [pos_integer()], length := non_neg_integer(), switches := non_neg_integer(),
+                    digest := none | binary(), trace := none | [traced()],
+                    births := #{witness_search_world:id() => witness_search_world:birth()},
+                    alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean()}},
+                    unfaithful := [term()], entries := #{witness_search_world:id() => [entry()]}}.
+
+-record(run, {world :: witness_search_world:world(),
+              strategy :: witness_search_strategy:strategy(),
+              options :: options(),
+              monitors :: witness_search_monitors:monitors(),
+              choices = [] :: [pos_integer()],
+              length = 0 :: non_neg_integer(),
+              switches = 0 :: non_neg_integer(),
+              trace = none :: none | [traced()],
+              digest = none :: none | binary(),
+              last = none :: term(),
+              ids = #{} :: #{pid() => witness_search_world:id()},
+              reals = #{} :: #{witness_search_world:id() => pid()},
+              births = #{} :: #{witness_search_world:id() => witness_search_world:birth()},
+              unfaithful = [] :: [term()],
+              entries = #{} :: #{witness_search_world:id() => [entry()]}}).
+
+-doc "Runs the program once. When this returns, none of its processes is left.".
+-spec run(options()) -> result().
+run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
+    World0 = witness_search_world:new(maps:with([timeouts, delivery], Options)),
+    {Id, World} = witness_search_world:first(#{start => Start, leader => Leader}, World0),
+    {ok, Monitors} = witness_search_monitors:read(fun() -> witness_search_events:first(World) end,
+                                                  witness_search_monitors:new(maps:get(monitors, Options, none))),
+    Run = #run{world = World, strategy = Strategy, options = Options, monitors = Monitors,
+               digest = case Options of #{digests := true} -> <<>>; #{} -> none end,
+               trace = case Options of #{tracing := true} -> []; #{} -> none end},
+    {Outcome, Ended} = try loop(begin_process(Id, Start, [], Run)) catch throw:{?MODULE, How, S} -> {How, S} end,
+    Result = result(Outcome, Ended),
+    ok = clear(Ended),
+    Result.
+
+loop(#run{world = World, length = Length, options = #{steps := Most, left := Left}} = S) ->
+    case witness_search_world:steps(World) of
+        [] -> quiet(S);
+        [{Kind, _} | _] = Steps when Kind =:= timeout; Kind =:= timer ->
+            case Left orelse witness_search_world:is_alive(1, World) of
+                true when Length < Most -> loop(step(Steps, S));
+                true -> {steps, S};
+                false -> {returned, S}
+            end;
+        _ when Length >= Most -> {steps, S};
+        Steps -> loop(step(Steps, S))
+    end.
+
+%% Nothing can happen any more.
+quiet(#run{world = World, options = #{left := Left}} = S) ->
+    case {witness_search_world:is_alive(1, World), witness_search_world:alive(World)} of
+        {true, Ids} -> {{deadlock, Ids}, S};
+        {false, [_ | _] = Ids} when Left -> {{left, Ids}, S};
+        {false, _} -> {returned, S}
+    end.
+
+step(Steps, #run{world = World, strategy = Strategy, choices = Choices, length = Length, options = Options} = S0) ->
+    View = #{actor => fun(One) -> witness_search_world:actor(One, World) end,
+             depends => fun(One, Two) -> witness_search_conflict:depends(One, Two, World) end},
+    {Choice, Strategy1} = witness_search_strategy:choose(Steps, View, Strategy),
+    Step = lists:nth(Choice, Steps),
+    S = count_switch(Step, Steps, World, S0#run{strategy = Strategy1, length = Length + 1,
+                                         choices = case Steps of [_] -> Choices; _ -> [Choice | Choices] end}),
+    Digest = digest(S#run.digest, Step, World),
+    {Effects, World1} = witness_search_world:step(Step, World),
+    Failed = failure(Effects, World, Options),
+    Read = witness_search_monitors:read(fun() -> witness_search_events:of_step(Step, World, Effects, World1) end, S#run.monitors),
+    S1 = lists:foldl(fun apply_effect/2, S#run{world = World1, digest = Digest}, Effects),
+    case {Failed, Read} of
+        {_, {violated, _, _} = Violated} -> throw({?MODULE, Violated, S1});
+        {none, {ok, Next}} -> S1#run{monitors = Next};
+        {_, _} -> throw({?MODULE, Failed, S1})
+    end.
+
+digest(none, _, _) -> none;
+digest(Before, Step, World) ->
+    erlang:md5([Before, term_to_binary({Step, witness_search_world:describe(Step, World)}, [deterministic])]).
+
+%% Another one acts than the last one, although that one could.
+count_switch(Step, Steps, World, #run{last = Last, switches = Switches, trace = Trace} = S0) ->
+    Actor = witness_search_world:actor(Step, World),
+    Forced = Actor =/= Last andalso lists:any(fun(Other) -> witness_search_world:actor(Other, World) =:= Last end, Steps),
+    S = case Trace of none -> S0; _ -> S0#run{trace = [traced(Actor, Step, World) | Trace]} end,
+    S#run{last = Actor, switches = case Forced of true -> Switches + 1; false -> Switches end}.
+
+traced(Actor, Step, World) ->
+    #{actor => Actor, step => Step, touches => witness_search_conflict:touches(Step, World),
+      what => witness_search_world:describe(Step, World)}.
+
+%% The first end of a process that is a failure.
+failure([Effect | Effects], World, Options) ->
+    case ending(Effect) of
+        {How, Id, Reason} ->
+            case is_crash(How, Id, Reason, World, Options) of
+                true -> {crashed, Id, Reason};
+                false -> failure(Effects, World, Options)
+            end;
+        none -> failure(Effects, World, Options)
+    end;
+failure([], _, _) -> none.
+
+ending({ended, Id, Reason}) -> {ended, Id, Reason};
+ending({kill, Id, Reason, _}) -> {killed, Id, Reason};
+ending(_) -> none.
+
+is_crash(How, Id, Reason, World, #{crashes := unnoticed}) ->
+    %% The function of the run has failed if a signal has ended its process; any other process is ended by one that knows that.
+    is_failure(Id, Reason) andalso (Id =:= 1 orelse How =:= ended andalso not witness_search_world:is_told(Id, World));
+is_crash(_, _, Reason, _, #{crashes := any, normal := Normal}) -> not lists:member(kind(Reason), [normal | Normal]);
+is_crash(_, _, Reason, _, #{crashes := assertions}) ->
+    case kind(Reason) of
+        {Name, _} when is_atom(Name) -> lists:prefix("assert", atom_to_list(Name));
+        _ -> false
+    end;
+is_crash(_, _, _, _, #{crashes := none}) -> false.
+
+kind(Reason) when is_tuple(Reason), tuple_size(Reason) > 0 -> element(1, Reason);
+kind(Reason) -> Reason.
+
+is_failure(1, Reason) -> Reason =/= normal andalso Reason =/= shutdown andalso not is_shutdown(Reason);
+is_failure(_, {_, [Frame | _]}) when is_tuple(Frame), tuple_size(Frame) =:= 4 -> true;
+is_failure(_, _) -> false.
+
+is_shutdown({shutdown, _}) -> true;
+is_shutdown(_) -> false.
+
+%% Its tables are gone when this VM says that it has ended.
+apply_effect({ended, Id, Reason}, S) ->
+    Real = real(Id, S),
+    Inherited = inherited(Real),
+    Real ! {witness_search, ended},
+    transfer(Inherited, Id, await_end(Real, log(Id, {exit, Reason}, S)));
+apply_effect({answer, Id, Answer}, S) ->
+    real(Id, S) ! {witness_search, Answer},
+    await_parking(Id, S);
+apply_effect({start, Id, Start, Options}, S) -> begin_process(Id, Start, Options, S);
+apply_effect({kill, Id, Reason, Status}, S0) ->
+    Waited = [waited || {waits, _, _} <- [Status]],
+    S = log(Id, {exit, Reason}, lists:foldl(fun(Entry, Acc) -> log(Id, Entry, Acc) end, S0, Waited)),
+    Real = real(Id, S),
+    Inherited = inherited(Real),
+    true = exit(Real, kill),
+    transfer(Inherited, Id, await_end(Real, S)).
+
+%% Tables of this process that get a new owner with its end.
+inherited(Real) -> [{Table, Data} || {Table, Data} <- witness_search_memory:heirs(), ets:info(Table, owner) =:= Real].
+
+transfer(Inherited, Id, S) ->
+    lists:foldl(fun({Table, Data}, #run{world = World, ids = Ids} = Acc) ->
+        case ets:info(Table, owner) of
+            Owner when is_map_key(Owner, Ids) ->
+                Message = {'ETS-TRANSFER', witness_search_memory:virtual(Table), witness_search_world:pid(Id, World), Data},
+                Acc#run{world = witness_search_world:tell(map_get(Owner, Ids), Message, World)};
+            _ -> Acc
+        end
+    end, S, Inherited).
+
+real(Id, #run{reals = Reals}) -> map_get(Id, Reals).
+
+begin_process(Id, Start, Options, #run{world = World, ids = Ids, reals = Reals, births = Births,
+                                       options = #{logging := Logging}} = S) ->
+    Birth = #{pid := Pid} = witness_search_world:birth(Id, World),
+    Real = witness_search_spawn:start({Id, Pid}, Start, Logging, Options, fun witness_search_runtime:apply/3),
+    true = witness_search_memory:add(Real, Pid),
+    await_parking(Id, S#run{ids = Ids#{Real => Id}, reals = Reals#{Id => Real}, births = Births#{Id => Birth},
+                            world = witness_search_world:set_real(Id, Real, World)}).
+
+%% The process that runs now comes to its next operation.
+await_parking(Id, #run{world = World, unfaithful = Unfaithful, options = #{busy_ms := Time}} = S) ->
+    receive
+        {parks, Id, {halt, [Status | _]}} when Status =/= 0 -> throw({?MODULE, {halted, Id, Status}, S});
+        {parks, Id, {halt, _}} -> throw({?MODULE, halted, S});
+        {parks, Id, {refuse, What}} -> throw({?MODULE, {refused, Id, {What, where(real(Id, S))}}, S});
+        {parks, Id, Operation} -> S#run{world = witness_search_world:park(Id, Operation, World)};
+        {asks, Id, Question} ->
+            {Answer, World1} = witness_search_world:query(Question, Id, World),
+            real(Id, S) ! {witness_search, Answer},
+            await_parking(Id, S#run{world = World1});
+        {logs, Id, Entry} -> await_parking(Id, log(Id, Entry, S));
+        {unfaithful, Id, What} -> await_parking(Id, S#run{unfaithful = [{Id, What} | Unfaithful]});
+        {'DOWN', _, process, Real, Reason} when is_map_key(Real, S#run.ids) ->
+            throw({?MODULE, {lost, map_get(Real, S#run.ids), Reason}, S})
+    after Time ->
+        throw({?MODULE, {busy, Id, where(real(Id, S))}, S})
+    end.
+
+await_end(Real, #run{ids = Ids} = S) ->
+    receive {'DOWN', _, process, Real, _} -> ok end,
+    S#run{ids = maps:remove(Real, Ids)}.
+
+log(Id, Entry, #run{entries = Entries, options = #{logging := true}} = S) ->
+    S#run{entries = Entries#{Id => [Entry | maps:get(Id, Entries, [])]}};
+log(_, _, S) -> S.
+
+where(Real) ->
+    case process_info(Real, current_stacktrace) of
+        {_, Stack} -> witness_search_results:of_program(Stack);
+        undefined -> []
+    end.
+
+result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = Length, switches = Switches, digest = Digest,
+                     births = Births, unfaithful = Unfaithful, entries = Entries, ids = Ids}) ->
+    #{outcome => Outcome, choices => lists:reverse(Choices), length => Length, switches => Switches, digest => Digest,
+      trace => Trace, births => Births, unfaithful => lists:reverse(Unfaithful),
+      entries => Entries,
+      alive => #{Id => #{stack => where(Real), waits => waits(Id, World)}
+                 || Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
+
+waits(Id, World) ->
+    case witness_search_world:status(Id, World) of
+        {waits, _, _} -> true;
+        _ -> false
+    end.
+
+%% The next run finds nothing of this one.
+clear(#run{ids = Ids} = S) ->
+    _ = [true = exit(Real, kill) || Real := _ <- Ids],
+    _ = [await_end(Real, S) || Real := _ <- Ids],
+    witness_search_memory:clear().

@@ -1,0 +1,207 @@
+-module(witness_searched).
+-moduledoc "Programs that are searched: those with a fault (`true`) go wrong in some order, and their repaired twins (`false`) in none.".
+
+-export([run/2, savina/1]).
+-export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
+-export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4]).
+
+-behaviour(gen_server).
+
+-doc "A program of `test/recorded`; its processes note their steps in a table.".
+run(Module, Function) ->
+    witness_recorded_journal = ets:new(witness_recorded_journal, [named_table, public, ordered_set]),
+    _ = case Function of {Name, Args} -> apply(Module, Name, Args); _ -> Module:Function() end,
+    ok.
+
+-doc "A benchmark of Savina, with small parameters.".
+savina(Name) ->
+    _ = witness_savina:run(Name, small),
+    ok.
+
+%% --- faults ----------------------------------------------------------------------
+
+-doc "Two processes look whether a name is free, and register it.".
+register(Fault) ->
+    Take = fun() ->
+        case whereis(taken) of
+            undefined when Fault -> true = erlang:register(taken, self());
+            _ -> try erlang:register(taken, self()) catch error:badarg -> false end
+        end,
+        receive done -> ok end
+    end,
+    Pids = [spawn(Take), spawn(Take)],
+    [Pid ! done || Pid <- Pids],
+    ok.
+
+-doc "Two processes count in a table.".
+update(Fault) ->
+    Table = ets:new(count, [public]),
+    true = ets:insert(Table, {count, 0}),
+    Count = fun() ->
+        case Fault of
+            true ->
+                [{count, N}] = ets:lookup(Table, count),
+                ets:insert(Table, {count, N + 1});
+            false -> ets:update_counter(Table, count, 1)
+        end
+    end,
+    join([Count, Count]),
+    [{count, 2}] = ets:lookup(Table, count),
+    ok.
+
+join(Funs) -> [receive {'DOWN', Ref, process, _, Reason} -> normal = Reason end || {_, Ref} <- [spawn_monitor(Fun) || Fun <- Funs]].
+
+-doc "Two servers call each other, while each handles a call.".
+deadlock(Fault) ->
+    {ok, One} = gen_server:start_link(?MODULE, {peer, Fault}, []),
+    {ok, Two} = gen_server:start_link(?MODULE, {peer, Fault}, []),
+    ok = gen_server:cast(One, {peer, Two}),
+    ok = gen_server:cast(Two, {peer, One}),
+    join([fun() -> gen_server:call(One, ask, infinity) end, fun() -> gen_server:call(Two, ask, infinity) end]),
+    ok.
+
+-doc "A server is called that another process stops.".
+call(Fault) ->
+    {ok, Server} = gen_server:start(?MODULE, plain, []),
+    Stop = fun() -> gen_server:stop(Server) end,
+    Call = fun() ->
+        try gen_server:call(Server, ask) of _ -> ok catch exit:_ when not Fault -> ok end
+    end,
+    [receive {'DOWN', Ref, process, _, Reason} -> is_tuple(Reason) andalso exit(Reason) end
+     || {_, Ref} <- [spawn_monitor(Stop), spawn_monitor(Call)]],
+    ok.
+
+-doc "The result of an earlier request is taken for that of the next one: the requests have no reference.".
+stale(Fault) ->
+    Me = self(),
+    Server = spawn(fun Loop() -> receive {Key, N} -> Me ! {Key, N * 2}, Loop() end end),
+    Ask = fun(N) ->
+        Key = case Fault of true -> answer; false -> make_ref() end,
+        Server ! {Key, N},
+        receive {Key, Answer} -> Answer after 10 -> none end
+    end,
+    Slow = spawn(fun() -> receive go -> Server ! {answer, 100} end end),
+    Slow ! go,
+    case Ask(1) of none -> ok; 2 -> ok end.
+
+-doc "The worker of a supervisor is asked for by its name while it is started again.".
+restart(Fault) ->
+    {ok, Supervisor} = supervisor:start_link(?MODULE, supervisor),
+    Crash = fun() -> try exit(whereis(worker), kill) catch error:badarg -> true end end,
+    Ask = fun() ->
+        try gen_server:call(worker, ask) of _ -> ok catch exit:_ when not Fault -> ok end
+    end,
+    {_, Ref} = spawn_monitor(Crash),
+    {_, Asked} = spawn_monitor(Ask),
+    receive {'DOWN', Ref, process, _, normal} -> ok end,
+    Reason = receive {'DOWN', Asked, process, _, R} -> R end,
+    unlink(Supervisor),
+    exit(Supervisor, shutdown),
+    normal = Reason,
+    ok.
+
+-doc "Two handlers of an event manager: the second one is added while an event comes, and must see it.".
+notify(Fault) ->
+    {ok, Manager} = gen_server:start_link(?MODULE, {log, []}, []),
+    Add = fun() -> ok = gen_server:call(Manager, {add, self()}) end,
+    {_, Ref} = spawn_monitor(Add),
+    case Fault of true -> ok; false -> receive {'DOWN', Ref, process, _, normal} -> ok end end,
+    [_] = gen_server:call(Manager, list),
+    ok.
+
+-doc "An answer comes after the timeout of the caller, which takes it for another message.".
+late(Fault) ->
+    Me = self(),
+    Server = spawn(fun() ->
+        receive {ask, From, Tag} -> receive after 20 -> From ! {Tag, late} end end,
+        Me ! {other, done}
+    end),
+    Tag = case Fault of true -> other; false -> make_ref() end,
+    Server ! {ask, self(), Tag},
+    receive {Tag, _} -> error(early) after 10 -> ok end,
+    receive {other, done} -> ok; {other, Wrong} -> exit({wrong, Wrong}) end.
+
+-doc "A message to a name, which its owner has given up.".
+name(Fault) ->
+    Owner = spawn(fun() -> true = erlang:register(owner, self()), receive stop -> ok end end),
+    Send = fun() -> try owner ! hello catch error:badarg when not Fault -> hello end end,
+    {_, Ref} = spawn_monitor(Send),
+    Owner ! stop,
+    receive {'DOWN', Ref, process, _, Reason} -> normal = Reason end,
+    ok.
+
+-doc "A process ends with one that it is linked to, unless that one has ended before it is linked.".
+links(Fault) ->
+    Me = self(),
+    Watcher = spawn(fun() ->
+        process_flag(trap_exit, not Fault),
+        Child = spawn_link(fun() -> exit(crash) end),
+        receive {'EXIT', Child, crash} -> Me ! told after 10 -> Me ! told end
+    end),
+    Ref = monitor(process, Watcher),
+    receive told -> ok; {'DOWN', Ref, process, _, Reason} -> exit({lost, Reason}) end.
+
+-doc "A state machine gets an event in a state for which it has no clause.".
+machine(Fault) ->
+    {ok, Machine} = gen_statem:start_link(?MODULE, {machine, Fault}, []),
+    unlink(Machine),
+    Ref = monitor(process, Machine),
+    join([fun() -> gen_statem:cast(Machine, open) end, fun() -> gen_statem:cast(Machine, close) end]),
+    gen_statem:cast(Machine, stop),
+    receive {'DOWN', Ref, process, _, Reason} -> normal = Reason end,
+    ok.
+
+%% --- what cannot be controlled, and what does not end ------------------------------
+
+ports() ->
+    Port = open_port({spawn, "cat"}, [binary]),
+    port_close(Port).
+
+sockets() -> gen_tcp:listen(0, []).
+
+forever() -> forever().
+
+computes() -> computes(0).
+
+computes(N) when N >= 0 -> computes(N + 1).
+
+crowd() ->
+    spawn(fun crowd/0),
+    crowd().
+
+clock() ->
+    self() ! erlang:system_info(scheduler_id) + erlang:system_time() rem 7,
+    receive _ -> ok end.
+
+outside() ->
+    _ = [self() ! element(1, erlang:statistics(reductions)) || _ <- lists:seq(1, 10)],
+    ok.
+
+%% --- servers -----------------------------------------------------------------------
+
+init(supervisor) ->
+    Start = {gen_server, start_link, [{local, worker}, ?MODULE, plain, []]},
+    {ok, {#{intensity => 5}, [#{id => worker, start => Start}]}};
+init({machine, Fault}) -> {ok, closed, Fault};
+init(State) -> {ok, State}.
+
+handle_call(ask, _, {{peer, Fault}, Peer}) ->
+    _ = [gen_server:call(Peer, answer, infinity) || Fault],
+    {reply, ok, {{peer, Fault}, Peer}};
+handle_call(ask, _, State) -> {reply, State, State};
+handle_call(answer, _, State) -> {reply, ok, State};
+handle_call({add, Pid}, _, {log, Pids}) -> {reply, ok, {log, [Pid | Pids]}};
+handle_call(list, _, {log, Pids}) -> {reply, Pids, {log, Pids}}.
+
+handle_cast({peer, Peer}, State) -> {noreply, {State, Peer}}.
+
+handle_info(_, State) -> {noreply, State}.
+
+callback_mode() -> handle_event_function.
+
+handle_event(cast, stop, _, _) -> {stop, normal};
+handle_event(cast, open, closed, Fault) -> {next_state, open, Fault};
+handle_event(cast, close, open, Fault) -> {next_state, closed, Fault};
+handle_event(cast, close, closed, false) -> keep_state_and_data;
+handle_event(cast, open, open, false) -> keep_state_and_data.

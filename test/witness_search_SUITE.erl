@@ -1,0 +1,130 @@
+-module(witness_search_SUITE).
+-moduledoc """
+Searches of small programs: planted faults are found, and nothing is found in their repaired twins; the same schedule is the same run,
+alone and after others; each recording replays identically; what cannot be controlled is refused or named.
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+%% How many schedules a fault may take, and how many the twin runs.
+-define(SCHEDULES, 200).
+-define(SEEDS, [1, 2]).
+
+suite() -> [{timetrap, {minutes, 15}}].
+
+all() -> [faults_are_found, twins_pass, the_last_seat_is_sold_twice, a_schedule_is_a_run, recordings_replay_identically,
+          savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
+          wrong_folders_are_named].
+
+init_per_suite(Config) ->
+    Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
+    ok = witness_record_programs:compile(Out),
+    [{ok, _} = compile:file(filename:join(witness_checkout:root(filename:dirname(code:which(?MODULE))), File),
+                            [return_errors, debug_info, {outdir, Out}])
+     || File <- ["test/searched/witness_searched.erl", "examples/last_seat/last_seat.erl", "examples/last_seat/last_seat_hall.erl",
+                 "examples/last_seat/last_seat_cashier.erl"]],
+    [{pa, [Out]} | Config].
+
+end_per_suite(_) -> ok.
+
+faults() -> [register, update, deadlock, call, restart, notify, name, links, machine].
+
+search(MFA, Options, Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), integer_to_list(erlang:unique_integer([positive])) ++ ".rec"),
+    witness_search:search(Options#{run => MFA, pa => proplists:get_value(pa, Config), dir => Dir}).
+
+identical(Dir) ->
+    {ok, Report} = witness_replay:replay(#{dir => Dir}),
+    ?assertMatch(#{outcome := identical}, Report).
+
+faults_are_found(Config) ->
+    Missed = [{Fault, Seed} || Fault <- faults(), Seed <- ?SEEDS, not is_found(Fault, Seed, Config)],
+    ?assertEqual([], Missed).
+
+is_found(Fault, Seed, Config) ->
+    {ok, Report} = search({witness_searched, Fault, [true]}, #{schedules => ?SCHEDULES, seed => Seed}, Config),
+    case Report of
+        #{outcome := passed} -> false;
+        #{outcome := {Kind, _}, unfaithful := [], recorded := Dir} when Kind =:= deadlock -> identical(Dir), true;
+        #{outcome := {Kind, _, _}, unfaithful := [], recorded := Dir} when Kind =:= crashed ->
+            identical(Dir),
+            true
+    end.
+
+twins_pass(Config) ->
+    Wrong = [{Fault, Seed, Outcome} || Fault <- faults() ++ [stale, late], Seed <- ?SEEDS,
+             {ok, #{outcome := Outcome}} <-
+                 [search({witness_searched, Fault, [false]}, #{schedules => ?SCHEDULES, seed => Seed}, Config)],
+             Outcome =/= passed],
+    ?assertEqual([], Wrong).
+
+the_last_seat_is_sold_twice(Config) ->
+    Spec = filename:join(witness_checkout:root(filename:dirname(code:which(?MODULE))), "examples/last_seat/sold_once.hml"),
+    lists:foreach(fun(Seed) ->
+        {ok, Report} = search({last_seat, main, [1]}, #{seed => Seed, schedules => 20, specs => [Spec]}, Config),
+        #{outcome := {violated, _, ~"sold_once"}, recorded := Dir, reversed := Reversed, switches := Switches} = Report,
+        %% The hall is told that the first visitor has left before it is told that the seat is sold.
+        ?assertMatch([#{first := #{kind := signal, what := {down, _, _, _}},
+                        second := #{kind := process, what := {send, _, {'$gen_cast', {sold, 1, _}}, _}}}], Reversed),
+        ?assertEqual(1, Switches),
+        identical(Dir)
+    end, lists:seq(1, 10)).
+
+programs() ->
+    [{witness_recorded_mailbox, selective}, {witness_recorded_mailbox, names}, {witness_recorded_mailbox, aliases},
+     {witness_recorded_forward, forwarded}, {witness_recorded_mailbox, asleep}, {witness_recorded_mailbox, requested},
+     {witness_recorded_mailbox, tasks}, {witness_recorded_server, calls}, {witness_recorded_machine, events},
+     {witness_recorded_tree, restarts}, {witness_recorded_signals, deaths}, {witness_recorded_signals, timers},
+     {witness_recorded_outside, tables}, {witness_recorded_outside, calls}].
+
+a_schedule_is_a_run(Config) ->
+    lists:foreach(fun({Module, Function}) ->
+        Run = {witness_searched, run, [Module, Function]},
+        {ok, #{outcome := passed, digests := All, unfaithful := []}} =
+            search(Run, #{schedules => 20, step_digests => true}, Config),
+        ?assertEqual(20, length(All)),
+        lists:foreach(fun(Number) ->
+            {ok, #{digests := [Alone | _]}} = search(Run, #{schedule => Number, step_digests => true}, Config),
+            ?assertEqual({Run, Number, lists:nth(Number, lists:reverse(All))}, {Run, Number, Alone})
+        end, [2, 20])
+    end, programs()).
+
+recordings_replay_identically(Config) ->
+    lists:foreach(fun({{Module, Function}, Number}) ->
+        {ok, #{outcome := returned, recorded := Dir}} =
+            search({witness_searched, run, [Module, Function]}, #{schedule => Number}, Config),
+        identical(Dir)
+    end, [{Program, Number} || Program <- programs(), Number <- [1, 2]]).
+
+savina_is_the_same(Config) ->
+    lists:foreach(fun(Name) ->
+        Options = #{schedules => 3, steps => 100_000, step_digests => true},
+        {ok, #{outcome := One, digests := First}} = search({witness_searched, savina, [Name]}, Options, Config),
+        {ok, #{outcome := Two, digests := Second}} = search({witness_searched, savina, [Name]}, Options, Config),
+        ?assertEqual({Name, One, First}, {Name, Two, Second}),
+        ?assert(lists:member(One, [passed, steps]))
+    end, witness_savina:names()).
+
+%% What is not controlled is named, and the digests tell that the runs were different.
+what_differs_is_noticed(Config) ->
+    {ok, #{unfaithful := Named, digests := First}} =
+        search({witness_searched, outside, []}, #{schedules => 5, step_digests => true}, Config),
+    {ok, #{digests := Second}} = search({witness_searched, outside, []}, #{schedules => 5, step_digests => true}, Config),
+    ?assertEqual([{differs, {erlang, statistics, 1}}], Named),
+    ?assertNotEqual(First, Second).
+
+what_cannot_be_controlled_is_refused(Config) ->
+    {ok, #{outcome := {refused, 1, {{erlang, open_port, 2}, [_ | _]}}}} = search({witness_searched, ports, []}, #{}, Config),
+    {ok, #{outcome := {refused, 1, {{_, open, _}, [_ | _]}}}} = search({witness_searched, sockets, []}, #{}, Config).
+
+runs_have_bounds(Config) ->
+    {ok, #{outcome := steps, length := 500}} = search({witness_searched, crowd, []}, #{steps => 500}, Config),
+    {ok, #{outcome := {busy, 1, [_ | _]}}} = search({witness_searched, computes, []}, #{busy_ms => 200}, Config).
+
+wrong_folders_are_named(Config) ->
+    Dir = proplists:get_value(priv_dir, Config),
+    {error, {witness_search, {exists, Dir}} = Reason} =
+        witness_search:search(#{run => {witness_searched, clock, []}, dir => Dir, pa => proplists:get_value(pa, Config)}),
+    ?assertEqual(iolist_to_binary([Dir, ~": it exists; name a folder that does not"]),
+                 unicode:characters_to_binary(witness_search:format_error(element(2, Reason)))).
