@@ -15,13 +15,22 @@ a deadlock: these are stopped after `Seconds`, which is a planned end. A line sa
 | rest | how the program ended; what went wrong |
 """.
 
--export([main/1]).
+-export([main/1, programs/2, load/2]).
+
+-export_type([program/0]).
 
 %% No replay of such a small program takes so long.
 -define(REPLAY_MS, 300_000).
 -define(AT_ONCE, 2).
 
--type program() :: {Name :: string(), Ebin :: file:filename(), module(), atom()}.
+-type scenario() :: {Name :: string(), Ebin :: file:filename(), module(), atom()}.
+
+-doc """
+- `name`: `suite/program`; `ebin`: the folder of its compiled modules; `module`: the one that has the scenarios;
+- `scenarios`: each with its function, its bound (`inf`: none), how Concuerror reduces schedules, and flags;
+- `options`: those that the module sets for Concuerror.
+""".
+-type program() :: #{name := string(), ebin := file:filename(), module := module(), scenarios := [tuple()], options := [term()]}.
 
 -spec main([string()]) -> no_return().
 main([Source, Work, Recordings, Replays, Seconds | Names]) ->
@@ -42,18 +51,27 @@ say(Out, Format, Args) -> file:write(Out, unicode:characters_to_binary(io_lib:fo
 %% --- programs --------------------------------------------------------------------
 
 %% Each with the number of its scenarios.
--spec functions(file:filename(), file:filename(), [string()]) -> [{program(), pos_integer()}].
+-spec functions(file:filename(), file:filename(), [string()]) -> [{scenario(), pos_integer()}].
 functions(Source, Work, Names) ->
-    Programs = lists:sort(filelib:wildcard(filename:join(Source, "tests/suites/*/src/*"))),
-    All = lists:append([scenarios(Program, Work) || Program <- Programs, is_named(Program, Names),
-                                                    filelib:is_dir(Program) orelse filename:extension(Program) =:= ".erl"]),
+    All = lists:append([scenarios(load(Program, Work)) || Program <- programs(Source, Names)]),
     [{Function, length([1 || Other <- All, Other =:= Function])} || Function <- lists:uniq(All)].
+
+scenarios(#{name := Name, ebin := Ebin, module := Module, scenarios := Scenarios}) ->
+    [{lists:flatten(io_lib:format("~s:~s", [Name, element(1, Scenario)])), Ebin, Module, element(1, Scenario)} || Scenario <- Scenarios].
+
+-doc "The programs with these names; with no name, all.".
+-spec programs(file:filename(), [string()]) -> [file:filename()].
+programs(Source, Names) ->
+    [Program || Program <- lists:sort(filelib:wildcard(filename:join(Source, "tests/suites/*/src/*"))), is_named(Program, Names),
+                filelib:is_dir(Program) orelse filename:extension(Program) =:= ".erl"].
 
 is_named(_, []) -> true;
 is_named(Program, Names) -> lists:member(filename:basename(Program, ".erl"), Names).
 
 %% A program of several modules is a folder; its module `test` has the scenarios.
-scenarios(Program, Work) ->
+-doc "Compiles a program.".
+-spec load(file:filename(), Work :: file:filename()) -> program().
+load(Program, Work) ->
     Suite = filename:basename(filename:dirname(filename:dirname(Program))),
     Name = filename:join(Suite, filename:basename(Program, ".erl")),
     Ebin = filename:join([Work, "ebin", Name]),
@@ -68,10 +86,17 @@ scenarios(Program, Work) ->
         true -> Module:scenarios();
         false -> []
     end,
+    Attributes = Module:module_info(attributes),
     true = code:delete(Module),
     _ = code:purge(Module),
-    [{lists:flatten(io_lib:format("~s:~s", [Name, Function])), Ebin, Module, Function}
-     || Scenario <- Scenarios, Function <- [if is_atom(Scenario) -> Scenario; true -> element(1, Scenario) end]].
+    #{name => Name, ebin => Ebin, module => Module, scenarios => [normal(Scenario) || Scenario <- Scenarios],
+      options => [Option || {Kind, Options} <- Attributes, Kind =:= concuerror_options orelse Kind =:= concuerror_options_forced,
+                            Option <- Options]}.
+
+normal(Function) when is_atom(Function) -> {Function, inf, optimal};
+normal({Function}) -> {Function, inf, optimal};
+normal({Function, Bound}) -> {Function, Bound, optimal};
+normal(Scenario) -> Scenario.
 
 %% --- runs ------------------------------------------------------------------------
 
