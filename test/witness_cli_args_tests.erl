@@ -39,12 +39,25 @@ every_option_of_compile_is_read_test() ->
                  witness_cli_args:parse(["compile", "--erlang", "--dot", "--mermaid", "--json", "--pa", "x", "--pa",
                                          "y", "-I", "i", "--include", "j", "a.hml"])).
 
+every_option_of_search_is_read_test() ->
+    {search, Options} = witness_cli_args:parse(
+        ["search", "-o", "a.rec", "--spec", "a.hml", "--spec", "b.hml", "-I", "i", "--pa", "x", "--syntax", "erlang",
+         "--schedules", "7", "--for", "1.5", "--seed", "0", "--strategy", "pos,random", "--depth", "2", "--steps", "50",
+         "--no-deadlock", "--left", "--crashes", "any", "--timeouts", "late", "--delivery", "causal",
+         "--weave", "ssl", "--json", "--report", "r", "--mix", "p", "m:f()"]),
+    ?assertEqual(#{system => "m:f()", output => "a.rec", specs => ["a.hml", "b.hml"], include => ["i"], pa => ["x"],
+                   syntax => erlang, schedules => 7, for => 1500, seed => 0, strategies => [pos, random], depth => 2, steps => 50,
+                   no_deadlock => true, left => true, crashes => any, timeouts => late, delivery => causal, weave => ["ssl"],
+                   json => true, report => "r", mix => "p"}, Options),
+    ?assertEqual({search, #{system => "m:f()", seed => 1, no_deadlock => false, left => false, json => false}},
+                 witness_cli_args:parse(["search", "m:f()"])).
+
 errors_name_what_was_expected_test_() ->
     [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end}
      || {Arguments, Words} <- [
         {[], ["a command is expected", "run", "compile", "demo"]},
-        {["rnu"], ["'rnu'", "demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},
-        {["rnu", "--help"], ["'rnu'", "demo, run, check, record, replay, attach, compile, explore, log, bench and report"]},
+        {["rnu"], ["'rnu'", "demo, run, check, record, replay, search, attach, compile, explore, log, bench and report"]},
+        {["rnu", "--help"], ["'rnu'", "demo, run, check, record, replay, search, attach, compile, explore, log, bench and report"]},
         {["--quick", "run"], ["--quick"]},
         {["run", "--app"], ["--app APP is expected"]},
         {["run", "--spec"], ["--spec FILE.hml is expected"]},
@@ -57,6 +70,10 @@ errors_name_what_was_expected_test_() ->
         {["run", "m:f()", "--include"], ["-I DIR | --include DIR is expected"]},
         {["run", "m:f()", "--scope", "galaxy"], ["--scope tree|node", "'galaxy'"]},
         {["run", "m:f(1,", "2)"], ["'2)'", "quotes"]},
+        {["search"], ["'mod:fun(args)' is expected"]},
+        {["search", "m:f()", "--strategy", "pct,luck"], ["--strategy LIST", "'pct,luck': the names are pct, pos and random"]},
+        {["search", "m:f()", "--strategy", ""], ["--strategy LIST"]},
+        {["search", "m:f()", "--seed", "-1"], ["--seed NUMBER", "'-1'"]},
         {["compile"], ["FILE.hml"]},
         {["demo", "x"], ["'x'"]},
         {["run", "--bad\e[31m"], ["--bad\\x{1B}"]}
@@ -77,6 +94,7 @@ help_exists_for_every_command_test_() ->
         {["run", "--help"], ["--spec", "--monitor", "--scope", "--no-halt", "--app", "'mod:fun(args)'", "Exit codes"]},
         {["run", "--spec", "--help"], ["--spec"]},
         {["compile", "--help"], ["--erlang", "--dot", "--mermaid", "--include", "FILE.hml"]},
+        {["search", "--help"], ["--spec", "--schedules", "--strategy", "--no-deadlock", "'mod:fun(args)'", "Exit codes"]},
         {["demo", "--help"], ["Exit codes"]},
         {["--version"], ["witness 0."]}
     ]].

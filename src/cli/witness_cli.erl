@@ -86,6 +86,7 @@ perform(Arguments) ->
             {check, Options} -> check_log(Options);
             {record, Options} -> record(Options);
             {replay, Options} -> replay(Options);
+            {search, Options} -> monitored(~"search", Options, fun witness_cli_search:run/2);
             {attach, Options} -> attach(Options)
         end
     of
@@ -234,7 +235,8 @@ monitored(Command, Options, Run) ->
         false -> none
     end,
     Properties =/= none orelse not is_map_key(report, Options) orelse
-        refused(Command, ~"--report: name a specification with --spec FILE.hml, or a monitor with --monitor 'm:f/1=module'"),
+        refused(Command, [~"--report: name a specification with --spec FILE.hml",
+                          [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"search"]]),
     case Run(maps:merge(Options, report(Command, Options)), Properties) of
         {ok, Code} -> Code;
         {error, {unwritten, Text}} ->

@@ -13,7 +13,7 @@ this module replaces it by the user's words.
 
 -doc "The action: print a text, run a command with its options, or print an error.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | record | replay | log | attach | compile | demo | explore | bench | report,
+                | {run | check | record | replay | search | log | attach | compile | demo | explore | bench | report,
                    Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
@@ -24,6 +24,7 @@ this module replaces it by the user's words.
                    {"check", "checks a log of what a system did"},
                    {"record", "runs a program and records what made its run what it was"},
                    {"replay", "does what was recorded again, and says whether it went the same way"},
+                   {"search", "runs a program by one schedule after the other, until it goes wrong"},
                    {"attach", "watches a node that runs already, and leaves it as it was"},
                    {"compile", "checks specifications, and shows what they say"},
                    {"explore", "tries every order in which tracers can act, on small systems"},
@@ -77,7 +78,8 @@ problem(Command, #{name := Name}, Actual) -> [usage(Command, Name), ~" is expect
 %% What a list of names may have.
 names(Name) ->
     [[~": the names are ", witness_text:list([atom_to_binary(Atom) || Atom <- Atoms])]
-     || #{name := Option, type := {list, {one_of, Atoms}}} <- witness_option_schema:flags(), Option =:= Name].
+     || #{name := Option, type := {Lists, {one_of, Atoms}}} <- witness_option_schema:flags(), Option =:= Name,
+        Lists =:= list orelse Lists =:= nonempty_list].
 
 similar(Command, Option) ->
     #{commands := #{Command := #{arguments := Arguments}}} = command(),
@@ -120,7 +122,7 @@ overview() ->
 
 command() ->
     #{commands => #{"run" => run(), "check" => check(), "record" => witness_cli_record:command(),
-                  "replay" => witness_cli_replay:command(),
+                  "replay" => witness_cli_replay:command(), "search" => witness_cli_search:command(),
                   "log" => witness_cli_log:command(), "attach" => witness_cli_attach:command(), "compile" => compile(),
                   "demo" => demo(), "explore" => witness_cli_explore:command(),
                   "bench" => witness_cli_bench:command(), "report" => witness_cli_report:command()}}.

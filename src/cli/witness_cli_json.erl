@@ -38,6 +38,12 @@ in RFC 3339).
   when the recording ended as planned), `changed` (modules), `kept` (whether the code was that which is kept with the recording), `messages` (what
   was compared of them: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `text`, `position`, `log`, `program`, `stack`, `recent`),
   `elapsed_ms`;
+- `search`, of `witness search`: `outcome` (`passed`, `violated`, `crashed`, `deadlock`, `left`, `halted`, `steps`, `busy`, `lost`,
+  `refused` or `interrupted`), `schedules` (how many there were), `seed`, `strategies`; of a run that went wrong also `number`, `strategy` (`null`: that of
+  no strategy), `length` (steps), `switches`, `spec` and `name` of the property, `process` and `signature` of the process, `reason`,
+  `processes`: those that were alive, as in a `summary`; `reversed`: pairs of steps that are enough for the failure if the `first` comes
+  before the `second`, both texts; `dir` (of the recording); these are `null` if nothing went wrong; `unfaithful`, of what
+  is not controlled: each with `kind`, `what`, `text`; `elapsed_ms`. Before it come the objects of the replay, if a specification was violated;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text if it was requested.
 
@@ -49,7 +55,7 @@ Terms are text, cut to a limit. A `text` is for people, in the notation of the l
 fields that programs read are in Erlang's notation. Fields that do not apply are `null`.
 """.
 
--export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, diagnostic/2, specification/4]).
+-export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, search/2, diagnostic/2, specification/4]).
 
 -export_type([header/0]).
 
@@ -208,6 +214,42 @@ replay(#{dir := Dir, outcome := Outcome, complete := Complete, processes := Proc
           {entries, Entries}, {killed, Killed}, {cut, Cut}, {stopped, Stopped}, {changed, Changed},
           {kept, case Report of #{kept := _} -> true; #{} -> false end}, {messages, maps:get(messages, Report, null)},
           {divergences, [{maps:to_list(Divergence)} || Divergence <- Divergences]}, {elapsed_ms, Elapsed}]).
+
+-doc "The result of a search.".
+-spec search(witness_cli_search_text:report(), header()) -> iolist().
+search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies := Strategies, unfaithful := Unfaithful,
+         elapsed_ms := Elapsed, dir := Dir} = Report, Header) ->
+    Processes = maps:get(processes, Report, #{}),
+    {Kind, Spec, Name, Process, Reason} = case Outcome of
+        {violated, Of, Property} -> {violated, text(Of), text(Property), #{}, null};
+        {How, Ids} when is_list(Ids) -> {How, null, null, #{}, null};
+        {How, Id, Why} -> {How, null, null, maps:get(Id, Processes, #{}), term(Why)};
+        _ -> {Outcome, null, null, #{}, null}
+    end,
+    line(search, Header,
+         [{outcome, Kind}, {schedules, Schedules}, {seed, Seed}, {strategies, Strategies}, {number, maps:get(number, Report, null)},
+          {strategy, case Report of #{strategy := none} -> null; _ -> maps:get(strategy, Report, null) end},
+          {length, maps:get(length, Report, null)}, {switches, maps:get(switches, Report, null)}, {spec, Spec}, {name, Name},
+          {process, case Process of #{pid := Pid} -> text(witness_event:format_proc(Pid)); #{} -> null end},
+          {signature, case Process of
+              #{signature := Signature} -> text(witness_event:format_signature(Signature));
+              #{} -> null
+          end},
+          {reason, Reason},
+          {processes, case Report of
+              #{processes := _} -> [remaining_process(witness_cli_search_text:describe(One))
+                                    || _ := #{stack := _} = One <- maps:iterator(Processes, ordered)];
+              #{} -> null
+          end},
+          {reversed, case Report of
+              #{reversed := Pairs} -> [{[{Place, text(witness_cli_search_text:step(map_get(Place, Pair)))}
+                                         || Place <- [first, second]]} || Pair <- Pairs];
+              #{} -> null
+          end},
+          {dir, case Report of #{recorded := _} -> text(Dir); #{} -> null end},
+          {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_cli_search_text:unfaithful(One))}]}
+                        || {Fault, What} = One <- Unfaithful]},
+          {elapsed_ms, Elapsed}]).
 
 as_text(Atom) when is_atom(Atom) -> Atom;
 as_text(Term) -> term(Term).

@@ -84,7 +84,7 @@ value(#{option := #{type := Type}}) ->
     case Type of
         boolean -> boolean;
         {one_of, _} -> Type;
-        {list, {one_of, Atoms}} -> {list_of, Atoms};
+        {Lists, {one_of, Atoms}} when Lists =:= list; Lists =:= nonempty_list -> {list_of, Atoms};
         _ when Type =:= pos_integer; Type =:= limit -> {at_least, 1};
         _ -> string
     end;

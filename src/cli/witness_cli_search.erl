@@ -1,0 +1,193 @@
+-module(witness_cli_search).
+-moduledoc """
+`witness search`: runs a program by one schedule after the other, until a run goes wrong (`m:witness_search`).
+
+Results go to standard output, progress to standard error. What the program prints is not shown.
+
+| Exit code | Meaning |
+|---|---|
+| 0 | nothing went wrong in all schedules |
+| 1 | a run went wrong: something was violated, a process crashed, or the run does not end |
+| 2 | wrong usage or bad input |
+| 3 | no result: it was interrupted, a run could not be controlled or repeated, or its recording could not be written |
+
+If a specification is violated, the recording is replayed with it (`m:witness_cli_replay`). So the explanation is that of `witness replay`.
+""".
+
+-export([run/2, command/0]).
+
+-export_type([options/0]).
+
+-doc "See `command/0`.".
+-type options() :: #{system := string(), json := boolean(), seed := non_neg_integer(), no_deadlock := boolean(), output => string(),
+                     mix => string(), pa => [string()], weave => [string()], specs => [string()], include => [string()],
+                     report => witness_web:report(), atom() => term()}.
+
+-doc "The declaration of the command, for `m:witness_cli_args`.".
+-spec command() -> argparse:command().
+command() ->
+    #{help => ["Runs mod:fun(args) again and again in a fresh node, each time by another schedule: which process goes on next is "
+               "decided here, and time is virtual. A run that violates a specification, in which a process crashes, or which does "
+               "not end, is written as a recording, and the search ends. The program is not changed, and what it prints is not "
+               "shown.\n\n",
+               usage, "\n\n", arguments, "\n", options,
+               "\n\nExit codes: 0 nothing went wrong; 1 a run went wrong; 2 wrong usage or bad input; 3 no result: interrupted, or "
+               "the program cannot be controlled.\n\n"
+               "  witness search --spec shop.hml --pa ebin 'shop_demo:main(2)'\n"
+               "  witness search --pa ebin --schedules 10000 --seed 7 -o found.rec 'shop_demo:main(2)'\n"
+               "  witness replay --step found.rec\n"],
+      arguments => witness_cli_options:arguments(search, [output, specs, include, pa, syntax,
+        schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, timeouts, delivery, crashes,
+        left, no_deadlock, weave,
+        witness_cli_options:json(~"one JSON object a line on standard output"),
+        witness_cli_options:report(), project(), system])}.
+
+%% Nothing of the project is started or configured, unlike with other commands.
+project() ->
+    #{name => mix, flag => "--mix", argument => "DIR",
+      text => ~"use the code of the Mix project in this folder, compiled as by mix run; its applications are not started"}.
+
+-record(state, {worker :: pid(), ref :: reference(), progress :: witness_cli_progress:progress(),
+                begun = none :: integer() | none, schedules = 0 :: non_neg_integer()}).
+
+-doc "Searches; returns the exit code, or an error of the user.".
+-spec run(options(), Properties :: none | map()) ->
+    {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | witness:error()}.
+run(Given, Properties) ->
+    maybe
+        #{json := Json, output := Dir, system := Text} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
+        {ok, Mix} ?= mix(Options),
+        {ok, Named} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        Folders = Named ++ maps:get(folders, Mix, []),
+        {ok, {Module, _, _} = Call} ?= witness_cli_call:parse(Text),
+        ok ?= witness_cli_setup:load_elixir(Module, Folders),
+        ok ?= witness_cli_call:check(Call),
+        {ok, Weave} ?= applications(maps:get(weave, Options, [])),
+        {ok, Warnings} ?= warnings(Options),
+        witness_cli_io:note([[witness_spec:format_diagnostic(Warning), $\n] || Warning <- Warnings]),
+        Out = witness_cli_io:open(case Json of true -> json; false -> text end),
+        Own = [Name || #{name := Name} <- witness_option_schema:search()],
+        Search = (maps:with(Own, Options))#{run => Call, dir => Dir, pa => Folders, weave => Weave,
+                                            deadlocks => not maps:get(no_deadlock, Options)},
+        {ok, Report} ?= search(Search),
+        {ok, result(Report, Properties, Out, Options#{strategies => strategies(Search)})}
+    end.
+
+%% A Mix project is used in its folder.
+absolute(#{mix := _, output := Dir} = Options) ->
+    maps:merge(Options#{output => filename:absname(Dir)},
+               maps:map(fun(_, Names) -> [filename:absname(Name) || Name <- Names] end, maps:with([pa, specs, include], Options)));
+absolute(Options) -> Options.
+
+mix(#{mix := Folder}) -> witness_cli_mix:export(Folder);
+mix(#{}) -> {ok, #{}}.
+
+applications([]) -> {ok, []};
+applications([Text | Texts]) ->
+    maybe
+        {ok, {application, App}} ?= witness_cli_call:parse_application(Text),
+        {ok, Apps} ?= applications(Texts),
+        {ok, [App | Apps]}
+    else
+        {error, _} -> {error, ~"--weave: the name of an application is expected"}
+    end.
+
+default_name() ->
+    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
+    lists:flatten(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b", [Y, Mo, D, H, Mi, S])).
+
+strategies(#{strategies := Strategies}) -> Strategies;
+strategies(#{}) -> maps:get(strategies, witness_option:defaults(witness_option_schema:search())).
+
+%% The search reports only the errors of specifications.
+warnings(Options) ->
+    case witness_search_monitors:compile(maps:get(specs, Options, []), maps:with([include], Options)) of
+        {ok, _, Warnings} -> {ok, Warnings};
+        {error, _} = Error -> Error
+    end.
+
+%% --- searching -------------------------------------------------------------------
+
+%% Another process searches, so that this one receives interrupts meanwhile. The VM of the search ends with that process.
+search(Options) ->
+    ok = witness_cli_signal:catch_interrupts(),
+    Self = self(),
+    Ref = make_ref(),
+    Progress = witness_cli_progress:new(),
+    Told = #{on_progress => Progress, on_schedules => fun(Number) -> Self ! {Ref, Number} end},
+    {Worker, Monitor} = spawn_monitor(fun() -> Self ! {Ref, searched, witness_search:search(maps:merge(Options, Told))} end),
+    Result = wait(Monitor, #state{worker = Worker, ref = Ref, progress = Progress}),
+    %% On a terminal the line of the progress is still there.
+    _ = witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\r\e[K"),
+    Result.
+
+wait(Monitor, #state{ref = Ref, worker = Worker, progress = Progress, begun = Begun} = S) ->
+    receive
+        {Ref, 0} -> wait(Monitor, S#state{begun = now_ms()});
+        {Ref, searched, {ok, Report}} -> searched(Monitor, {ok, Report});
+        {Ref, searched, {error, Error}} -> searched(Monitor, refusal(Error));
+        {Ref, Number} ->
+            ok = Progress(witness_cli_search_text:progress(Number, now_ms() - Begun)),
+            wait(Monitor, S#state{schedules = Number});
+        {'DOWN', Monitor, process, Worker, Reason} -> error({search_died, Reason});
+        interrupt -> stop(Monitor, S);
+        output_closed -> stop(Monitor, S);
+        {'EXIT', _, _} -> wait(Monitor, S)
+    end.
+
+searched(Monitor, Result) ->
+    true = demonitor(Monitor, [flush]),
+    Result.
+
+stop(Monitor, #state{worker = Worker, begun = Begun, schedules = Schedules}) ->
+    true = exit(Worker, kill),
+    receive {'DOWN', Monitor, process, Worker, _} -> ok end,
+    {ok, #{outcome => interrupted, schedules => Schedules, unfaithful => [],
+           elapsed_ms => case Begun of none -> 0; _ -> now_ms() - Begun end}}.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% A run that cannot be repeated, and a full disk, are not errors in the user's arguments.
+refusal({witness_search, {exists, _}} = Error) -> {error, Error};
+refusal({witness_search, _} = Error) -> {error, {unwritten, witness:format_error(Error)}};
+refusal({witness_record, {file, _, _}} = Error) -> {error, {unwritten, witness:format_error(Error)}};
+refusal(Error) -> {error, Error}.
+
+%% --- results ---------------------------------------------------------------------
+
+result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output := Dir} = Options) ->
+    Report = maps:merge(Found, maps:merge(#{dir => Dir, specs => []}, maps:with([seed, strategies, specs], Options))),
+    Look = witness_cli_io:look(),
+    Code = code(Outcome),
+    _ = Json orelse witness_cli_io:print(Out, witness_cli_search_text:head(Report, Look)),
+    ok = explain(Report, Properties, Options),
+    witness_cli_io:print(Out, case Json of
+        true -> witness_cli_json:search(Report, witness_cli_json:header(node()));
+        false -> witness_cli_search_text:tail(Report, Look)
+    end),
+    Code.
+
+-spec code(term()) -> 0 | 1 | 3.
+code(passed) -> 0;
+code(interrupted) -> 3;
+code({busy, _, _}) -> 3;
+code({lost, _, _}) -> 3;
+code({refused, _, _}) -> 3;
+code(_) -> 1.
+
+%% A violation, and every report, is that of a replay.
+explain(#{outcome := {violated, _, _}}, Properties, Options) -> replay(Properties, Options);
+explain(#{recorded := _}, Properties, #{report := _} = Options) -> replay(Properties, Options);
+explain(#{}, _, _) -> ok.
+
+replay(Properties, #{output := Dir, json := Json} = Options) ->
+    Replay = (maps:with([syntax, report], Options))#{recording => Dir, json => Json, allow_changed => false, trust => false,
+                                                     mirror => false, check => false, step => false},
+    case witness_cli_replay:run(Replay, Properties) of
+        {ok, Code} when Code < 2 -> ok;
+        {ok, _} -> unexplained(~"see above");
+        {error, {_, _} = Error} -> unexplained(witness:format_error(Error));
+        {error, Text} -> unexplained(Text)
+    end.
+
+unexplained(Why) -> witness_cli_io:note([~"witness search: the replay of the recording does not explain it: ", Why, $\n]).

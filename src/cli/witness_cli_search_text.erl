@@ -1,0 +1,219 @@
+-module(witness_cli_search_text).
+-moduledoc """
+What `witness search` prints for people: what went wrong, where the processes were, and what to do next. Pure.
+
+The explanation of a violation comes between `head/2` and `tail/2`: it is that of a replay.
+""".
+
+-export([head/2, tail/2, progress/2, unfaithful/1, describe/1, step/1]).
+
+-export_type([report/0]).
+
+-doc "The report of a search, or that it was interrupted, with its options: the folder, the seed, the strategies, the specifications.".
+-type report() :: #{outcome := interrupted | passed | witness_search_scheduler:outcome(), schedules := non_neg_integer(),
+                    unfaithful := [term()], elapsed_ms := non_neg_integer(), dir := file:filename(), seed := integer(),
+                    strategies := [atom()], specs := [file:filename()], atom() => term()}.
+
+-define(MAX_REASON_CHARS, 2000).
+-define(MAX_PROCESSES, 20).
+-define(MAX_FRAMES, 10).
+-define(MAX_STEP_CHARS, 150).
+
+-doc "The progress, on one line.".
+-spec progress(non_neg_integer(), Milliseconds :: non_neg_integer()) -> unicode:chardata().
+progress(Schedules, Milliseconds) -> [count(Schedules), ~", ", rate(Schedules, Milliseconds)].
+
+count(Schedules) -> witness_text:count(Schedules, ~"schedule", ~"schedules").
+
+rate(Schedules, Milliseconds) -> [integer_to_binary(Schedules * 1000 div max(1, Milliseconds)), ~" a second"].
+
+%% --- what went wrong -------------------------------------------------------------
+
+-doc "The first lines of a search that has found a run that went wrong; nothing otherwise.".
+-spec head(report(), witness_text:look()) -> unicode:chardata().
+head(#{outcome := Outcome}, _) when Outcome =:= passed; Outcome =:= interrupted -> ~"";
+head(#{outcome := Outcome, schedules := Schedules, elapsed_ms := Elapsed} = Report, Look) ->
+    lines([[sentence(Outcome, Look), ~" after ", count(Schedules), ~" (", witness_text:seconds(Elapsed), $)], ~""
+           | outcome(Outcome, Report, Look)]).
+
+sentence({How, _, _}, Look) when How =:= busy; How =:= lost; How =:= refused -> witness_text:style(doubtful, ~"NO RESULT", Look);
+sentence(_, Look) -> witness_text:style(bad, ~"FAILED", Look).
+
+outcome({violated, _, _}, _, _) -> [];
+outcome({crashed, Id, Reason}, Report, Look) ->
+    Syntax = syntax_of(Id, Reason, Report),
+    {Why, Stack} = reason(Reason),
+    [[witness_text:style(bad, ~"CRASH", Look), ~" of ", process(Id, Report)], [~"  ", told(Id)],
+     [~"  ends: ", witness_event:format_reason(case Syntax of elixir -> Reason; erlang -> Why end, ?MAX_REASON_CHARS, Syntax)]
+     | frames(Stack, Syntax)];
+outcome({deadlock, Ids}, Report, Look) ->
+    [[witness_text:style(bad, ~"DEADLOCK", Look), ~": the function has not returned, and nothing can happen any more. There ",
+      case Ids of [_] -> ~"is"; _ -> ~"are" end, ~":"] | places(Ids, Report)];
+outcome({left, Ids}, Report, Look) ->
+    [[witness_text:style(bad, ~"LEFT", Look), ~": the function has returned, and these processes wait for ever:"] | places(Ids, Report)];
+outcome({halted, Id, Status}, Report, Look) ->
+    [[witness_text:style(bad, ~"HALTED", Look), ~" by ", process(Id, Report), ~": it ends the VM with status ",
+      witness_event:format_term(Status, 100)]];
+outcome(steps, #{length := Length} = Report, Look) ->
+    [[witness_text:style(bad, ~"NOT ENDED", Look), ~" after ", witness_text:count(Length, ~"step", ~"steps"),
+      ~": the program runs for ever, or takes longer (--steps). There are:"] | places(alive(Report), Report)];
+outcome({busy, Id, Stack}, Report, _) ->
+    [[process(Id, Report), ~" has run for too long without doing anything that can be scheduled: a loop, or a call that takes long."]
+     | frames(Stack, syntax_of(Id, {none, Stack}, Report))];
+outcome({lost, Id, Reason}, Report, _) ->
+    [[process(Id, Report), ~" was ended by something that is not controlled: ",
+      witness_event:format_reason(Reason, ?MAX_REASON_CHARS, syntax_of(Id, Reason, Report))]];
+outcome({refused, Id, {{_, _, _} = Called, Stack}}, Report, _) ->
+    Syntax = syntax_of(Id, {none, Stack}, Report),
+    [[process(Id, Report), ~" calls ", witness_event:format_function(Called, Syntax),
+      ~", whose effects cannot be controlled: run a part of the program that does without"] | frames(Stack, Syntax)];
+outcome(Outcome, _, _) -> [witness_event:format_term(Outcome, ?MAX_REASON_CHARS)].
+
+told(1) -> ~"the function has failed";
+told(_) -> ~"no process handled it".
+
+%% The reason of an end, without the stack, and the stack.
+reason({Why, [{Module, Function, _, Location} | _] = Stack} = Reason) when is_atom(Module), is_atom(Function), is_list(Location) ->
+    case lists:all(fun(Frame) -> is_tuple(Frame) andalso tuple_size(Frame) =:= 4 end, Stack) of
+        true -> {Why, Stack};
+        false -> {Reason, []}
+    end;
+reason(Reason) -> {Reason, []}.
+
+%% The notation of the program: that of the process, or of the modules that the reason names.
+syntax_of(Id, Reason, #{processes := Processes}) ->
+    case Processes of
+        #{Id := #{signature := Signature}} ->
+            case witness_event:syntax_of_function(Signature) of
+                elixir -> elixir;
+                erlang -> witness_event:syntax_of_reason(Reason)
+            end;
+        #{} -> witness_event:syntax_of_reason(Reason)
+    end.
+
+process(Id, #{processes := Processes}) ->
+    case Processes of
+        #{Id := #{pid := Pid, signature := Signature}} ->
+            Syntax = witness_event:syntax_of_function(Signature),
+            [witness_event:format_proc(Pid, Syntax), ~", ", witness_event:format_signature(Signature, Syntax)];
+        #{} -> [~"process ", integer_to_binary(Id)]
+    end.
+
+frames(Stack, Syntax) ->
+    More = length(Stack) - ?MAX_FRAMES,
+    [[~"    in ", frame(Frame, Syntax)] || Frame <- lists:sublist(Stack, ?MAX_FRAMES)]
+        ++ [[~"    and ", witness_text:count(More, ~"other", ~"others")] || More > 0].
+
+%% The arguments are there if no clause of the function takes them.
+frame({Module, Function, Args, Location}, Syntax) ->
+    Called = {Module, Function, Args},
+    [case is_list(Args) of
+         true -> witness_event:format_signature(Called, Syntax);
+         false -> witness_event:format_function(Called, Syntax)
+     end,
+     case {proplists:get_value(file, Location), proplists:get_value(line, Location)} of
+         {File, Line} when is_list(File), is_integer(Line) ->
+             [~" (", witness_text:clean(filename:basename(File)), $:, integer_to_binary(Line), $)];
+         _ -> ~""
+     end].
+
+%% The processes that were alive at the end.
+alive(#{processes := Processes}) -> lists:sort([Id || Id := #{stack := _} <- Processes]).
+
+-doc "Where a process was that was alive at the end.".
+-spec describe(#{pid := pid(), signature := witness_event:signature() | mfa(), stack := [term()], waits := boolean(), _ => _}) ->
+    witness_run_remaining:process().
+describe(#{pid := Pid, signature := {Module, Function, Args}, stack := Stack, waits := Waits}) ->
+    Arity = case Args of _ when is_integer(Args) -> Args; _ -> length(Args) end,
+    witness_run_remaining:describe(Pid, {Module, Function, Arity}, Stack, Waits).
+
+%% Servers that wait for a request come last: they rarely are the cause.
+places(Ids, #{processes := Processes}) ->
+    Described = [describe(Process) || Id <- Ids, #{Id := #{stack := _} = Process} <- [Processes]],
+    {Servers, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Described),
+    More = length(Described) - ?MAX_PROCESSES,
+    [[~"  ", witness_run_remaining:format(Process)] || Process <- lists:sublist(Others ++ Servers, ?MAX_PROCESSES)]
+        ++ [[~"  and ", witness_text:count(More, ~"other process", ~"other processes")] || More > 0].
+
+%% --- the end ---------------------------------------------------------------------
+
+-doc "The last lines.".
+-spec tail(report(), witness_text:look()) -> unicode:chardata().
+tail(#{outcome := interrupted, schedules := Schedules} = Report, Look) ->
+    lines(rows([searched(Report)]) ++ [~"", [witness_text:style(doubtful, ~"INTERRUPTED", Look), ~": nothing had gone wrong in ",
+                                             count(Schedules), $.]]);
+tail(#{outcome := passed, schedules := Schedules} = Report, Look) ->
+    lines(rows([searched(Report) | unfaithful_rows(Report)])
+          ++ [~"", [witness_text:style(good, ~"OK", Look), ~": nothing went wrong in ", count(Schedules),
+                    ~". They are a sample of all schedules, and no proof."]]);
+tail(#{number := Number, strategy := Strategy, length := Length, switches := Switches, dir := Dir} = Report, _) ->
+    Rows = [{~"schedule", [integer_to_binary(Number), by(Strategy, Report), ~": ", witness_text:count(Length, ~"step", ~"steps"), ~", ",
+                           witness_text:count(Switches, ~"preemption", ~"preemptions")]},
+            {~"recorded", [~"in ", witness_text:clean(Dir)]} | order_rows(Report) ++ unfaithful_rows(Report)],
+    Spec = [[~" --spec ", quoted(File)] || #{outcome := {violated, _, _}, specs := Files} <- [Report], File <- Files],
+    lines([~"" | rows(Rows)] ++ [~"", [~"  witness replay", Spec, $\s, quoted(Dir)], [~"  witness replay --step", Spec, $\s, quoted(Dir)]]).
+
+by(none, _) -> ~", the one in which each process goes on as long as it can";
+by(Strategy, #{seed := Seed}) -> [~", by ", atom_to_binary(Strategy), ~" with seed ", integer_to_binary(Seed)].
+
+searched(#{schedules := Schedules, elapsed_ms := Elapsed, strategies := Strategies, seed := Seed}) ->
+    {~"searched", [count(Schedules), ~" in ", witness_text:seconds(Elapsed), ~", ", rate(Schedules, Elapsed), ~" (",
+                   lists:join(~", ", [atom_to_binary(Strategy) || Strategy <- Strategies]), ~"; seed ", integer_to_binary(Seed), $)]}.
+
+unfaithful_rows(#{unfaithful := Found}) ->
+    [{case Row of 1 -> ~"unfaithful"; _ -> ~"" end, unfaithful(One)} || {Row, One} <- lists:enumerate(Found)].
+
+-doc "What has made runs depend on more than their schedule.".
+-spec unfaithful(term()) -> unicode:chardata().
+unfaithful({differs, Function}) -> [function(Function), ~": its result does not follow from the schedule"];
+unfaithful({foreign, Function}) -> [function(Function), ~": it is called for real, and may differ from run to run"];
+unfaithful({heir, Function}) -> [function(Function), ~": tables go to another process outside the schedule"];
+unfaithful({outside, Name}) ->
+    [~"a message to ", witness_event:format_term(Name, 100), ~", which is no process of the program: when it answers is not controlled"];
+unfaithful(Other) -> witness_event:format_term(Other, 200).
+
+function({Module, _, _} = MFA) -> witness_event:format_function(MFA, witness_event:syntax([Module])).
+
+rows(Rows) -> witness_text:columns([[Label, Text] || {Label, Text} <- Rows]).
+
+%% Pairs of steps that are enough for the failure: these two, in this order.
+order_rows(#{reversed := Pairs}) ->
+    Lines = lists:append([[[~"first ", step(First)], [~"then ", step(Second)]] || #{first := First, second := Second} <- Pairs]),
+    [{case Row of 1 -> ~"order"; _ -> ~"" end, Text} || {Row, Text} <- lists:enumerate(Lines)];
+order_rows(#{}) -> [].
+
+-doc "What a process does in a step, or what happens to it.".
+-spec step(#{pid := pid() | undefined, kind := process | signal | timeout | timer, what := term()}) -> unicode:chardata().
+step(#{kind := timer, what := {_, To, Message}}) -> [~"a timer sends to ", term(To), ~": ", term(Message)];
+step(#{kind := timeout, pid := Pid}) -> [proc(Pid), ~" has waited long enough"];
+step(#{kind := signal, pid := Pid, what := {down, _, Object, Reason}}) ->
+    [proc(Pid), ~" is told that ", term(Object), ~" has ended: ", term(Reason)];
+step(#{kind := signal, pid := Pid, what := {link, Reason}}) ->
+    [proc(Pid), ~" is told that a process has ended to which it is linked: ", term(Reason)];
+step(#{kind := signal, pid := Pid, what := {message, {_, _, Message}}}) -> [proc(Pid), ~" gets ", term(Message)];
+step(#{kind := signal, pid := Pid, what := {exit, Reason}}) -> [proc(Pid), ~" gets an exit signal: ", term(Reason)];
+step(#{pid := Pid, what := {send, To, Message, _}}) -> [proc(Pid), ~" sends to ", term(To), ~": ", term(Message)];
+step(#{pid := Pid, what := {ended, Reason}}) -> [proc(Pid), ~" ends: ", term(Reason)];
+step(#{pid := Pid, what := {shared, {Module, Function, Args}}}) ->
+    [proc(Pid), ~" calls ", witness_event:format_signature({Module, Function, Args})];
+step(#{pid := Pid, what := {spawn, {Module, Function, Args}, _, _}}) ->
+    [proc(Pid), ~" spawns ", witness_event:format_signature({Module, Function, Args})];
+step(#{pid := Pid, what := {From, _, Message}}) when is_integer(From); From =:= outside -> [proc(Pid), ~" takes ", term(Message)];
+step(#{pid := Pid, what := timeout}) -> [proc(Pid), ~" takes no message: its time is over"];
+step(#{pid := Pid, what := 'receive'}) -> [proc(Pid), ~" looks for a message"];
+step(#{pid := Pid, what := What}) -> [proc(Pid), ~" does ", term(What)].
+
+proc(undefined) -> ~"a process";
+proc(Pid) -> witness_event:format_proc(Pid).
+
+term(Term) -> witness_event:format_term(Term, ?MAX_STEP_CHARS).
+
+%% A word for a shell.
+quoted(Name) ->
+    Text = witness_text:clean(Name),
+    case re:run(Text, "^[A-Za-z0-9_./:@%+=,-]+$", [{capture, none}]) of
+        match -> Text;
+        nomatch -> [$', string:replace(Text, ~"'", ~B"'\''", all), $']
+    end.
+
+lines(Lines) -> [[Line, $\n] || Line <- Lines].

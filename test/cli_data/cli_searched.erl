@@ -1,0 +1,58 @@
+-module(cli_searched).
+%% Programs for `witness search': what can go wrong, and what cannot.
+-export([seats/0, dishes/0, clerks/0, fine/0, endless/0, measured/0, marks/1, kiosks/1, quits/1]).
+-export([leaves/0, hall/1, wait_for/1]).
+
+%% Two visitors ask for a seat, and the hall forgets for a moment that it has sold it.
+seats() ->
+    Hall = spawn_link(?MODULE, hall, [free]),
+    [spawn_link(fun() -> Hall ! {reserve, Who} end) || Who <- [ann, bob]],
+    receive full -> ok after 100 -> ok end.
+
+hall(State) ->
+    receive
+        {reserve, Who} when State =:= free ->
+            self() ! {sell, Who},
+            hall(free);
+        {reserve, _} -> hall(State);
+        {sell, _} -> hall(sold)
+    end.
+
+%% The dish depends on which message comes first.
+dishes() ->
+    Cook = self(),
+    [spawn(fun() -> Cook ! Dish end) || Dish <- [soup, cake]],
+    First = receive Dish -> Dish end,
+    spawn(fun() -> soup = First end),
+    receive Second -> Second end.
+
+%% Each of two processes waits for the other one.
+clerks() ->
+    One = spawn_link(fun() -> receive {other, Other} -> ?MODULE:wait_for(Other) end end),
+    Two = spawn_link(fun() -> receive {other, Other} -> ?MODULE:wait_for(Other) end end),
+    One ! {other, Two},
+    Two ! {other, One},
+    wait_for(One).
+
+wait_for(Other) ->
+    receive {done, Other} -> ok end.
+
+leaves() -> spawn(?MODULE, wait_for, [self()]).
+
+fine() ->
+    Self = self(),
+    [spawn_link(fun() -> Self ! {done, N} end) || N <- [1, 2]],
+    [receive {done, N} -> ok end || N <- [1, 2]].
+
+endless() ->
+    self() ! again,
+    receive again -> endless() end.
+
+measured() -> erlang:memory(total) > 0.
+
+%% For a test that waits until the search has begun.
+marks(File) -> ok = file:write_file(File, <<>>).
+
+kiosks(N) -> [fine() || _ <- lists:seq(1, N)].
+
+quits(Status) -> halt(Status).

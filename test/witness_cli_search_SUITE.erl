@@ -1,0 +1,239 @@
+-module(witness_cli_search_SUITE).
+-moduledoc """
+`witness search` as a user has it: what it says of a run that goes wrong, that the recording of this run replays, and what it says otherwise.
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() ->
+    [a_violation_is_explained_as_by_a_replay, a_violation_has_a_report, a_crash_names_the_process_and_the_reason,
+     a_function_that_fails_is_a_crash,
+     a_deadlock_names_each_process_and_where_it_waits, a_deadlock_may_be_no_failure, a_run_without_end_is_a_failure,
+     what_else_is_a_failure,
+     nothing_is_found, a_planned_end_is_no_error, what_is_not_controlled_is_named, a_program_of_elixir_is_shown_in_its_notation,
+     json_has_one_object_a_line, the_same_seed_finds_the_same_run, an_interrupt_ends_it, what_is_wrong_is_named].
+
+init_per_suite(Config) ->
+    Root = witness_checkout:root(filename:dirname(code:which(?MODULE))),
+    Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
+    ok = filelib:ensure_path(Out),
+    {ok, _} = compile:file(filename:join([Root, "test", "cli_data", "cli_searched"]), [{outdir, Out}, debug_info]),
+    Spec = filename:join(Out, "sold_once.hml"),
+    ok = file:write_file(Spec, ~"sold_once: with cli_searched:hall(_) over _ ? {sell, _}\ncheck [_ ? {sell, _}] [_ ? {sell, _}] ff.\n"),
+    [{programs, Out}, {spec, Spec}, {root, Root} | Config].
+
+end_per_suite(_) -> ok.
+
+%% --- found -----------------------------------------------------------------------
+
+a_violation_is_explained_as_by_a_replay(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    #{exit := 1, stdout := Text} = search(Config, ["--spec", spec(Config), "-o", Dir, "cli_searched:seats()"]),
+    ?assertMatch({match, _}, re:run(Text, "^FAILED after [0-9]+ schedules? \\([0-9.]+ m?s\\)\n\nVIOLATION of sold_once")),
+    witness_command:contains(Text, [~"IDENTICAL", ~"\nschedule  ", ~"\norder     first ", ~"\n          then ", ~"  witness replay --spec ", ~"  witness replay --step --spec "]),
+    %% The commands that it says do what it says.
+    #{exit := 1, stdout := Replayed} = witness(Config, ["replay", "--spec", spec(Config), Dir]),
+    ?assertEqual(violation(Text), violation(Replayed)),
+    #{exit := 0, stdout := Why} =
+        witness(Config, ["replay", "--step", "--spec", spec(Config), "--command", "verdict", "--command", "why", Dir]),
+    witness_command:contains(Why, [~"takes of", ~"{sell,"]).
+
+%% Without times.
+violation(Text) ->
+    {match, [Violation]} = re:run(Text, "VIOLATION.*?\n  *with|VIOLATION.*?\\^\\^", [dotall, {capture, first, binary}]),
+    re:replace(Violation, "\\+[0-9.]+ ms|  +", " ", [global, {return, binary}]).
+
+a_violation_has_a_report(Config) ->
+    Folder = file(?FUNCTION_NAME, "_report", Config),
+    #{exit := 1} = search(Config, ["--spec", spec(Config), "--report", Folder, "-o", file(?FUNCTION_NAME, Config), "cli_searched:seats()"]),
+    {ok, Page} = file:read_file(filename:join(Folder, "report.html")),
+    witness_command:contains(Page, [~"sold_once"]).
+
+a_crash_names_the_process_and_the_reason(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    #{exit := 1, stdout := Text} = search(Config, ["-o", Dir, "cli_searched:dishes()"]),
+    witness_command:contains(Text, [~"FAILED after ", ~"CRASH of <0.4.", ~", cli_searched:'-dishes/0-fun-2-'()",
+                                    ~"no process handled it", ~"ends: {badmatch,cake}", ~"    in cli_searched:", ~"(cli_searched.erl:"]),
+    #{exit := 0, stdout := Replayed} = witness(Config, ["replay", Dir]),
+    witness_command:contains(Replayed, [~"IDENTICAL"]).
+
+a_function_that_fails_is_a_crash(Config) ->
+    #{exit := 1, stdout := Text} = search(Config, ["-o", file(?FUNCTION_NAME, Config), "lists:nth(2, [a])"]),
+    witness_command:contains(Text, [~"CRASH of <0.1.", ~", lists:nth(2,[a])", ~"the function has failed", ~"function_clause"]).
+
+a_deadlock_names_each_process_and_where_it_waits(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    #{exit := 1, stdout := Text} = search(Config, ["-o", Dir, "cli_searched:clerks()"]),
+    witness_command:contains(Text, [~"FAILED after 1 schedule (", ~"DEADLOCK: the function has not returned",
+                                    ~" cli_searched:clerks/0: waits for a message in cli_searched:wait_for/1 (cli_searched.erl:",
+                                    ~" cli_searched:'-clerks/0-fun-0-'/0: waits for a message in cli_searched:wait_for/1"]),
+    #{exit := 0, stdout := Replayed} = witness(Config, ["replay", Dir]),
+    witness_command:contains(Replayed, [~"IDENTICAL", ~"3 processes still alive"]).
+
+a_deadlock_may_be_no_failure(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    #{exit := 0, stdout := Text} = search(Config, ["--no-deadlock", "--schedules", "5", "-o", Dir, "cli_searched:clerks()"]),
+    witness_command:contains(Text, [~"OK: nothing went wrong in 5 schedules"]),
+    ?assertNot(filelib:is_file(Dir)).
+
+a_run_without_end_is_a_failure(Config) ->
+    #{exit := 1, stdout := Text} =
+        search(Config, ["--steps", "50", "-o", file(?FUNCTION_NAME, Config), "cli_searched:endless()"]),
+    witness_command:contains(Text, [~"FAILED after 1 schedule", ~"NOT ENDED after 50 steps", ~"(--steps)",
+                                    ~"cli_searched:endless/0: runs in cli_searched:endless/0"]).
+
+what_else_is_a_failure(Config) ->
+    [begin
+         #{exit := 1, stdout := Text} = search(Config, ["-o", file(?FUNCTION_NAME, "_" ++ Name, Config) | Arguments]),
+         witness_command:contains(Text, Words)
+     end || {Name, Arguments, Words} <- [
+         {"1", ["cli_searched:quits(7)"], [~"FAILED after 1 schedule", ~"HALTED by <0.1.", ~"with status 7"]},
+         {"2", ["--left", "cli_searched:leaves()"], [~"FAILED after 1 schedule", ~"LEFT: the function has returned",
+                                                     ~"cli_searched:wait_for/1: waits for a message in cli_searched:wait_for/1"]}]],
+    #{exit := 0} = search(Config, ["--crashes", "none", "--schedules", "9", "lists:nth(2, [a])"]).
+
+%% --- not found -------------------------------------------------------------------
+
+nothing_is_found(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    [begin
+         #{exit := 0, stdout := Text} = search(Config, ["-o", Dir, "--strategy", "pct,pos", "--schedules", "30", "--seed", "9", Call]),
+         ?assertMatch({match, _}, re:run(Text, "^searched  30 schedules in [0-9.]+ m?s, [0-9]+ a second \\(pct, pos; seed 9\\)\n\n"
+                                               "OK: nothing went wrong in 30 schedules. They are a sample of all schedules, and no proof.\n$"))
+     end || Call <- ["cli_searched:fine()", "cli_searched:quits(0)", "cli_searched:leaves()"]],
+    ?assertNot(filelib:is_file(Dir)).
+
+a_planned_end_is_no_error(Config) ->
+    #{exit := 0, stdout := Text} = search(Config, ["--for", "0.001", "--schedules", "1000000000", "cli_searched:kiosks(3)"]),
+    {match, [Count]} = re:run(Text, "OK: nothing went wrong in ([0-9]+) schedules?\\.", [{capture, all_but_first, list}]),
+    ?assert(list_to_integer(Count) < 1_000_000).
+
+what_is_not_controlled_is_named(Config) ->
+    #{exit := 0, stdout := Text} = search(Config, ["--schedules", "3", "cli_searched:measured()"]),
+    witness_command:contains(Text, [~"unfaithful  erlang:memory/1: its result does not follow from the schedule\n"]).
+
+a_program_of_elixir_is_shown_in_its_notation(Config) ->
+    case os:find_executable("elixirc") of
+        false -> {skip, "there is no Elixir"};
+        Compiler ->
+            Out = filename:join(proplists:get_value(priv_dir, Config), "elixir"),
+            ok = filelib:ensure_path(Out),
+            Source = filename:join(Out, "till.ex"),
+            ok = file:write_file(Source, ~"""
+                                          defmodule Till do
+                                            def pay(amount) do
+                                              spawn(fn -> charge(%{amount: amount}) end)
+                                              receive do: (:paid -> :ok)
+                                            end
+                                            def wait(_), do: receive(do: (:paid -> :ok))
+                                            defp charge(%{amount: :little}), do: :ok
+                                          end
+                                          """),
+            #{exit := 0} = witness_command:run(Config, Compiler, ["-o", Out, Source]),
+            Search = fun(Name, Call) -> witness(Config, ["search", "--pa", Out, "-o", file(Name, Config), Call]) end,
+            #{exit := 1, stdout := Crash} = Search(elixir_crash, "Till.pay(:much)"),
+            witness_command:contains(Crash, [~"anonymous fn() in Till.pay/1", ~"(FunctionClauseError)", ~"Till.charge(%{amount: :much}) (till.ex:7)"]),
+            ?assertEqual(nomatch, binary:match(Crash, ~"'Elixir.")),
+            #{exit := 1, stdout := Deadlock} = Search(elixir_deadlock, "Till.wait(1)"),
+            witness_command:contains(Deadlock, [~"Till.wait/1: waits for a message in Till.wait/1 (till.ex:6)"])
+    end.
+
+%% --- options and output ----------------------------------------------------------
+
+json_has_one_object_a_line(Config) ->
+    Last = fun(Code, Options, Call) ->
+        #{exit := Code, stdout := Text} = search(Config, ["--json" | Options] ++ [Call]),
+        Objects = [json:decode(Line) || Line <- binary:split(Text, ~"\n", [global, trim])],
+        {[Type || #{~"type" := Type} <- Objects], lists:last(Objects)}
+    end,
+    ViolatedIn = file(violated_json, Config),
+    {Types, Violated} = Last(1, ["--spec", spec(Config), "-o", ViolatedIn], "cli_searched:seats()"),
+    ?assertEqual([~"verdict", ~"summary", ~"replay", ~"search"], Types -- [~"warning" || ~"warning" <- Types]),
+    Place = iolist_to_binary([spec(Config), ~":1"]),
+    DirOfViolated = unicode:characters_to_binary(ViolatedIn),
+    ?assertMatch(#{~"outcome" := ~"violated", ~"name" := ~"sold_once", ~"spec" := Place, ~"dir" := DirOfViolated, ~"seed" := 1,
+                   ~"strategies" := [~"pct", ~"pos", ~"random"]}, Violated),
+    ?assertMatch({[~"search"], #{~"outcome" := ~"crashed", ~"signature" := <<"cli_searched:'-dishes/0-fun-2-'()">>,
+                                 ~"reason" := <<"{{badmatch,cake},", _/binary>>}},
+                 Last(1, ["-o", file(crashed_json, Config)], "cli_searched:dishes()")),
+    {[~"search"], #{~"outcome" := ~"deadlock", ~"schedules" := 1, ~"strategy" := null, ~"processes" := Waiting}} =
+        Last(1, ["-o", file(deadlock_json, Config)], "cli_searched:clerks()"),
+    ?assertMatch([#{~"signature" := ~"cli_searched:clerks/0", ~"state" := ~"waits", ~"place" := ~"cli_searched:wait_for/1"}, _, _], Waiting),
+    ?assertMatch({[~"search"], #{~"outcome" := ~"passed", ~"schedules" := 3, ~"dir" := null, ~"processes" := null,
+                                 ~"unfaithful" := [#{~"kind" := ~"differs", ~"what" := ~"{erlang,memory,1}"}]}},
+                 Last(0, ["--schedules", "3"], "cli_searched:measured()")).
+
+the_same_seed_finds_the_same_run(Config) ->
+    [First, Second, Other] =
+        [begin
+             #{exit := 1, stdout := Text} = search(Config, ["--json", "--strategy", "random", "--seed", Seed,
+                                                            "-o", file(?FUNCTION_NAME, Name, Config), "cli_searched:dishes()"]),
+             maps:with([~"schedules", ~"length", ~"switches"], json:decode(Text))
+         end || {Seed, Name} <- [{"5", "_1"}, {"5", "_2"}, {"6", "_3"}]],
+    ?assertEqual(First, Second),
+    ?assertNotEqual(First, Other).
+
+an_interrupt_ends_it(Config) ->
+    Began = file(?FUNCTION_NAME, Config),
+    Errors = filename:join(proplists:get_value(priv_dir, Config), "interrupted"),
+    Call = lists:flatten(io_lib:format("cli_searched:marks(~0p)", [Began])),
+    Port = witness_command:start(Config, Errors, bin(Config),
+                                 ["search", "--pa", proplists:get_value(programs, Config), "--schedules", "1000000000", Call]),
+    ok = wait_for_file(Began),
+    Vms = witness_command:vms(Port),
+    Searching = lists:append([string:lexemes(os:cmd("pgrep -P " ++ Pid ++ " beam; pgrep -P $(pgrep -P " ++ Pid ++ " erl_child) beam"), "\n")
+                              || Pid <- Vms]),
+    ok = witness_command:signal(Port, "INT"),
+    {3, Text} = witness_command:collect(Port, ~""),
+    witness_command:contains(Text, [~"INTERRUPTED: nothing had gone wrong in "]),
+    ?assertNotEqual([], Searching),
+    witness_command:gone(Vms ++ [Pid || Pid <- Searching, lists:all(fun(C) -> C >= $0 andalso C =< $9 end, Pid)]).
+
+wait_for_file(File) ->
+    case filelib:is_file(File) of
+        true -> ok;
+        false -> receive after 20 -> wait_for_file(File) end
+    end.
+
+what_is_wrong_is_named(Config) ->
+    Exists = proplists:get_value(priv_dir, Config),
+    Bad = filename:join(Exists, "bad.hml"),
+    ok = file:write_file(Bad, ~"bad: with cli_searched:hall(_) check [_ ? ] ff.\n"),
+    [begin
+         #{exit := Code, stdout := Out, stderr := Error} = search(Config, Arguments),
+         ?assertEqual({Arguments, 2, ~""}, {Arguments, Code, Out}),
+         witness_command:contains(Error, Words)
+     end || {Arguments, Words} <- [
+         {[], [~"witness search: 'mod:fun(args)' is expected, and not there"]},
+         {["cli_searched:fnie()"], [~"witness search: ", ~"fine/0"]},
+         {["nobody_has_this:f()"], [~"witness search: ", ~"nobody_has_this"]},
+         {["cli_searched:fine()", "m:g()"], [~"'m:g()' is one argument too many"]},
+         {["--pa", "nowhere", "cli_searched:fine()"], [~"--pa: there is no folder nowhere"]},
+         {["-o", Exists, "cli_searched:fine()"], [~"witness search: ", unicode:characters_to_binary(Exists), ~"it exists"]},
+         {["--schedules", "0", "cli_searched:fine()"], [~"--schedules NUMBER", ~"is expected, not '0'"]},
+         {["--strategy", "luck", "cli_searched:fine()"], [~"--strategy LIST", ~"not 'luck': the names are pct, pos and random"]},
+         {["--seed", "-1", "cli_searched:fine()"], [~"--seed NUMBER"]},
+         {["--spec", "nowhere.hml", "cli_searched:fine()"], [~"nowhere.hml"]},
+         {["--spec", Bad, "cli_searched:fine()"], [~"bad.hml:1:"]},
+         {["--report", "r", "cli_searched:fine()"], [~"--report: name a specification with --spec FILE.hml\n"]},
+         {["--weave", "nobody_has_this", "cli_searched:fine()"], [~"nobody_has_this"]},
+         {["--mix", "nowhere", "cli_searched:fine()"], [~"nowhere"]},
+         {["--schedule", "3", "cli_searched:fine()"], [~"did you mean --schedules?"]}]],
+    ok.
+
+%% --- helpers ---------------------------------------------------------------------
+
+search(Config, Arguments) -> witness(Config, ["search", "--pa", proplists:get_value(programs, Config) | Arguments]).
+
+witness(Config, Arguments) -> witness_command:run(Config, bin(Config), Arguments).
+
+bin(Config) -> filename:join([proplists:get_value(root, Config), "bin", "witness"]).
+
+spec(Config) -> proplists:get_value(spec, Config).
+
+file(Name, Config) -> file(Name, ".rec", Config).
+
+file(Name, Ending, Config) -> filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Name) ++ Ending).
