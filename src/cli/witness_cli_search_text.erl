@@ -201,7 +201,21 @@ step(#{pid := Pid, what := {spawn, {Module, Function, Args}, _, _}}) ->
 step(#{pid := Pid, what := {From, _, Message}}) when is_integer(From); From =:= outside -> [proc(Pid), ~" takes ", term(Message)];
 step(#{pid := Pid, what := timeout}) -> [proc(Pid), ~" takes no message: its time is over"];
 step(#{pid := Pid, what := 'receive'}) -> [proc(Pid), ~" looks for a message"];
-step(#{pid := Pid, what := What}) -> [proc(Pid), ~" does ", term(What)].
+step(#{pid := Pid, what := {register, Name, Of}}) -> [proc(Pid), ~" registers ", term(Of), ~" as ", term(Name)];
+step(#{pid := Pid, what := {unregister, Name}}) -> [proc(Pid), ~" unregisters ", term(Name)];
+step(#{pid := Pid, what := {whereis, Name}}) -> [proc(Pid), ~" looks up ", term(Name)];
+step(#{pid := Pid, what := {exit, To, Reason}}) -> [proc(Pid), ~" sends an exit signal to ", term(To), ~": ", term(Reason)];
+step(#{pid := Pid, what := {link, To}}) -> [proc(Pid), ~" links to ", term(To)];
+step(#{pid := Pid, what := {unlink, To}}) -> [proc(Pid), ~" unlinks ", term(To)];
+step(#{pid := Pid, what := {monitor, Of, _}}) -> [proc(Pid), ~" monitors ", term(Of)];
+step(#{pid := Pid, what := {demonitor, Ref, _}}) -> [proc(Pid), ~" ends its monitor ", term(Ref)];
+step(#{pid := Pid, what := {trap_exit, Trap}}) ->
+    [proc(Pid), case Trap of true -> ~" traps exits from now on"; false -> ~" traps exits no longer" end];
+step(#{pid := Pid, what := {is_alive, Of}}) -> [proc(Pid), ~" asks whether ", term(Of), ~" is alive"];
+step(#{pid := Pid, what := {information, Of}}) -> [proc(Pid), ~" asks for information about ", term(Of)];
+step(#{pid := Pid, what := {timer, Kind, _, To, Message}}) ->
+    [proc(Pid), ~" calls ", atom_to_binary(Kind), ~" for ", term(To), ~": ", term(Message)];
+step(#{pid := Pid, what := What}) -> [proc(Pid), ~": ", term(What)].
 
 proc(undefined) -> ~"a process";
 proc(Pid) -> witness_event:format_proc(Pid).

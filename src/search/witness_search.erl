@@ -93,7 +93,7 @@ search(Given) ->
         {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:with([include], Options)),
         {ok, Code} ?= code(Options),
         {ok, Report} ?= run(Specs, Code, Options),
-        {ok, sealed(Report)}
+        {ok, sealed(Report, Code)}
     end.
 
 check_new(Dir) ->
@@ -108,8 +108,11 @@ code(#{run := Run} = Options) ->
         {ok, Folders} ?= witness_record_code:objects(Dirs, maps:with([cache], Options)),
         Plan = witness_search_calls:plan(Folders),
         {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Folders, Plan, maps:with([cache, on_progress], Options)),
+        Archive = witness_record_kept:archive(Folders, witness_record_code:user(Options),
+                                              witness_record_code:cache(maps:with([cache], Options))),
         {ok, (maps:remove(left, Woven))#{unwoven => Left, calls => witness_record_calls:calls(Plan),
-                                         digests => witness_record_code:digests(Folders)}}
+                                         digests => witness_record_code:digests(Folders),
+                                         archive => Archive}}
     else
         {error, Reason} -> {error, {witness_record, Reason}}
     end.
@@ -124,10 +127,13 @@ run(Specs, Code, #{dir := Dir} = Options) ->
         {error, Reason} -> {error, {?MODULE, Reason}}
     end.
 
-sealed(#{recorded := Dir} = Report) ->
+%% The modules are kept with the recording, so that it replays after they have changed. If they cannot be, or it cannot be sealed,
+%% the command that replays it says so.
+sealed(#{recorded := Dir} = Report, #{archive := Archive}) ->
+    _ = witness_record_kept:write(Dir, Archive),
     _ = witness_record_seal:seal(Dir),
     Report;
-sealed(Report) -> Report.
+sealed(Report, _) -> Report.
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().

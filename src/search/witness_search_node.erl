@@ -11,6 +11,7 @@ Searches inside a VM of its own: runs the program by one schedule after the othe
 -define(MAX_UNFAITHFUL, 20).
 %% The most runs in which a failure is made smaller.
 -define(SHRINK_RUNS, 1_000).
+-define(SHRINK_ROUNDS, 3).
 
 -doc "Starts to listen. Called while the VM boots.".
 -spec main() -> ok.
@@ -160,13 +161,13 @@ found(Number, Name, #{choices := Choices} = Result, Known, Run, Job) ->
     Again = once(Run#{strategy => witness_search_strategy:replaying(Choices), logging => false, tracing => true}),
     case cause(Again) =:= cause(Result) andalso maps:get(choices, Again) =:= Choices of
         true ->
-            {Reversed, Strategy} = case Job of
-                #{schedule := _} -> {[], witness_search_strategy:replaying(Choices)};
-                #{} -> shrink(Again, Run)
+            {Reversed, #{choices := Smallest}} = case Job of
+                #{schedule := _} -> {[], Again};
+                #{} -> shrink(Again, Run, ?SHRINK_ROUNDS)
             end,
-            Written = once(Run#{strategy => Strategy, logging => true, tracing => true}),
-            record(Written, Known#{schedules => Number, number => Number, strategy => Name, reversed => described(Reversed, Again)},
-                   Job);
+            Written = once(Run#{strategy => witness_search_strategy:replaying(Smallest), logging => true, tracing => true}),
+            Tried = Known#{schedules => Number, number => Number, strategy => Name},
+            record(Written, Tried#{reversed => described(Reversed, Written)}, Job);
         false -> {error, {not_repeated, Number}}
     end.
 
@@ -178,16 +179,27 @@ record(#{outcome := Outcome, length := Length, switches := Switches} = Result, K
         {error, Reason} -> {error, {not_written, Reason}}
     end.
 
-shrink(#{trace := Trace, choices := Choices} = Failed, Run) ->
+%% The pairs, and a run with them. A step of the failed run may not be there in the smaller run: then the pairs are those of the
+%% smaller run.
+shrink(#{trace := Trace} = Failed, Run, Rounds) ->
     Cause = cause(Failed),
     Try = fun(Pairs) -> once(Run#{strategy => witness_search_strategy:reversing(Pairs), logging => false, tracing => true}) end,
     #{trace := Default} = Try([]),
     Pairs = witness_search_reversal:pairs(witness_search_reversal:named(lists:reverse(Trace)),
                                           witness_search_reversal:named(lists:reverse(Default))),
     case witness_search_reversal:shrink(Pairs, fun(Some) -> cause(Try(Some)) =:= Cause end, ?SHRINK_RUNS) of
-        none -> {[], witness_search_strategy:replaying(Choices)};
-        Smallest -> {Smallest, witness_search_strategy:reversing(Smallest)}
+        none -> {[], Failed};
+        Smallest ->
+            Smaller = Try(Smallest),
+            case Rounds =:= 0 orelse has_steps(Smallest, Smaller) of
+                true -> {Smallest, Smaller};
+                false -> shrink(Smaller, Run, Rounds - 1)
+            end
     end.
+
+has_steps(Pairs, #{trace := Trace}) ->
+    Steps = maps:from_list(witness_search_reversal:named(lists:reverse(Trace))),
+    lists:all(fun({First, Second}) -> is_map_key(First, Steps) andalso is_map_key(Second, Steps) end, Pairs).
 
 %% Two runs that fail in the same way may have different processes, messages and lines of what led there.
 cause(#{outcome := {crashed, _, {Reason, [{Module, Function, _, Info} | _]}}}) when is_atom(Module), is_list(Info) ->
@@ -201,7 +213,7 @@ kind(Reason) when is_tuple(Reason), tuple_size(Reason) > 0 -> kind(element(1, Re
 kind(Reason) when is_atom(Reason) -> Reason;
 kind(_) -> other.
 
-%% The steps of pairs in the run from which they are: which process acts, and what it does.
+%% The steps of pairs in the run that is recorded: which process acts, and what it does.
 described(Pairs, #{trace := Trace, births := Births}) ->
     Steps = maps:from_list(witness_search_reversal:named(lists:reverse(Trace))),
     [#{first => describe(map_get(First, Steps), Births), second => describe(map_get(Second, Steps), Births)}
