@@ -1,6 +1,9 @@
 -module(witness_elixir_text_SUITE).
 -moduledoc """
 What commands print of a system of Elixir: nothing is written as Erlang writes it, and no field that `inspect/2` hides is shown.
+
+Each kind of output is compared with a file of `test/elixir_text`, which was read and found to be right. `WITNESS_SNAPSHOTS=write` writes
+these files. What differs from run to run is replaced before (`stable/2`). They are those of the newest release of OTP.
 """.
 
 -include_lib("stdlib/include/assert.hrl").
@@ -8,13 +11,13 @@ What commands print of a system of Elixir: nothing is written as Erlang writes i
 -export([steps_are_written_as_elixir/1, recordings_are_shown_as_elixir/1, what_run_prints_is_written_as_elixir/1,
          reports_are_written_as_elixir/1, checks_are_written_as_elixir/1, ends_and_divergences_are_written_as_elixir/1,
          checks_of_logs_are_written_as_elixir/1, texts_in_json_are_written_as_elixir/1, tests_are_written_as_elixir/1,
-         log_messages_are_written_as_elixir/1, attachments_are_written_as_elixir/1,
+         log_messages_are_written_as_elixir/1, searches_are_written_as_elixir/1, attachments_are_written_as_elixir/1,
          the_option_writes_elixir_as_erlang/1, the_option_writes_erlang_as_elixir/1]).
 
 all() -> [steps_are_written_as_elixir, recordings_are_shown_as_elixir, what_run_prints_is_written_as_elixir,
           reports_are_written_as_elixir, checks_are_written_as_elixir, ends_and_divergences_are_written_as_elixir,
           checks_of_logs_are_written_as_elixir, texts_in_json_are_written_as_elixir, tests_are_written_as_elixir,
-          log_messages_are_written_as_elixir, attachments_are_written_as_elixir,
+          log_messages_are_written_as_elixir, searches_are_written_as_elixir, attachments_are_written_as_elixir,
           the_option_writes_elixir_as_erlang, the_option_writes_erlang_as_elixir].
 
 init_per_suite(Config) ->
@@ -23,8 +26,9 @@ init_per_suite(Config) ->
         Compiler ->
             Folder = filename:join(proplists:get_value(priv_dir, Config), "secrets"),
             ok = filelib:ensure_path(Folder),
-            #{exit := 0} = witness_command:run(Config, Compiler, ["-o", Folder, checkout("test/applications/secrets.ex", Config),
-                                                                  checkout("test/applications/faults.ex", Config)]),
+            %% The names of files in stack traces are as short in each checkout.
+            #{exit := 0} = witness_command:run(Config, "/bin/sh", ["-c", "cd \"$1\" && \"$2\" -o \"$3\" secrets.ex faults.ex", "sh",
+                                                                  checkout("test/applications", Config), Compiler, Folder]),
             Spec = filename:join(proplists:get_value(priv_dir, Config), "till.hml"),
             ok = file:write_file(Spec, specification()),
             [{folder, Folder}, {spec, Spec}, {compiler, Compiler} | Config]
@@ -58,6 +62,10 @@ steps_are_written_as_elixir(Config) ->
     Given = lists:append([["--command", Command] || Command <- Commands]),
     #{exit := 0, stdout := Text} = witness(["replay", "--step", "--trust"] ++ Given ++ [Dir], Config),
     is_elixir(Text),
+    %% In a drawing a reference is broken at the end of a line.
+    Plain = lists:append([["--command", Command] || Command <- Commands, not lists:prefix("sequence", Command)]),
+    #{exit := 0, stdout := Steps} = witness(["replay", "--step", "--trust"] ++ Plain ++ [Dir], Config),
+    snapshot("step", Steps, Config),
     [?assertMatch({_, _}, binary:match(Text, Part), Part)
      || Part <- [~"begins: Secrets.main([a: \"b\"])", ~": Secrets.Till.init(#Secrets.User<...>), linked",
                  ~"calls :erlang.register(",
@@ -73,6 +81,8 @@ recordings_are_shown_as_elixir(Config) ->
     #{exit := 0, stdout := Sequence} = witness(["log", "--sequence", Dir], Config),
     #{exit := 0} = witness(["log", "--process", hd(string:split(string:find(Text, ~"#PID<"), ~" ")), Dir], Config),
     is_elixir(<<Text/binary, Sequence/binary>>),
+    snapshot("log", Text, Config),
+    snapshot("log-sequence", Sequence, Config),
     [?assertMatch({_, _}, binary:match(Text, Part), Part)
      || Part <- [~"(1)  Secrets.main(", ~"#PID<", ~"{:ask, #Secrets.User<...>}", ~"%Secrets.Plain{name: \"x\", size: 2}",
                  ~":erlang.make_ref/0 returned #Ref"], Part =/= ~":erlang.make_ref/0 returned #Ref" orelse makes_references()].
@@ -84,6 +94,7 @@ what_run_prints_is_written_as_elixir(Config) ->
     Folder = proplists:get_value(folder, Config),
     #{exit := 1, stdout := Crash} = witness(["run", "--pa", Folder, "Secrets.wrong(:a)"], Config),
     is_elixir(Crash),
+    snapshot("run-crash", Crash, Config),
     [?assertMatch({_, _}, binary:match(Crash, <<Before/binary, ": an exception was raised: ** (MatchError) no match">>), Before)
      || Before <- [~"crashed", ~"the system ended"]],
     #{exit := 1, stdout := Text} = witness(["run", "--pa", Folder, "Secrets.unhandled()"], Config),
@@ -103,6 +114,7 @@ reports_are_written_as_elixir(Config) ->
     OfSystem = (maps:remove(~"monitors", History))#{~"processes" := Shown},
     Text = iolist_to_binary([[Part, $\n] || Part <- texts(Report#{~"history" := OfSystem})]),
     is_elixir(Text),
+    snapshot("report", iolist_to_binary([[Part, $\n] || Part <- texts(maps:get(~"properties", Report))]), Config),
     [Violating | _] = [P || #{~"places" := Places} <- maps:get(~"properties", Report), #{~"violations" := Violations} <- Places,
                             #{~"process" := P} <- Violations],
     ?assert(lists:any(fun([P | _]) -> P =:= Violating end, Shown)),
@@ -117,6 +129,7 @@ checks_are_written_as_elixir(Config) ->
          #{exit := 1, stdout := Text, stderr := Error} =
              witness(["run", "--timeout", "60", "--pa", Folder, "--check", Check, Function], Config),
          is_elixir(case Check of "deadlock" -> <<Text/binary, Error/binary>>; _ -> Text end),
+         snapshot("check-" ++ Check ++ "-" ++ hd(string:split(tl(string:find(Function, ".")), "(")), Text, Config),
          [?assertMatch({_, _}, binary:match(Text, Part), Part) || Part <- Parts]
      end || {Check, Function, Parts} <- [
          {"crashes", "Faults.a_task_raises()", [~"by #PID<", ~"anonymous fn() in Faults.a_task_raises/0"]},
@@ -133,12 +146,14 @@ ends_and_divergences_are_written_as_elixir(Config) ->
                                              "Secrets.wrong({:a, \"b\"})"], Config),
     %% Before that is the report of the VM of the program.
     is_elixir(string:find(Crash, ~"\nprogram ")),
+    snapshot("record-crash", string:find(Crash, ~"\nprogram "), Config),
     ?assertMatch({_, _}, binary:match(Crash, ~"crashed: an exception was raised: ** (MatchError) no match")),
     Dir = filename:join(Priv, "changed.rec"),
     #{exit := 0} = witness(["record", "--contents", "--pa", Folder, "-o", Dir, "Secrets.main()"], Config),
     Changed = changed(Config),
     #{exit := 1, stdout := Text} = witness(["replay", "--allow-changed", "--pa", Changed, Dir], Config),
     is_elixir(hd(string:split(Text, ~"\nchanged "))),
+    snapshot("replay-divergence", hd(string:split(Text, ~"\nchanged ")), Config),
     [?assertMatch({_, _}, binary:match(Text, Part), Part)
      || Part <- [~"diverged: #PID<", ~">, Secrets.Till.init/1 (process 2)", ~"the message is {:\"$gen_call\", {#PID<",
                  ~"takes a message of #PID<", ~"in :proc_lib.init_p_do_apply/3 ("]],
@@ -170,7 +185,9 @@ checks_of_logs_are_written_as_elixir(Config) ->
               is_elixir(without_specification(Part)),
               [?assertMatch({_, _}, binary:match(Part, Wanted), Wanted)
                || Wanted <- [~"slice From = [:alias | #Reference<", ~"with User = #Secrets.User<...>", ~"K = {:ask, #Secrets.User<...>}"]]
-          end || Part <- [Text, Checked]]
+          end || Part <- [Text, Checked]],
+         snapshot("run-spec", Text, Config),
+         snapshot("check-log" ++ filename:extension(Name), Checked, Config)
      end || Name <- ["till.log", "till.jsonl"]].
 
 %% Texts of the specification have its own notation.
@@ -186,6 +203,7 @@ texts_in_json_are_written_as_elixir(Config) ->
     Events = [Text || V <- Verdicts, #{~"kind" := Kind, ~"text" := Text} <- [maps:get(~"event", V) | maps:get(~"explanation", V)],
                       lists:member(Kind, [~"init", ~"send", ~"recv", ~"exit"])],
     is_elixir(iolist_to_binary([[Text, $\n] || Text <- Events])),
+    snapshot("json", iolist_to_binary([[Text, $\n] || Text <- Events]), Config),
     [?assert(lists:any(fun(Text) -> binary:match(Text, Part) =/= nomatch end, Events), Part)
      || Part <- [~"#PID<", ~"#Secrets.User<...>", ~"{:ack, #PID<"]],
     [?assertMatch(#{~"process" := <<"<0.", _/binary>>, ~"signature" := <<"Secrets.Till.init(#{'__struct__' =>", _/binary>>}, V)
@@ -207,7 +225,7 @@ tests_are_written_as_elixir(Config) ->
     Texts = [begin
          File = filename:join(proplists:get_value(priv_dir, Config), "till_test.exs"),
          ok = file:write_file(File, [
-             "ExUnit.start(colors: [enabled: false])\ndefmodule TillTest do\n  use ExUnit.Case\n  use Witness.Case, specs: [\"",
+             "ExUnit.start(seed: 0, max_cases: 1, colors: [enabled: false])\ndefmodule TillTest do\n  use ExUnit.Case\n  use Witness.Case, specs: [\"",
              proplists:get_value(spec, Config), "\"]", Option, "\n  test \"sells\" do\n    Secrets.main()\n  end\nend\n"]),
          #{exit := 2, stdout := Text} = elixir([File], Config),
          ?assertMatch({_, _}, binary:match(Text, ~"VIOLATION of asked")),
@@ -215,6 +233,7 @@ tests_are_written_as_elixir(Config) ->
      end || Option <- ["", ", syntax: :erlang"]],
     [Elixir, Erlang] = Texts,
     is_elixir(without_specification(Elixir)),
+    snapshot("exunit", Elixir, Config),
     ?assertMatch({_, _}, binary:match(Elixir, ~", Secrets.Till.init(#Secrets.User<...>)")),
     is_erlang(Erlang).
 
@@ -233,6 +252,16 @@ log_messages_are_written_as_elixir(Config) ->
          ?assert(length(Lines) >= 3),
          Is(iolist_to_binary([[Line, $\n] || Line <- Lines]))
      end || {Option, Is} <- [{"", fun is_elixir/1}, {", syntax: :erlang", fun is_erlang/1}]].
+
+searches_are_written_as_elixir(Config) ->
+    [begin
+         Dir = filename:join(proplists:get_value(priv_dir, Config), Name ++ ".rec"),
+         #{exit := 1, stdout := Text} = witness(["search", "--pa", proplists:get_value(folder, Config), "-o", Dir | Given], Config),
+         is_elixir(without_specification(Text)),
+         snapshot("search-" ++ Name, Text, Config)
+     end || {Name, Given} <- [{"crash", ["Secrets.wrong(:a)"]}, {"unhandled", ["Secrets.unhandled()"]},
+                              {"deadlock", ["Faults.servers_call_each_other()"]},
+                              {"spec", ["--spec", proplists:get_value(spec, Config), "Secrets.main()"]}]].
 
 %% The texts are made at the target.
 attachments_are_written_as_elixir(Config) ->
@@ -314,6 +343,50 @@ texts(#{} = Map) -> lists:append([texts(Value) || Key := Value <- Map, Key =/= ~
 texts(List) when is_list(List) -> lists:append([texts(Element) || Element <- List]);
 texts(Text) when is_binary(Text) -> [Text];
 texts(_) -> [].
+
+%% The output is the one that was read.
+snapshot(Name, Text, Config) ->
+    File = filename:join(checkout("test/elixir_text", Config), Name ++ ".txt"),
+    Stable = stable(Text, Config),
+    case {erlang:system_info(otp_release), os:getenv("WITNESS_SNAPSHOTS")} of
+        {"29", "write"} ->
+            ok = filelib:ensure_dir(File),
+            ok = file:write_file(File, Stable);
+        {"29", _} ->
+            {ok, Kept} = file:read_file(File),
+            ?assertEqual([], differences(lines_of(Kept), lines_of(Stable)), File);
+        _ -> ok
+    end.
+
+lines_of(Text) -> binary:split(Text, ~"\n", [global]).
+
+%% The first lines that are not the same.
+differences([Line | Kept], [Line | Lines]) -> differences(Kept, Lines);
+differences(Kept, Lines) -> [{kept, lists:sublist(Kept, 3), got, lists:sublist(Lines, 3)} || Kept =/= Lines].
+
+%% Pids and references are numbered in the order in which they come. Times, folders and lines of OTP and Elixir have no numbers, and as
+%% the width of columns depends on these, white space and lines of charts have one length.
+stable(Text, Config) ->
+    Replaced = lists:foldl(fun({Pattern, By}, Acc) -> re:replace(Acc, Pattern, By, [global, {return, binary}, unicode]) end,
+                           iolist_to_binary(string:replace(string:replace(Text, proplists:get_value(priv_dir, Config), "PRIV/", all),
+                                                           checkout("", Config), "ROOT/", all)),
+                           [{"\\.erl:\\d+", ".erl:N"}, {"(lib/[a-z_/]+\\.ex):\\d+", "\\1:N"},
+                            {"[+]?\\d+(\\.\\d+)? (ms|s|us)\\b", "TIME"}, {"\\d{4}-\\d\\d-\\d\\d", "DATE"}, {"line: \\d+", "line: N"},
+                            {"\\d+ B\\b", "N B"}, {"\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?", "CLOCK"},
+                            {"at most \\d+ tracers?", "at most N tracers"}, {"\\d+ events", "N events"},
+                            {"[0-9.]+ seconds[^\n]*", "TIME"}, {"-5764\\d+", "MONOTONIC"},
+                            {"(#Reference<|#35;Reference#60;)[0-9.]+(?![0-9.>])[^\n]*", "#Reference<..."},
+                            {"-{3,}", "--"}, {" +", " "}, {" +\n", "\n"}]),
+    numbered(Replaced, "#PID<[0-9.]+>", ~"#PID<", numbered(Replaced, "#Reference<[0-9.]+>", ~"#Reference<", Replaced)).
+
+numbered(Of, Pattern, Before, Text) ->
+    Found = case re:run(Of, Pattern, [global, {capture, first, binary}]) of
+        {match, All} -> lists:uniq(lists:append(All));
+        nomatch -> []
+    end,
+    lists:foldl(fun({Number, One}, Acc) ->
+        iolist_to_binary(string:replace(Acc, One, [Before, integer_to_binary(Number), $>], all))
+    end, Text, lists:enumerate(Found)).
 
 is_elixir(Text) ->
     [?assertEqual(nomatch, re:run(Text, ["[^\n]*", Wrong, "[^\n]*"], [{capture, first, binary}]))
