@@ -1,12 +1,13 @@
 -module(witness_search_suites).
 -moduledoc """
-Searches the programs of Concuerror's test suites for errors, beside Concuerror: `main([Source, Work, Schedules, Seed, Seconds | Names])`,
+Searches the programs of Concuerror's test suites for errors, beside Concuerror: `main([Source, Work, Schedules, Seed, Seconds, Errors | Names])`,
 as for `bench/search`.
 
 The suites say of each *scenario*, a function with a bound, whether Concuerror finds an error. Several scenarios may be the same
 function. So each function is searched once. It has an error if one of its scenarios has one. Concuerror's errors are ends of
 processes by any reason other than `normal`, processes that wait for ever, and runs that do not end; any timeout may come at any moment.
-The options of the search say the same.
+The options of the search say the same. With `crashes` or `waits` for `Errors` only these count, on our side and in the stored results,
+so that a program with several errors is asked more than once.
 
 A line says of each function
 
@@ -28,14 +29,15 @@ searches, which share one.
 %% Events of a run, as Concuerror bounds them.
 -define(STEPS, 500).
 
--type error() :: boolean() | unknown.
+%% always: in each of Concuerror's interleavings.
+-type error() :: always | boolean() | unknown.
 
 -spec main([string()]) -> no_return().
-main([Source, Work, Schedules, Seed, Seconds | Names]) ->
+main([Source, Work, Schedules, Seed, Seconds, Errors | Names]) ->
     {ok, Out} = file:open("/dev/fd/3", [append, raw]),
     Concuerror = filename:join([Source, "bin", "concuerror"]),
     How = #{source => Source, work => Work, schedules => list_to_integer(Schedules), seed => list_to_integer(Seed),
-            ms => 1000 * list_to_integer(Seconds), start => start_seconds(),
+            ms => 1000 * list_to_integer(Seconds), errors => list_to_existing_atom(Errors), start => start_seconds(),
             concuerror => case filelib:is_regular(Concuerror) of true -> Concuerror; false -> none end},
     Rows = [row(Function, How, Out) || Program <- witness_concuerror:programs(Source, Names),
                                        Function <- functions(witness_concuerror:load(Program, Work))],
@@ -60,11 +62,11 @@ row({#{name := Name} = Program, Function, Scenarios}, How, Out) ->
     Error = has_error([expected(Scenario, Program, How) || Scenario <- Scenarios]),
     {Outcome, Schedules, Time} = ours(Program, Function, How),
     {Interleavings, Rival} = theirs(Program, hd(Scenarios), How),
-    Verdict = verdict(Error, Outcome),
+    Verdict = verdict(Error =:= always orelse Error, Outcome),
     ok = say(Out, "~-8w~4b ~-70s ~6b ~7.2f ~8s ~7s  ~ts~n",
              [Verdict, length(Scenarios), Full, Schedules, Time, text(Interleavings), text(Rival),
               lists:flatten(io_lib:format("~0P", [Outcome, 20]))]),
-    #{verdict => Verdict, scenarios => length(Scenarios), name => Full, schedules => Schedules, seconds => Time,
+    #{verdict => Verdict, always => Error =:= always, scenarios => length(Scenarios), name => Full, schedules => Schedules, seconds => Time,
       interleavings => Interleavings, rival => Rival}.
 
 text(none) -> "-";
@@ -81,26 +83,39 @@ verdict(false, _) -> alarm.
 
 -spec has_error([error()]) -> error().
 has_error(Errors) ->
-    case {lists:member(true, Errors), lists:member(unknown, Errors)} of
-        {true, _} -> true;
-        {false, true} -> unknown;
-        {false, false} -> false
-    end.
+    hd([Error || Error <- [true, always, unknown, false], lists:member(Error, Errors)]).
 
 %% What the last line of the stored result says.
 -spec expected(tuple(), witness_concuerror:program(), map()) -> error().
-expected(Scenario, #{name := Name}, #{source := Source}) ->
+expected(Scenario, #{name := Name} = Program, #{source := Source, errors := Errors}) ->
     [Function, Bound | Flags] = tuple_to_list(Scenario),
     [Suite, Module] = filename:split(Name),
     File = lists:flatten(io_lib:format("~s-~s-~w~s-~s.txt", [Module, Function, Bound, [<<"-bpor">> || is_bpor(Scenario)], reduction(Flags)])),
     case {lists:member(crash, Flags), file:read_file(filename:join([Source, "tests", "suites", Suite, "results", File]))} of
         {false, {ok, Text}} ->
-            case re:run(Text, "Summary: (\\d+) errors", [{capture, all_but_first, list}]) of
-                {match, ["0"]} -> false;
-                {match, [_]} -> true;
+            case re:run(Text, "Summary: (\\d+) errors, (\\d+)/", [{capture, all_but_first, list}]) of
+                {match, ["0", _]} -> false;
+                {match, [Wrong, All]} -> kind(Errors, Text, Wrong =:= All, Program);
                 nomatch -> unknown
             end;
         {_, _} -> unknown
+    end.
+
+%% The result has all errors, unless the module says that the first one is enough.
+kind(any, _, true, _) -> always;
+kind(any, _, false, _) -> true;
+kind(Errors, Text, _, #{options := Options}) ->
+    Ends = re:run(Text, "exited abnormally|called halt") =/= nomatch,
+    Waits = re:run(Text, "Blocked at a 'receive'") =/= nomatch,
+    case Errors of
+        crashes when Ends -> true;
+        waits when Waits -> true;
+        _ when not Ends, not Waits -> unknown;
+        _ ->
+            case lists:member({keep_going, false}, Options) of
+                true -> unknown;
+                false -> false
+            end
     end.
 
 is_bpor(Scenario) -> lists:member(bpor, tuple_to_list(Scenario)).
@@ -109,10 +124,10 @@ reduction(Flags) -> hd([atom_to_list(Flag) || Flag <- [dpor, optimal, source, pe
 
 %% --- ours ------------------------------------------------------------------------
 
-ours(#{ebin := Ebin, module := Module, options := Given}, Function, #{work := Work, ms := Ms, start := Start} = How) ->
+ours(#{ebin := Ebin, module := Module, options := Given}, Function, #{work := Work, ms := Ms, start := Start, errors := Errors} = How) ->
     Dir = filename:join(Work, "found"),
     _ = file:del_dir_r(Dir),
-    Options = maps:merge(maps:with([schedules, seed], How), options(Given)),
+    Options = maps:merge(maps:with([schedules, seed], How), of_errors(Errors, options(Given))),
     Loops = lists:member(depth_bound, ignored(Given)),
     Own = self(),
     {Pid, Monitor} = spawn_monitor(fun() ->
@@ -130,7 +145,7 @@ ours(#{ebin := Ebin, module := Module, options := Given}, Function, #{work := Wo
     end,
     Last = last(0),
     case Result of
-        {{ok, #{outcome := steps, schedules := Schedules}}, Seconds} when Loops -> {passed, Schedules, Start + Seconds};
+        {{ok, #{outcome := steps, schedules := Schedules}}, Seconds} when Loops; Errors =/= any -> {passed, Schedules, Start + Seconds};
         {{ok, #{outcome := Outcome, schedules := Schedules}}, Seconds} -> {Outcome, Schedules, Start + Seconds};
         {Other, Seconds} -> {Other, Last, Start + Seconds}
     end.
@@ -148,6 +163,10 @@ options(Given) ->
           {false, true} -> assertions;
           {false, false} -> any
       end}.
+
+of_errors(any, Options) -> Options;
+of_errors(crashes, Options) -> Options#{left := false, deadlocks := false};
+of_errors(waits, Options) -> Options#{crashes := none}.
 
 ignored(Given) -> values_of(ignore_error, Given).
 
@@ -209,6 +228,9 @@ totals(Rows) ->
                      scenarios(Erroneous)]) || Erroneous =/= []],
      [io_lib:format("schedules    ~w in the median to an error, ~b at most~n",
                     [median(values(schedules, Found)), lists:max(values(schedules, Found))]) || Found =/= []],
+     [io_lib:format("              the same for ~b functions that have schedules without an error: ~w, ~.1f % within 10 schedules~n",
+                    [length(Some), median(values(schedules, Some)), share(length([1 || #{schedules := Few} <- Some, Few =< 10]), length(Some))])
+      || Some <- [[Row || #{always := false} = Row <- Found]], Some =/= []],
      [io_lib:format("alarms       ~b of ~b functions without an error~n",
                     [length([1 || #{verdict := alarm} <- Known]),
                      length([1 || #{verdict := Is} <- Known, Is =:= alarm orelse Is =:= passed])])],
