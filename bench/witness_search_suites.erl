@@ -1,7 +1,7 @@
 -module(witness_search_suites).
 -moduledoc """
-Searches the programs of Concuerror's test suites for errors, beside Concuerror: `main([Source, Work, Schedules, Seed, Seconds, Errors | Names])`,
-as for `bench/search`.
+Searches the programs of Concuerror's test suites for errors, beside Concuerror:
+`main([Source, Work, Schedules, Seed, Seconds, Errors | Names])`, as for `bench/search`.
 
 The suites say of each *scenario*, a function with a bound, whether Concuerror finds an error. Several scenarios may be the same
 function. So each function is searched once. It has an error if one of its scenarios has one. Concuerror's errors are ends of
@@ -13,12 +13,16 @@ A line says of each function
 
 | Column | |
 |---|---|
-| first | `found`: it has an error, and the search has found one; `missed`: it has one; `passed`: it has none, nor did the search find one; `alarm`: it has none, and the search reports one; `failed`: the search itself has failed; `late`: its time was over; `unknown`: the suites do not say, or Concuerror is to refuse it |
+| first | the verdict |
 | scenarios | the number of scenarios with this function |
 | name | `suite/module:function` |
 | ours | schedules, seconds |
 | Concuerror's | interleavings, seconds; `-`: its time was over, or it has failed |
 | rest | the outcome |
+
+The verdicts: `found`: it has an error, and the search has found one; `missed`: it has one, and the search has not; `passed`: it has
+none, nor did the search find one; `alarm`: it has none, and the search reports one; `failed`: the search itself has failed; `late`: its
+time was over; `unknown`: the suites do not say, or Concuerror is to refuse it.
 
 The seconds are those from a shell's view until the first error or the end: a VM that starts and ends is measured, and is added to our
 searches, which share one.
@@ -28,6 +32,7 @@ searches, which share one.
 
 %% Events of a run, as Concuerror bounds them.
 -define(STEPS, 500).
+-define(BUSY_MS, 5_000).
 
 %% always: in each of Concuerror's interleavings.
 -type error() :: always | boolean() | unknown.
@@ -60,14 +65,14 @@ functions(#{scenarios := Scenarios} = Program) ->
 row({#{name := Name} = Program, Function, Scenarios}, How, Out) ->
     Full = lists:flatten(io_lib:format("~s:~s", [Name, Function])),
     Error = has_error([expected(Scenario, Program, How) || Scenario <- Scenarios]),
-    {Outcome, Schedules, Time} = ours(Program, Function, How),
+    {Outcome, Schedules, Searching, Time} = ours(Program, Function, How),
     {Interleavings, Rival} = theirs(Program, hd(Scenarios), How),
     Verdict = verdict(Error =:= always orelse Error, Outcome),
     ok = say(Out, "~-8w~4b ~-70s ~6b ~7.2f ~8s ~7s  ~ts~n",
              [Verdict, length(Scenarios), Full, Schedules, Time, text(Interleavings), text(Rival),
               lists:flatten(io_lib:format("~0P", [Outcome, 20]))]),
-    #{verdict => Verdict, always => Error =:= always, scenarios => length(Scenarios), name => Full, schedules => Schedules, seconds => Time,
-      interleavings => Interleavings, rival => Rival}.
+    #{verdict => Verdict, always => Error =:= always, scenarios => length(Scenarios), name => Full, schedules => Schedules,
+      searching => Searching, seconds => Time, interleavings => Interleavings, rival => Rival}.
 
 text(none) -> "-";
 text(Number) when is_float(Number) -> io_lib:format("~.2f", [Number]);
@@ -90,7 +95,8 @@ has_error(Errors) ->
 expected(Scenario, #{name := Name} = Program, #{source := Source, errors := Errors}) ->
     [Function, Bound | Flags] = tuple_to_list(Scenario),
     [Suite, Module] = filename:split(Name),
-    File = lists:flatten(io_lib:format("~s-~s-~w~s-~s.txt", [Module, Function, Bound, [<<"-bpor">> || is_bpor(Scenario)], reduction(Flags)])),
+    File = lists:flatten(io_lib:format("~s-~s-~w~s-~s.txt",
+                                       [Module, Function, Bound, [<<"-bpor">> || is_bpor(Scenario)], reduction(Flags)])),
     case {lists:member(crash, Flags), file:read_file(filename:join([Source, "tests", "suites", Suite, "results", File]))} of
         {false, {ok, Text}} ->
             case re:run(Text, "Summary: (\\d+) errors, (\\d+)/", [{capture, all_but_first, list}]) of
@@ -120,15 +126,16 @@ kind(Errors, Text, _, #{options := Options}) ->
 
 is_bpor(Scenario) -> lists:member(bpor, tuple_to_list(Scenario)).
 
-reduction(Flags) -> hd([atom_to_list(Flag) || Flag <- [dpor, optimal, source, persistent], lists:member(Flag, Flags)] ++ ["nodpor"]).
+reduction(Flags) ->
+    hd([atom_to_list(Flag) || Flag <- [dpor, optimal, source, persistent], lists:member(Flag, Flags)] ++ ["nodpor"]).
 
 %% --- ours ------------------------------------------------------------------------
 
-ours(#{ebin := Ebin, module := Module, options := Given}, Function, #{work := Work, ms := Ms, start := Start, errors := Errors} = How) ->
+ours(#{ebin := Ebin, module := Module, options := Given}, Function, How) ->
+    #{work := Work, ms := Ms, start := Start, errors := Errors} = How,
     Dir = filename:join(Work, "found"),
     _ = file:del_dir_r(Dir),
     Options = maps:merge(maps:with([schedules, seed], How), of_errors(Errors, options(Given))),
-    Loops = lists:member(depth_bound, ignored(Given)),
     Own = self(),
     {Pid, Monitor} = spawn_monitor(fun() ->
         exit({searched, timer:tc(fun() ->
@@ -145,18 +152,29 @@ ours(#{ebin := Ebin, module := Module, options := Given}, Function, #{work := Wo
     end,
     Last = last(0),
     case Result of
-        {{ok, #{outcome := steps, schedules := Schedules}}, Seconds} when Loops; Errors =/= any -> {passed, Schedules, Start + Seconds};
-        {{ok, #{outcome := Outcome, schedules := Schedules}}, Seconds} -> {Outcome, Schedules, Start + Seconds};
-        {Other, Seconds} -> {Other, Last, Start + Seconds}
+        {{ok, #{outcome := Outcome, schedules := Schedules, elapsed_ms := Searching}}, Seconds} ->
+            {outcome(Outcome, Errors, ignored(Given)), Schedules, Searching / 1000, Start + Seconds};
+        {Other, Seconds} -> {Other, Last, 0.0, Start + Seconds}
     end.
+
+%% A run that is too long, and one that ends its VM, are no failures if these do not count.
+outcome(steps, any, Ignored) ->
+    case lists:member(depth_bound, Ignored) of
+        true -> passed;
+        false -> steps
+    end;
+outcome(steps, _, _) -> passed;
+outcome({halted, _, _}, waits, _) -> passed;
+outcome(Outcome, _, _) -> Outcome.
 
 last(Number) -> receive {schedules, Next} -> last(Next) after 0 -> Number end.
 
 options(Given) ->
     Ignored = ignored(Given),
     Waits = not lists:member(deadlock, Ignored) andalso not lists:member({assertions_only, true}, Given),
-    #{timeouts => any, delivery => case lists:member({instant_delivery, false}, Given) of true -> pairwise; false -> causal end,
-       left => Waits, deadlocks => Waits, steps => proplists:get_value(depth_bound, Given, ?STEPS),
+    #{timeouts => any, left => Waits, deadlocks => Waits,
+      steps => proplists:get_value(depth_bound, Given, ?STEPS), busy_ms => proplists:get_value(timeout, Given, ?BUSY_MS),
+      delivery => case lists:member({instant_delivery, false}, Given) of true -> pairwise; false -> causal end,
       normal => values_of(treat_as_normal, Given),
       crashes => case {lists:member(abnormal_exit, Ignored), lists:member({assertions_only, true}, Given)} of
           {true, _} -> none;
@@ -179,7 +197,8 @@ theirs(#{ebin := Ebin, module := Module}, Scenario, #{concuerror := Command, wor
     [Function, Bound | Flags] = tuple_to_list(Scenario),
     Report = filename:join(Work, "report.txt"),
     _ = file:delete(Report),
-    Args = ["-q", "--assume_racing", "false", "--dpor", case reduction(Flags) of "dpor" -> "optimal"; "nodpor" -> "none"; Name -> Name end]
+    Args = ["-q", "--assume_racing", "false",
+            "--dpor", case reduction(Flags) of "dpor" -> "optimal"; "nodpor" -> "none"; Name -> Name end]
         ++ lists:append([["-f", Beam] || Beam <- filelib:wildcard(filename:join(Ebin, "*.beam"))])
         ++ ["--output", Report, "-m", atom_to_list(Module), "-t", atom_to_list(Function)]
         ++ case Bound of
@@ -228,8 +247,9 @@ totals(Rows) ->
                      scenarios(Erroneous)]) || Erroneous =/= []],
      [io_lib:format("schedules    ~w in the median to an error, ~b at most~n",
                     [median(values(schedules, Found)), lists:max(values(schedules, Found))]) || Found =/= []],
-     [io_lib:format("              the same for ~b functions that have schedules without an error: ~w, ~.1f % within 10 schedules~n",
-                    [length(Some), median(values(schedules, Some)), share(length([1 || #{schedules := Few} <- Some, Few =< 10]), length(Some))])
+     [io_lib:format("             ~b of these functions have schedules without an error: ~w in the median, ~.1f % within 10 schedules~n",
+                    [length(Some), median(values(schedules, Some)),
+                     share(length([1 || #{schedules := Few} <- Some, Few =< 10]), length(Some))])
       || Some <- [[Row || #{always := false} = Row <- Found]], Some =/= []],
      [io_lib:format("alarms       ~b of ~b functions without an error~n",
                     [length([1 || #{verdict := alarm} <- Known]),
@@ -239,12 +259,11 @@ totals(Rows) ->
                      share(length([1 || #{seconds := Own, rival := Rival} <- Both, Own < Rival]), length(Both))]) || Both =/= []],
      rates(Exhausted, Rows)].
 
-%% What a start costs on each side, those show that explore little.
+%% What a start of Concuerror costs, those show that explore little.
 rates([], _) -> [];
 rates(Exhausted, Rows) ->
-    Own = lists:min(values(seconds, Rows)),
     Rival = lists:min([Seconds || Seconds <- values(rival, Rows), is_float(Seconds)]),
-    Ours = rate(schedules, seconds, Own, Exhausted),
+    Ours = rate(schedules, searching, 0.0, Exhausted),
     Theirs = rate(interleavings, rival, Rival, Exhausted),
     io_lib:format("a second     ~.0f schedules, Concuerror ~.0f interleavings, ratio ~.2f (~b functions without an error)~n",
                   [Ours, Theirs, Ours / Theirs, length(Exhausted)]).

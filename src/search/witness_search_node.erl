@@ -68,7 +68,7 @@ search(#{run := Start} = Job, To) ->
     ok = prepare(Job),
     Monitors = witness_search_monitors:load(maps:get(specs, Job)),
     Run = (maps:with([steps, crashes, normal, left, timeouts, delivery, busy_ms], Job))#{
-        start => Start, leader => spawn_link(fun swallow/0), monitors => Monitors},
+        start => Start, leader => swallow_output(), monitors => Monitors},
     To ! {schedules, 0},
     Begin = now_ms(),
     Until = case Job of #{for := Time} when is_integer(Time) -> Begin + Time; #{} -> infinity end,
@@ -114,7 +114,13 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
     ok = witness_record_handler:load(Handler),
     witness_search_memory:init().
 
-%% The output of the program is not shown: it would be that of thousands of runs.
+%% The output of the program is not shown: it would be that of thousands of runs. As in a plain run, its group leader is `user`.
+swallow_output() ->
+    Leader = spawn_link(fun swallow/0),
+    true = unregister(user),
+    true = register(user, Leader),
+    Leader.
+
 -spec swallow() -> no_return().
 swallow() ->
     receive
