@@ -15,6 +15,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 
 all() -> [faults_are_found, twins_pass, the_last_seat_is_sold_twice, a_schedule_is_a_run, recordings_replay_identically,
           savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
+          failures_are_those_that_are_asked_for, what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
           wrong_folders_are_named].
 
 init_per_suite(Config) ->
@@ -121,6 +122,41 @@ what_cannot_be_controlled_is_refused(Config) ->
 runs_have_bounds(Config) ->
     {ok, #{outcome := steps, length := 500}} = search({witness_searched, crowd, []}, #{steps => 500}, Config),
     {ok, #{outcome := {busy, 1, [_ | _]}}} = search({witness_searched, computes, []}, #{busy_ms => 200}, Config).
+
+failures_are_those_that_are_asked_for(Config) ->
+    Outcome = fun(Function, Args, Options) ->
+        {ok, #{outcome := Found}} = search({witness_searched, Function, Args}, Options#{schedules => 100}, Config),
+        Found
+    end,
+    passed = Outcome(left, [], #{}),
+    {left, [2]} = Outcome(left, [], #{left => true}),
+    passed = Outcome(ends, [wrong], #{}),
+    {crashed, 2, wrong} = Outcome(ends, [wrong], #{crashes => any}),
+    {crashed, 2, {shutdown, late}} = Outcome(ends, [{shutdown, late}], #{crashes => any}),
+    passed = Outcome(ends, [{shutdown, late}], #{crashes => any, normal => [shutdown]}),
+    passed = Outcome(ends, [wrong], #{crashes => assertions}),
+    {crashed, 2, {{assert, _}, _}} = Outcome(asserts, [], #{crashes => assertions}),
+    passed = Outcome(slow, [], #{}),
+    {crashed, 1, {late, _}} = Outcome(slow, [], #{timeouts => any}),
+    passed = Outcome(slow, [], #{timeouts => any, crashes => none}),
+    passed = Outcome(triangle, [], #{}),
+    {crashed, 1, {overtaken, _}} = Outcome(triangle, [], #{delivery => pairwise}),
+    passed = Outcome(halts, [0], #{}),
+    {halted, 1, 3} = Outcome(halts, [3], #{}).
+
+what_the_vm_has_is_as_in_a_plain_run(Config) ->
+    lists:foreach(fun(Function) ->
+        {ok, Report} = search({witness_searched, Function, []}, #{schedules => 50}, Config),
+        ?assertMatch({_, #{outcome := passed, unfaithful := []}}, {Function, Report})
+    end, [inherits, environment, leader, place]),
+    {ok, #{outcome := returned, recorded := Dir}} = search({witness_searched, inherits, []}, #{schedule => 7}, Config),
+    identical(Dir).
+
+first_operations_come_in_both_orders(Config) ->
+    lists:foreach(fun({Function, Wrong}) ->
+        {ok, Report} = search({witness_searched, Function, [Wrong]}, #{schedules => 100}, Config),
+        ?assertMatch({_, #{outcome := {crashed, 1, {wrong, _}}}}, {{Function, Wrong}, Report})
+    end, [{table, true}, {table, false}, {term, none}, {term, some}, {queue, 0}, {queue, 1}]).
 
 wrong_folders_are_named(Config) ->
     Dir = proplists:get_value(priv_dir, Config),

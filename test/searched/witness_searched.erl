@@ -3,8 +3,12 @@
 
 -export([run/2, savina/1]).
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
+-export([left/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
+-export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4]).
+
+-include_lib("stdlib/include/assert.hrl").
 
 -behaviour(gen_server).
 
@@ -151,6 +155,90 @@ machine(Fault) ->
     gen_statem:cast(Machine, stop),
     receive {'DOWN', Ref, process, _, Reason} -> normal = Reason end,
     ok.
+
+%% --- what is a failure, if it is asked for -----------------------------------------
+
+left() ->
+    spawn(fun() -> receive never -> ok end end),
+    ok.
+
+ends(Reason) ->
+    {_, Ref} = spawn_monitor(fun() -> exit(Reason) end),
+    receive {'DOWN', Ref, process, _, Reason} -> ok end.
+
+asserts() ->
+    {_, Ref} = spawn_monitor(fun() -> ?assert(node() =:= away) end),
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+slow() ->
+    Me = self(),
+    spawn(fun() -> Me ! done end),
+    receive done -> ok after 60_000 -> error(late) end.
+
+triangle() ->
+    Me = self(),
+    Other = spawn(fun() -> receive first -> Me ! second end end),
+    spawn(fun() -> Me ! first, Other ! first end),
+    receive first -> receive second -> ok end; second -> error(overtaken) end.
+
+halts(Status) -> halt(Status).
+
+%% --- what the program has in common with its VM ------------------------------------
+
+inherits() ->
+    Me = self(),
+    Owner = spawn(fun() ->
+        Table = ets:new(inherited, [{heir, Me, left}]),
+        true = ets:info(Table, owner) =:= self(),
+        Me = proplists:get_value(heir, ets:info(Table)),
+        true = ets:insert(Table, {one}),
+        Me ! {made, Table}
+    end),
+    Table = receive {made, Made} -> Made end,
+    receive {'ETS-TRANSFER', Table, Owner, left} -> ok end,
+    Me = ets:info(Table, owner),
+    Taker = spawn(fun() -> receive {'ETS-TRANSFER', Table, Me, yours} -> Me ! ets:lookup(Table, one) end end),
+    true = ets:give_away(Table, Taker, yours),
+    receive [{one}] -> ok end,
+    receive {'ETS-TRANSFER', Table, Taker, left} -> ok end.
+
+environment() ->
+    [] = ets:lookup(ac_tab, searched),
+    true = ets:insert(ac_tab, {searched, 1}),
+    [{searched, 1}] = ets:lookup(ac_tab, searched),
+    ok.
+
+leader() ->
+    true = group_leader() =:= whereis(user),
+    ok.
+
+place() ->
+    {current_function, {?MODULE, place, 0}} = process_info(self(), current_function),
+    {current_location, {?MODULE, place, 0, [{file, _}, {line, _}]}} = process_info(self(), current_location),
+    ok.
+
+%% The first operation of a process comes before or after one of its parent. It is wrong if it comes as it is given.
+
+table(Wrong) ->
+    spawn(fun() ->
+        ets:new(made, [named_table]),
+        receive never -> ok end
+    end),
+    Wrong =:= (ets:info(made, type) =/= undefined) andalso error(wrong),
+    ok.
+
+term(Wrong) ->
+    {_, Ref} = spawn_monitor(fun() -> exit({is, persistent_term:get(searched, none)}) end),
+    persistent_term:put(searched, some),
+    receive {'DOWN', Ref, process, _, {is, Wrong}} -> error(wrong); {'DOWN', Ref, process, _, {is, _}} -> ok end.
+
+queue(Wrong) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({is, process_info(self(), message_queue_len)}) end),
+    Pid ! hello,
+    receive
+        {'DOWN', Ref, process, _, {is, {message_queue_len, Wrong}}} -> error(wrong);
+        {'DOWN', Ref, process, _, {is, _}} -> ok
+    end.
 
 %% --- what cannot be controlled, and what does not end ------------------------------
 
