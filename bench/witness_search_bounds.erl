@@ -40,8 +40,8 @@ measure(Name, Depth, {Threads, Steps}, Runs, Seed) ->
     View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end},
     Found = [Run || Run <- lists:seq(1, Runs),
              is_found(Depth, Threads, Steps,
-                      order(witness_search_strategy:new(Name, #{seed => erlang:phash2({Seed, Run}), depth => Depth, length => Threads * Steps}),
-                            View, maps:from_list([{Id, Steps} || Id <- lists:seq(1, Threads)]), #{}, 1))],
+                      order(witness_search_strategy:new(Name, #{seed => erlang:phash2({Seed, Run}), depth => Depth,
+                                                                length => Threads * Steps}), View, maps:from_list([{Id, Steps} || Id <- lists:seq(1, Threads)]), #{}, 1))],
     length(Found) / Runs.
 
 %% The place of each step in the run.

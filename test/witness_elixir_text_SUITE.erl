@@ -347,7 +347,7 @@ texts(_) -> [].
 %% The output is the one that was read.
 snapshot(Name, Text, Config) ->
     File = filename:join(checkout("test/elixir_text", Config), Name ++ ".txt"),
-    Stable = stable(Text, Config),
+    Stable = <<(string:trim(stable(Text, Config), trailing))/binary, $\n>>,
     case {erlang:system_info(otp_release), os:getenv("WITNESS_SNAPSHOTS")} of
         {"29", "write"} ->
             ok = filelib:ensure_dir(File),
@@ -364,8 +364,8 @@ lines_of(Text) -> binary:split(Text, ~"\n", [global]).
 differences([Line | Kept], [Line | Lines]) -> differences(Kept, Lines);
 differences(Kept, Lines) -> [{kept, lists:sublist(Kept, 3), got, lists:sublist(Lines, 3)} || Kept =/= Lines].
 
-%% Pids and references are numbered in the order in which they come. Times, folders and lines of OTP and Elixir have no numbers, and as
-%% the width of columns depends on these, white space and lines of charts have one length.
+%% Pids and references are numbered in the order in which they come. Times, folders and lines of OTP and Elixir have no numbers,
+%% and as the width of columns depends on these, white space and lines of charts have one length.
 stable(Text, Config) ->
     Replaced = lists:foldl(fun({Pattern, By}, Acc) -> re:replace(Acc, Pattern, By, [global, {return, binary}, unicode]) end,
                            iolist_to_binary(string:replace(string:replace(Text, proplists:get_value(priv_dir, Config), "PRIV/", all),

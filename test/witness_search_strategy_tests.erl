@@ -17,7 +17,8 @@ choices(Name, Seed) ->
                                   witness_search_strategy:new(Name, #{seed => Seed, length => 50, depth => 3}), lists:seq(1, 50)),
     Choices.
 
-%% The measured share may be below the probability by chance: by four standard deviations once in thirty thousand tests. The seed is fixed.
+%% The measured share may be below the probability by chance: by four standard deviations once in thirty thousand tests. The seed is
+%% fixed.
 pct_keeps_its_bound_test_() ->
     [{timeout, 60, {lists:flatten(io_lib:format("depth ~b, ~b threads of ~b steps", [Depth, Threads, Steps])), fun() ->
         Bound = witness_search_bounds:bound(Depth, Threads, Threads * Steps),
