@@ -38,10 +38,11 @@ bound(Depth, Threads, Steps) -> 1 / (Threads * math:pow(Steps, Depth - 1)).
 -spec measure(witness_search_strategy:name(), Depth :: 1..3, program(), Runs :: pos_integer(), Seed :: integer()) -> float().
 measure(Name, Depth, {Threads, Steps}, Runs, Seed) ->
     View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end},
+    Left = maps:from_list([{Id, Steps} || Id <- lists:seq(1, Threads)]),
+    Options = #{depth => Depth, length => Threads * Steps},
     Found = [Run || Run <- lists:seq(1, Runs),
              is_found(Depth, Threads, Steps,
-                      order(witness_search_strategy:new(Name, #{seed => erlang:phash2({Seed, Run}), depth => Depth,
-                                                                length => Threads * Steps}), View, maps:from_list([{Id, Steps} || Id <- lists:seq(1, Threads)]), #{}, 1))],
+                      order(witness_search_strategy:new(Name, Options#{seed => erlang:phash2({Seed, Run})}), View, Left, #{}, 1))],
     length(Found) / Runs.
 
 %% The place of each step in the run.

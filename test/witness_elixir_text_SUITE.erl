@@ -372,7 +372,7 @@ stable(Text, Config) ->
                                                            checkout("", Config), "ROOT/", all)),
                            [{"\\.erl:\\d+", ".erl:N"}, {"(lib/[a-z_/]+\\.ex):\\d+", "\\1:N"},
                             {"[+]?\\d+(\\.\\d+)? (ms|s|us)\\b", "TIME"}, {"\\d{4}-\\d\\d-\\d\\d", "DATE"}, {"line: \\d+", "line: N"},
-                            {"\\d+ B\\b", "N B"}, {"\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?", "CLOCK"},
+                            {"\\d+ B\\b", "N B"}, {"current_stacktrace, [^\n]*", "current_stacktrace, ..."}, {"\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?", "CLOCK"},
                             {"at most \\d+ tracers?", "at most N tracers"}, {"\\d+ events", "N events"},
                             {"[0-9.]+ seconds[^\n]*", "TIME"}, {"-5764\\d+", "MONOTONIC"},
                             {"(#Reference<|#35;Reference#60;)[0-9.]+(?![0-9.>])[^\n]*", "#Reference<..."},

@@ -121,8 +121,8 @@ step(Steps, #run{world = World, choices = Choices, length = Length, options = Op
         {_, _} -> throw({?MODULE, Failed, S1})
     end.
 
-%% A strategy may let a process wait for another one in a loop, for ever. So in the second half of the steps all take turns: a run that
-%% has not ended then runs for ever in a fair order.
+%% A strategy may let a process wait for another one in a loop, for ever. So in the second half of the steps all take turns: a run
+%% that has not ended then runs for ever in a fair order.
 choose(Steps, _, #run{length = Length, strategy = Strategy, options = #{steps := Most}}) when 2 * Length > Most ->
     {Length rem length(Steps) + 1, Strategy};
 choose(Steps, View, #run{strategy = Strategy}) -> witness_search_strategy:choose(Steps, View, Strategy).
