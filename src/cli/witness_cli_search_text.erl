@@ -182,45 +182,46 @@ order_rows(#{reversed := Pairs}) ->
     [{case Row of 1 -> ~"order"; _ -> ~"" end, Text} || {Row, Text} <- lists:enumerate(Lines)];
 order_rows(#{}) -> [].
 
--doc "What a process does in a step, or what happens to it.".
--spec step(#{pid := pid() | undefined, kind := process | signal | timeout | timer, what := term()}) -> unicode:chardata().
-step(#{kind := timer, what := {_, To, Message}}) -> [~"a timer sends to ", term(To), ~": ", term(Message)];
-step(#{kind := timeout, pid := Pid}) -> [proc(Pid), ~" has waited long enough"];
-step(#{kind := signal, pid := Pid, what := {down, _, Object, Reason}}) ->
-    [proc(Pid), ~" is told that ", term(Object), ~" has ended: ", term(Reason)];
-step(#{kind := signal, pid := Pid, what := {link, Reason}}) ->
-    [proc(Pid), ~" is told that a process has ended to which it is linked: ", term(Reason)];
-step(#{kind := signal, pid := Pid, what := {message, {_, _, Message}}}) -> [proc(Pid), ~" gets ", term(Message)];
-step(#{kind := signal, pid := Pid, what := {exit, Reason}}) -> [proc(Pid), ~" gets an exit signal: ", term(Reason)];
-step(#{pid := Pid, what := {send, To, Message, _}}) -> [proc(Pid), ~" sends to ", term(To), ~": ", term(Message)];
-step(#{pid := Pid, what := {ended, Reason}}) -> [proc(Pid), ~" ends: ", term(Reason)];
-step(#{pid := Pid, what := {shared, {Module, Function, Args}}}) ->
-    [proc(Pid), ~" calls ", witness_event:format_signature({Module, Function, Args})];
-step(#{pid := Pid, what := {spawn, {Module, Function, Args}, _, _}}) ->
-    [proc(Pid), ~" spawns ", witness_event:format_signature({Module, Function, Args})];
-step(#{pid := Pid, what := {From, _, Message}}) when is_integer(From); From =:= outside -> [proc(Pid), ~" takes ", term(Message)];
-step(#{pid := Pid, what := timeout}) -> [proc(Pid), ~" takes no message: its time is over"];
-step(#{pid := Pid, what := 'receive'}) -> [proc(Pid), ~" looks for a message"];
-step(#{pid := Pid, what := {register, Name, Of}}) -> [proc(Pid), ~" registers ", term(Of), ~" as ", term(Name)];
-step(#{pid := Pid, what := {unregister, Name}}) -> [proc(Pid), ~" unregisters ", term(Name)];
-step(#{pid := Pid, what := {whereis, Name}}) -> [proc(Pid), ~" looks up ", term(Name)];
-step(#{pid := Pid, what := {exit, To, Reason}}) -> [proc(Pid), ~" sends an exit signal to ", term(To), ~": ", term(Reason)];
-step(#{pid := Pid, what := {link, To}}) -> [proc(Pid), ~" links to ", term(To)];
-step(#{pid := Pid, what := {unlink, To}}) -> [proc(Pid), ~" unlinks ", term(To)];
-step(#{pid := Pid, what := {monitor, Of, _}}) -> [proc(Pid), ~" monitors ", term(Of)];
-step(#{pid := Pid, what := {demonitor, Ref, _}}) -> [proc(Pid), ~" ends its monitor ", term(Ref)];
-step(#{pid := Pid, what := {trap_exit, Trap}}) ->
-    [proc(Pid), case Trap of true -> ~" traps exits from now on"; false -> ~" traps exits no longer" end];
-step(#{pid := Pid, what := {is_alive, Of}}) -> [proc(Pid), ~" asks whether ", term(Of), ~" is alive"];
-step(#{pid := Pid, what := {information, Of}}) -> [proc(Pid), ~" asks for information about ", term(Of)];
-step(#{pid := Pid, what := {timer, Kind, _, To, Message}}) ->
-    [proc(Pid), ~" calls ", atom_to_binary(Kind), ~" for ", term(To), ~": ", term(Message)];
-step(#{pid := Pid, what := What}) -> [proc(Pid), ~": ", term(What)].
+-doc "What a process does in a step, or what happens to it, in its language.".
+-spec step(witness_search:step()) -> unicode:chardata().
+step(#{kind := Kind, pid := Pid, module := Module, what := What}) ->
+    Syntax = witness_event:syntax([Module]),
+    Term = fun(Value) -> witness_event:format_term(Value, ?MAX_STEP_CHARS, Syntax) end,
+    Call = fun(Signature) -> witness_event:format_signature(Signature, Syntax) end,
+    Acts = case Pid of undefined -> ~"a process"; _ -> witness_event:format_proc(Pid, Syntax) end,
+    case {Kind, What} of
+        {timer, {_, To, Message}} -> [~"a timer sends to ", Term(To), ~": ", Term(Message)];
+        {timeout, _} -> [Acts, ~" has waited long enough"];
+        {signal, _} -> [Acts | signal(What, Term)];
+        {process, _} -> [Acts | operation(What, Term, Call)]
+    end.
 
-proc(undefined) -> ~"a process";
-proc(Pid) -> witness_event:format_proc(Pid).
+signal({down, _, Object, Reason}, Term) -> [~" is told that ", Term(Object), ~" has ended: ", Term(Reason)];
+signal({link, Reason}, Term) -> [~" is told that a process has ended to which it is linked: ", Term(Reason)];
+signal({message, {_, _, Message}}, Term) -> [~" gets ", Term(Message)];
+signal({exit, Reason}, Term) -> [~" gets an exit signal: ", Term(Reason)].
 
-term(Term) -> witness_event:format_term(Term, ?MAX_STEP_CHARS).
+operation({send, To, Message, _}, Term, _) -> [~" sends to ", Term(To), ~": ", Term(Message)];
+operation({ended, Reason}, Term, _) -> [~" ends: ", Term(Reason)];
+operation({shared, Called}, _, Call) -> [~" calls ", Call(Called)];
+operation({spawn, Start, _, _}, _, Call) -> [~" spawns ", Call(Start)];
+operation({From, _, Message}, Term, _) when is_integer(From); From =:= outside -> [~" takes ", Term(Message)];
+operation(timeout, _, _) -> [~" takes no message: its time is over"];
+operation('receive', _, _) -> [~" looks for a message"];
+operation({register, Name, Of}, Term, _) -> [~" registers ", Term(Of), ~" as ", Term(Name)];
+operation({unregister, Name}, Term, _) -> [~" unregisters ", Term(Name)];
+operation({whereis, Name}, Term, _) -> [~" looks up ", Term(Name)];
+operation({exit, To, Reason}, Term, _) -> [~" sends an exit signal to ", Term(To), ~": ", Term(Reason)];
+operation({link, To}, Term, _) -> [~" links to ", Term(To)];
+operation({unlink, To}, Term, _) -> [~" unlinks ", Term(To)];
+operation({monitor, Of, _}, Term, _) -> [~" monitors ", Term(Of)];
+operation({demonitor, Ref, _}, Term, _) -> [~" ends its monitor ", Term(Ref)];
+operation({trap_exit, true}, _, _) -> [~" traps exits from now on"];
+operation({trap_exit, false}, _, _) -> [~" traps exits no longer"];
+operation({is_alive, Of}, Term, _) -> [~" asks whether ", Term(Of), ~" is alive"];
+operation({information, Of}, Term, _) -> [~" asks for information about ", Term(Of)];
+operation({timer, Kind, _, To, Message}, Term, _) -> [~" calls ", atom_to_binary(Kind), ~" for ", Term(To), ~": ", Term(Message)];
+operation(Other, Term, _) -> [~": ", Term(Other)].
 
 %% A word for a shell.
 quoted(Name) ->

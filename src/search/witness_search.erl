@@ -73,8 +73,9 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
                     length => non_neg_integer(), switches => non_neg_integer(), reversed => [#{first := step(), second := step()}],
                     processes => #{witness_search_world:id() => process()}, recorded => file:filename()}.
 
--doc "What acts, and what it does (`m:witness_search_world`).".
--type step() :: #{pid := pid() | undefined, kind := process | signal | timeout | timer, what := term()}.
+-doc "What acts, with the module of its process, and what it does (`m:witness_search_world`).".
+-type step() :: #{pid := pid() | undefined, module := module() | undefined, kind := process | signal | timeout | timer,
+                  what := term()}.
 
 -type process() :: #{pid := pid(), signature := witness_event:signature(), stack => [term()], waits => boolean()}.
 

@@ -227,8 +227,11 @@ described(Pairs, #{trace := Trace, births := Births}) ->
 
 describe(#{step := Step, what := What}, Births) ->
     Id = element(tuple_size(Step), Step),
-    #{pid => case Births of #{Id := #{pid := Pid}} -> Pid; #{} -> undefined end, kind => element(1, Step),
-      what => without_fun(What)}.
+    {Acts, Module} = case Births of
+        #{Id := #{pid := Pid, start := Start}} -> {Pid, element(1, witness_event_signature:resolve(Start))};
+        #{} -> {undefined, undefined}
+    end,
+    #{pid => Acts, module => Module, kind => element(1, Step), what => without_fun(What)}.
 
 without_fun({'receive', _}) -> 'receive';
 without_fun(What) -> What.
