@@ -14,7 +14,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 
 -export([search/1, format_error/1]).
 
--export_type([options/0, report/0, error/0, reason/0, crashes/0]).
+-export_type([options/0, report/0, error/0, reason/0, crashes/0, step/0]).
 
 -doc """
 - `run`: the function and its arguments; `pa`, `weave`, `cache`, `vm_args`, `syntax`, `on_progress`: as for `t:witness_record:options/0`;
