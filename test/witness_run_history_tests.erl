@@ -3,7 +3,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([main/0, parent/1, child/1]).
+-export([main/0, parent/1, child/1, use_library/0, library/1]).
 
 -define(SPEC, "examples/calculator/sum.hml").
 
@@ -71,6 +71,12 @@ parent(N) ->
 
 child(_) -> receive go -> ok end.
 
+use_library() ->
+    {Pid, Ref} = spawn_monitor(?MODULE, library, [{author, 3}]),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end.
+
+library(_) -> ok.
+
 history(More) ->
     {ok, Run} = witness:start(maps:merge(#{system => {?MODULE, main, []}, specs => [?SPEC], log => false, history => true,
                                            monitors => [{{?MODULE, child, 1}, {witness_monitor_log, fun(_, _) -> ok end}}]}, More)),
@@ -110,6 +116,13 @@ inline_too_test_() ->
         ?assertEqual(expected(<<"{shutdown,<<\"secret\">>}">>),
                      born(history(#{instrument => inline, monitors => [], weave => [?MODULE]})))
     end}.
+
+rows_give_functions_test_() ->
+    [{lists:flatten(io_lib:format("~p", [Mode])), {timeout, 60, fun() ->
+         #{tree := #{processes := Processes}} = history(Mode#{signatures => [{?MODULE, library, [{module, args}]}],
+                                                              system => {?MODULE, use_library, []}}),
+         ?assertMatch([_], [F || #{function := {author, library, 1} = F} <- Processes])
+     end}} || Mode <- modes()].
 
 reasons_are_redacted_test_() ->
     {timeout, 60, fun() ->

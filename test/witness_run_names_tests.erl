@@ -3,7 +3,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([waiting/0]).
+-export([library/1, waiting/0]).
 
 processes_are_called_by_their_name_their_label_or_their_module_test() ->
     with_processes(fun(Named, Labelled, Text, Spawned, Fun, Gone) ->
@@ -48,13 +48,13 @@ a_label_has_the_notation_of_its_process_test() ->
 only_violations_are_asked_about_and_only_so_many_test() ->
     Violation = outcome(no, [{exit, self(), normal, undefined}]),
     #{steps := Steps} = Violation,
-    [?assertEqual({Message, 5}, witness_run_names:add(Message, 5, fun(_) -> [] end, #{redact => false}))
+    [?assertEqual({Message, 5}, witness_run_names:add(Message, 5, fun(_) -> [] end, #{redact => false, signatures => []}))
      || Message <- [{verdict, self(), outcome(yes, [])}, {verdict, self(), Violation#{verdict := yes}},
                     {verdict, self(), Violation#{steps := []}}, {slice, self(), {undecided, stopped, 3}},
                     {monitor, self(), #{}}, {input, check}, {flushed, self(), none}]],
     Reports = [{slice, self(), Violation}, {satisfied, #{}, 1, 0, 0}, {verdict, self(), Violation}, {verdict, self(), Violation}],
     {{reports, [{slice, _, First}, Satisfied, {verdict, _, Second}, {verdict, _, Third}]}, 0} =
-        witness_run_names:add({reports, Reports}, 2, fun(_) -> [] end, #{redact => false}),
+        witness_run_names:add({reports, Reports}, 2, fun(_) -> [] end, #{redact => false, signatures => []}),
     ?assertEqual(lists:nth(2, Reports), Satisfied),
     ?assertMatch(#{steps := Steps, names := _}, First),
     ?assertMatch(#{names := _}, Second),
@@ -70,11 +70,27 @@ owner_of_an_alias_has_a_name_test() ->
         ?assertEqual(#{}, witness_run_names:aliases(#{steps => [#{event => {send, Named, make_ref(), x, undefined}}]}, false))
     end).
 
+%% A process that lives in a library's function: its name is the module of the author, which only the run knows.
+a_process_in_the_function_of_a_row_has_the_name_of_its_author_test() ->
+    P = spawn(?MODULE, library, [author]),
+    Name = fun(Rows, Called) ->
+        {{verdict, _, #{names := #{P := Of}}}, 0} =
+            witness_run_names:add({verdict, self(), outcome(no, [{exit, P, normal, undefined}])}, 1, fun(_) -> Called end,
+                                  #{redact => false, signatures => Rows}),
+        Of
+    end,
+    Rows = [{?MODULE, library, [module]}],
+    ?assertEqual([~"witness_run_names_tests", ~"author", ~"witness_run_names_tests"],
+                 [Name([], [author]), Name(Rows, [author]), Name(Rows, [])]),
+    exit(P, kill).
+
+library(_) -> waiting().
+
 names(Events, Redact) -> names(Events, fun(_) -> [] end, Redact).
 
 names(Events, Called, Redact) ->
     {{verdict, _, #{names := Names}}, 0} =
-        witness_run_names:add({verdict, self(), outcome(no, Events)}, 1, Called, #{redact => Redact}),
+        witness_run_names:add({verdict, self(), outcome(no, Events)}, 1, Called, #{redact => Redact, signatures => []}),
     Names.
 
 outcome(Verdict, Events) -> #{verdict => Verdict, steps => [#{event => Event} || Event <- Events]}.

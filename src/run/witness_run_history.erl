@@ -28,6 +28,7 @@ own, if it has any. `lost`: the time from which births and ends are not known; `
 -record(history, {run :: pid(),
                   own :: fun((pid()) -> boolean()),
                   redact :: boolean(),
+                  rows :: witness_event_wrapper:table(),
                   log :: boolean(),
                   session :: undefined | witness_trace_evm:session(),
                   waiting = none :: none | [term()],   % what was traced while the first process is started
@@ -95,8 +96,9 @@ finish(History) -> gen_server:call(History, finish, infinity).
 
 -doc false.
 -spec init({pid(), witness_options:options()}) -> {ok, #history{}}.
-init({Run, #{system := System, redact := Redact} = Options}) ->
+init({Run, #{system := System, redact := Redact, signatures := Rows} = Options}) ->
     proc_lib:set_label(?MODULE),
+    {ok, Table} = witness_event_wrapper:table(Rows),
     ok = witness_event:use_syntax(maps:get(syntax, Options)),
     IsLog = is_tuple(System) andalso element(1, System) =:= log,
     Session = case IsLog of
@@ -104,8 +106,8 @@ init({Run, #{system := System, redact := Redact} = Options}) ->
         false -> witness_trace_evm:open(self(), #{stamps => always, filter => witness_trace_filter:union([])})
     end,
     self() ! sample,
-    {ok, #history{run = Run, own = witness_run_attach:own_predicate(Options), redact = Redact, log = IsLog, session = Session,
-                  tree = witness_run_history_tree:new(?MAX_PROCESSES), began = now_ns()}}.
+    {ok, #history{run = Run, own = witness_run_attach:own_predicate(Options), redact = Redact, rows = Table, log = IsLog,
+                  session = Session, tree = witness_run_history_tree:new(?MAX_PROCESSES), began = now_ns()}}.
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #history{}) -> {reply, term(), #history{}} | {stop, normal, history(), #history{}}.
@@ -210,8 +212,10 @@ handle_event({exit, P, Reason, Ts}, Place, H = #history{tree = Tree}) ->
     H#history{tree = witness_run_history_tree:add_exit(P, format_reason(Reason, P, H), {Ts, Place}, Tree)};
 handle_event(_, _, H) -> H.
 
-add_birth(P, Parent, Signature, Time, H = #history{tree = Tree}) ->
-    H#history{tree = witness_run_history_tree:add_birth(P, Parent, mfa(Signature), Time, Tree)}.
+%% The session of the history knows no rows for signatures.
+add_birth(P, Parent, Signature, Time, H = #history{tree = Tree, rows = Rows}) ->
+    Resolved = case Signature of undefined -> undefined; _ -> witness_event_signature:resolve(Signature, Rows) end,
+    H#history{tree = witness_run_history_tree:add_birth(P, Parent, mfa(Resolved), Time, Tree)}.
 
 mfa({M, F, Args}) -> {M, F, length(Args)};
 mfa(undefined) -> undefined.

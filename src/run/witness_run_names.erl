@@ -56,12 +56,28 @@ names(Steps, Called, #{system := {log, _}}) ->
     #{P => Name || P <- latest([Q || Q <- parties(Steps, true), is_process(Q)]), Name <- Called(P)};
 names(Steps, Called, Options) ->
     #{P => Name || P <- latest([Q || Q <- parties(Steps, false), is_pid(Q), node(Q) =:= node()]),
-                   Name <- named(name(P, Options), P, Called)}.
+                   Name <- named(P, Called, Options)}.
 
 latest(Processes) -> lists:sublist(lists:uniq(Processes), ?MAX_PROCESSES).
 
-named([], P, Called) -> Called(P);
-named(Live, _, _) -> Live.
+%% Of a process in a library's function only the run knows the module of its author.
+named(P, Called, Options) ->
+    case own_name(P, Options) of
+        ended -> Called(P);
+        [] ->
+            case is_wrapped(P, Options) of
+                true -> first(Called(P), spawned(P));
+                false -> first(spawned(P), Called(P))
+            end;
+        Names -> Names
+    end.
+
+first([], Names) -> Names;
+first(Names, _) -> Names.
+
+is_wrapped(P, #{signatures := Rows}) ->
+    {ok, Table} = witness_event_wrapper:table(Rows),
+    lists:member(witness_event_signature:of_process(P), witness_event_wrapper:functions(Table)).
 
 is_process({external, Name}) -> is_binary(Name);
 is_process(P) -> is_pid(P).
@@ -106,16 +122,22 @@ parties({Kind, P, Other, _, _}) when Kind =:= send; Kind =:= recv -> [P, Other];
 parties(Item) -> [witness_event:proc(Item)].
 
 %% At most one.
-name(P, #{redact := Redact}) ->
+name(P, Options) ->
+    case own_name(P, Options) of
+        ended -> [];
+        Names -> first(Names, spawned(P))
+    end.
+
+own_name(P, #{redact := Redact}) ->
     case process_info(P, registered_name) of
         {registered_name, Name} -> [Name];
-        [] when Redact -> spawned(P);
+        [] when Redact -> [];
         [] ->
             case proc_lib:get_label(P) of
-                undefined -> spawned(P);
+                undefined -> [];
                 Label -> [Label]
             end;
-        undefined -> []
+        undefined -> ended
     end.
 
 %% The VM keeps nothing of the fun that a process was spawned with.
