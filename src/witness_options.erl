@@ -105,16 +105,13 @@ compiled already.
 
 defaults() ->
     (witness_option:defaults(witness_option_schema:run()))#{
-        signatures => default_signatures(), memory => witness_options_memory:available_bytes() div 4, owner => self(),
+        signatures => witness_event_wrapper:configured(), memory => witness_options_memory:available_bytes() div 4, owner => self(),
         group_leader => group_leader()}.
-
-%% A node of another run has the configuration of its own project.
-default_signatures() -> application:get_env(witness, signatures, []).
 
 -doc "The options with the rows for signatures that they name, or else those of this node. They are checked.".
 -spec signatures(map()) -> {ok, map()} | {error, witness_option:error() | witness_event_wrapper:error()}.
 signatures(Options) ->
-    Rows = maps:get(signatures, Options, default_signatures()),
+    Rows = maps:get(signatures, Options, witness_event_wrapper:configured()),
     {ok, Option} = witness_option:find(signatures, witness_option_schema:run()),
     maybe
         ok ?= witness_option:check(#{signatures => Rows}, [Option]),

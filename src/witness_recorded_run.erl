@@ -83,8 +83,9 @@ end_observing(Run) -> witness:stop(Run).
 init({Owner, Options, Given, OnRecorded}) ->
     proc_lib:set_label(?MODULE),
     _ = monitor(process, Owner),
-    case witness_options:signatures(Given) of
-        {ok, Run} -> record(Options, Run, OnRecorded);
+    %% The monitors and the recording have the same rows.
+    case witness_options:signatures(maps:merge(maps:with([signatures], Options), Given)) of
+        {ok, #{signatures := Rows} = Run} -> record(Options#{signatures => Rows}, Run, OnRecorded);
         {error, Error} -> {stop, {shutdown, Error}}
     end.
 

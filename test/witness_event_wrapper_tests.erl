@@ -103,6 +103,7 @@ a_wrong_row_says_what_is_expected_test_() ->
          {[row([{module, module}])], ~"the atom module is there twice"},
          {[row([{args, {module, [args]}}])], ~"the atom args is there twice"},
          {[row([{module, function}])], ~"has to have args too"},
+         {[row([{module, lists:seq(1, 1000)}])], ~"words of memory; at most 1000"},
          {lists:duplicate(101, row([module])), ~"there are 101 rows; at most 100"}]].
 
 an_option_with_a_wrong_row_is_refused_test() ->

@@ -187,6 +187,44 @@ atoms_of_a_recording_are_bounded_test() ->
         ?assertEqual(Names, [atom_to_binary(Atom) || Atom <- Atoms])
     end).
 
+%% --- rows for signatures -----------------------------------------------------------
+
+rows_of_a_recording_give_signatures_test() ->
+    Birth = fun(Id, Raw) ->
+        Item = {birth, #{id => Id, parent => 0, place => Id - 1, pid => self(), signature => Raw}},
+        {processes, witness_log_recording_process:encode(Item)}
+    end,
+    Parts = [Birth(1, {library, start, [{author, 3}]}), Birth(2, {other, start, [author]}), Birth(3, {library, start, 1})],
+    Called = fun(Dir, Options) ->
+        {ok, R} = witness_log_recording:open(Dir, Options),
+        {ok, Processes} = witness_log_recording:processes(R),
+        [Of || #{called := Of} <- Processes]
+    end,
+    Row = {library, start, [{module, args}]},
+    Other = {other, start, [module]},
+    with_rows([Row], Parts, fun(Dir) ->
+        ?assertEqual([{author, start, [3]}, {other, start, [author]}, {library, start, 1}], Called(Dir, #{})),
+        ?assertEqual([{author, start, [3]}, {author, start, [author]}, {library, start, 1}], Called(Dir, #{signatures => [Other]}))
+    end),
+    with_parts(Parts, #{}, fun(Dir) ->
+        ?assertEqual([{library, start, [{author, 3}]}, {other, start, [author]}, {library, start, 1}], Called(Dir, #{}))
+    end).
+
+wrong_rows_of_a_recording_are_damage_test_() ->
+    [fun() ->
+         with_rows(Rows, [], fun(Dir) ->
+             {error, {witness_log_recording, #{file := File, offset := ?HEAD}} = Error} = witness_log_recording:open(Dir),
+             ?assertEqual(witness_log_recording_file:name(Dir, header), File),
+             Text = unicode:characters_to_binary(witness:format_error(Error)),
+             ?assertMatch({_, _}, binary:match(Text, <<"its rows for signatures: ", Expected/binary>>), Text)
+         end)
+     end || {Rows, Expected} <- [{wrong, ~"a list of rows is expected"}, {[{m, f, [x]}], ~"{m,f,[x]}: no argument says"},
+                                 {[{m, f, [module]} | x], ~"a list of rows is expected"},
+                                 {[{m, f, [{module, lists:seq(1, 1000)}]}], ~"{m,f,[{module,[1,2"}]].
+
+with_rows(Rows, Parts, Fun) ->
+    with_parts(Parts, #{header => (witness_recording_sample:header(false))#{signatures => Rows}}, Fun).
+
 functions_of_a_recording_are_bounded_test() ->
     Fun = term_to_binary(fun(X) -> X + byte_size(~"f") end),
     <<131, 112, Size:32, Arity, Uniq:16/binary, Rest/binary>> = Fun,

@@ -45,7 +45,7 @@ message() -> oneof([a, {b, 1}, "text"]).
 what_is_too_old_goes_test_() -> {timeout, 60, fun what_is_too_old_goes/0}.
 
 what_is_too_old_goes() ->
-    R0 = witness_record_ring:new(#{bytes => 1_000_000, time => 100}, false),
+    R0 = witness_record_ring:new(#{bytes => 1_000_000, time => 100}, false, witness_event_wrapper:none()),
     [One, Two] = [[{data, subtrace(1, N, items(Part))}, {order, order(1, N, Part, none)}]
                   || {N, Part} <- [{0, [{content, a}]}, {1, [{content, b}]}]],
     R1 = witness_record_ring:add(Two, 200, witness_record_ring:add([birth(1) | One], 50, R0)),
@@ -59,7 +59,7 @@ what_is_too_old_goes() ->
 a_process_that_has_ended_is_forgotten_test_() -> {timeout, 60, fun a_process_that_has_ended_is_forgotten/0}.
 
 a_process_that_has_ended_is_forgotten() ->
-    R0 = witness_record_ring:new(#{bytes => 10, time => infinity}, false),
+    R0 = witness_record_ring:new(#{bytes => 10, time => infinity}, false, witness_event_wrapper:none()),
     Ended = {processes, witness_log_recording_process:encode({ended, 1})},
     R1 = witness_record_ring:add([birth(1), birth(2), {data, data([{exit, a}])}, {order, order(1, 0, [{exit, a}], none)}], 2,
                                  witness_record_ring:add([Ended], 1, R0)),
@@ -76,7 +76,7 @@ a_process_that_has_ended_is_forgotten() ->
 
 %% What a recorder hands over: data first, in pieces of its own, each whole.
 kept(Lives, Limit, Chunk) ->
-    R0 = witness_record_ring:new(Limit, false),
+    R0 = witness_record_ring:new(Limit, false, witness_event_wrapper:none()),
     R1 = witness_record_ring:add([birth(Id) || {Id, _} <- Lives], 0, R0),
     Pieces = in_turn([pieces(Id, Entries, Chunk) || {Id, Entries} <- Lives]),
     R2 = lists:foldl(fun(Piece, R) -> witness_record_ring:add([Piece], 1, R) end, R1, Pieces),

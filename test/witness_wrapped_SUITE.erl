@@ -8,13 +8,16 @@ A property that has monitored nothing is told which signatures there were.
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([every_source_gives_the_same_signatures/1, a_log_is_checked_with_other_rows/1,
          recordings_and_replays_have_the_same_signatures/1,
-         a_replay_is_checked_with_the_rows_of_its_recording/1, rows_come_from_the_configuration/1, wrong_rows_are_refused/1,
+         a_replay_is_checked_with_the_rows_of_its_recording/1, a_recording_is_shown_with_its_rows/1,
+         a_recording_is_shown_with_other_rows/1, a_divergence_names_the_function_of_the_author/1,
+         rows_come_from_the_configuration/1, wrong_rows_are_refused/1,
          a_property_without_a_monitor_names_near_signatures/1, each_source_counts_all_processes/1,
          functions_of_rows_give_no_warning/1]).
 
 all() ->
     [every_source_gives_the_same_signatures, a_log_is_checked_with_other_rows, recordings_and_replays_have_the_same_signatures,
-     a_replay_is_checked_with_the_rows_of_its_recording, rows_come_from_the_configuration, wrong_rows_are_refused,
+     a_replay_is_checked_with_the_rows_of_its_recording, a_recording_is_shown_with_its_rows, a_recording_is_shown_with_other_rows,
+     a_divergence_names_the_function_of_the_author, rows_come_from_the_configuration, wrong_rows_are_refused,
      a_property_without_a_monitor_names_near_signatures, each_source_counts_all_processes, functions_of_rows_give_no_warning].
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -77,12 +80,60 @@ a_replay_is_checked_with_the_rows_of_its_recording(Config) ->
     #{exit := 0, stdout := Text} = witness(["replay", "--check", Dir], Config),
     all_satisfied(#{exit => 0, stdout => Text}).
 
+a_recording_is_shown_with_its_rows(Config) ->
+    ok = write_configuration(Config),
+    [begin
+         Dir = file(Name, Config),
+         #{exit := 0} = record(["--contents" | Rows], Dir, Config),
+         {shown, []} = {shown, not_shown([], Dir, Config)},
+         all_satisfied(witness(["check"] ++ spec(Config) ++ [Dir], Config)),
+         all_satisfied(witness(["replay"] ++ spec(Config) ++ [Dir], Config))
+     end || {Name, Rows} <- [{"kept.rec", ?ROWS}, {"configured.rec", ["--config", file("sys.config", Config)]}]].
+
+%% The rows of the arguments are in addition to those of the recording.
+a_recording_is_shown_with_other_rows(Config) ->
+    [First, Row | Others] = ?ROWS,
+    Dir = file("one_row.rec", Config),
+    #{exit := 0} = record(["--contents", First, Row], Dir, Config),
+    {shown, [~"Option.init", ~"Map.init"]} = {shown, not_shown([], Dir, Config)},
+    {shown, []} = {shown, not_shown(Others, Dir, Config)},
+    all_satisfied(witness(["check"] ++ Others ++ spec(Config) ++ [Dir], Config)).
+
+record(Arguments, Dir, Config) ->
+    witness(["record"] ++ Arguments ++ ["--pa", proplists:get_value(folder, Config), "-o", Dir, "Wrapped.main(1)"], Config).
+
+%% The processes that the log of a recording and the stepper do not show by their authors.
+not_shown(Rows, Dir, Config) ->
+    #{exit := 0, stdout := Log} = witness(["log"] ++ Rows ++ [Dir], Config),
+    #{exit := 0, stdout := Stepped} =
+        witness(["replay", "--step", "--command", "goto end", "--command", "processes all"] ++ Rows ++ [Dir], Config),
+    Missing = [[Name || Name <- [~"Stage.init", ~"Cart.init", ~"Option.init", ~"Map.init"],
+                        binary:match(Text, <<" Wrapped.", Name/binary>>) =:= nomatch] || Text <- [Log, Stepped]],
+    ?assertMatch([Same, Same], Missing),
+    hd(Missing).
+
+%% In the changed program the server of the cart asks for the time.
+a_divergence_names_the_function_of_the_author(Config) ->
+    Dir = file("diverging.rec", Config),
+    #{exit := 0} = record(?ROWS, Dir, Config),
+    {ok, Source} = file:read_file(checkout("test/applications/wrapped.ex", Config)),
+    Changed = file("changed", Config),
+    ok = filelib:ensure_path(Changed),
+    ok = file:write_file(Changed ++ ".ex", string:replace(Source, ~"def setup(items), do: items",
+                                                          ~"def setup(items), do: [System.os_time() | items]")),
+    #{exit := 0} = witness_command:run(Config, os:find_executable("elixirc"), ["-o", Changed, Changed ++ ".ex"]),
+    #{exit := 1, stdout := Text} = witness(["replay", "--allow-changed", "--pa", Changed, Dir], Config),
+    ?assertMatch({match, _}, re:run(Text, "#PID<[0-9.]+>, Wrapped.Cart.init/1"), Text).
+
 rows_come_from_the_configuration(Config) ->
+    ok = write_configuration(Config),
+    all_satisfied(run(["--config", file("sys.config", Config)] ++ spec(Config), Config)).
+
+write_configuration(Config) ->
     ok = file:write_file(file("sys.config", Config),
                          "[{witness, [{signatures, [{'Elixir.Wrapped.Library', init, [{start, module, args}]},\n"
                          "  {'Elixir.Wrapped.Options', init, [[{module, module}]]},\n"
-                         "  {'Elixir.Wrapped.Options', init, [#{module => module, args => args}]}]}]}].\n"),
-    all_satisfied(run(["--config", file("sys.config", Config)] ++ spec(Config), Config)).
+                         "  {'Elixir.Wrapped.Options', init, [#{module => module, args => args}]}]}]}].\n").
 
 wrong_rows_are_refused(Config) ->
     ok = file:write_file(file("wrong.config", Config), "[{witness, [{signatures, [{m, init, [wrong]}]}]}].\n"),
@@ -93,7 +144,13 @@ wrong_rows_are_refused(Config) ->
             [{["--config", file("wrong.config", Config)],
               ~"witness run: option --signature: {m,init,[wrong]}: no argument says where the module of the author is"},
              {["--signature", "MyServer.init({:modul})"], ~"option --signature: {MyServer, :init, [{:modul}]}: no argument says"},
-             {["--signature", "MyServer.init("], ~"--signature: "}]].
+             {["--signature", "MyServer.init("], ~"--signature: "}]],
+    [begin
+         #{exit := 2, stderr := Text} = witness([Command, "--signature", "m:f(x)"] ++ Arguments, Config),
+         ?assertMatch({_, _}, binary:match(Text, ~": option --signature: {m,f,[x]}: no argument says"), Text)
+     end || {Command, Arguments} <- [{"record", ["--pa", proplists:get_value(folder, Config), "-o", file("none.rec", Config), "Wrapped.main(1)"]},
+                                     {"log", ["none.rec"]},
+                                     {"replay", ["none.rec"]}, {"replay", ["--step", "none.rec"]}]].
 
 %% --- nothing monitored ---------------------------------------------------------------
 

@@ -24,7 +24,7 @@ The lines are in one order that agrees with the log of each process.
 
 -doc "See `command/0`.".
 -type options() :: #{recording := string(), json := boolean(), sequence := boolean(), processes => [string()],
-                     syntax => auto | witness_event:syntax(), max_atoms => pos_integer()}.
+                     signatures => [string()], syntax => auto | witness_event:syntax(), max_atoms => pos_integer()}.
 
 -define(MAX_TERM_CHARS, 400).
 -define(MAX_JSON_CHARS, 2000).
@@ -58,7 +58,7 @@ command() ->
         #{name => sequence, flag => "--sequence",
           text => ~"show messages between processes, in the language of Mermaid; with --process those of these processes"},
         witness_cli_options:json(~"one JSON object a line"),
-        syntax, max_atoms,
+        signatures, syntax, max_atoms,
         #{name => recording, argument => "DIR", text => ~"the folder of the recording"}])}.
 
 -doc "Shows it and returns the exit code. `error`: text for people.".
@@ -66,7 +66,8 @@ command() ->
 run(#{recording := Dir, json := Json, sequence := Sequence} = Options) ->
     maybe
         MaxAtoms = maps:get(max_atoms, Options, witness_cli_options:default(log, max_atoms)),
-        {ok, R} ?= format_result(witness_log_recording:open(Dir, #{max_atoms => MaxAtoms})),
+        {ok, Rows} ?= witness_cli_call:signatures(Options),
+        {ok, R} ?= format_result(witness_log_recording:open(Dir, Rows#{max_atoms => MaxAtoms})),
         {ok, Processes} ?= format_result(witness_log_recording:processes(R)),
         Known = add_unborn(Processes, witness_log_recording:ids(R)),
         Names = names(Known, #{}),
@@ -98,35 +99,26 @@ format_result(Result) -> Result.
 %% Adds processes that have entries, but no `spawn' entry, because that was cut away.
 add_unborn(Processes, Ids) ->
     Born = #{Id => [] || #{id := Id} <- Processes},
-    Unborn = [#{id => Id, parent => 0, place => 0, pid => undefined, signature => undefined, ended => false}
+    Unborn = [#{id => Id, parent => 0, place => 0, pid => undefined, called => undefined, ended => false}
               || Id <- Ids, not is_map_key(Id, Born)],
     lists:sort(fun(#{id := A}, #{id := B}) -> A =< B end, Processes ++ Unborn).
 
 names(Processes, Syntaxes) ->
-    #{Id => {name(Pid, Syntax), signature(Signature, Syntax)}
-      || #{id := Id, pid := Pid, signature := Signature} <- Processes, Syntax <- [maps:get(Id, Syntaxes, erlang)]}.
+    #{Id => {name(Pid, Syntax), signature(Called, Syntax)}
+      || #{id := Id, pid := Pid, called := Called} <- Processes, Syntax <- [maps:get(Id, Syntaxes, erlang)]}.
 
 %% Of a fun, perhaps no module is known. The process has the language of its parent, which has a lower number.
-add_syntax(#{id := Id, parent := Parent, signature := {erlang, apply, _}}, Syntaxes) ->
+add_syntax(#{id := Id, parent := Parent, called := {erlang, apply, _}}, Syntaxes) ->
     Syntaxes#{Id => maps:get(Parent, Syntaxes, witness_event:syntax([]))};
-add_syntax(#{id := Id, signature := Signature}, Syntaxes) -> Syntaxes#{Id => syntax(Signature)}.
-
-%% That of the function that its author wrote.
-syntax({Module, Function, Args} = Signature) when is_atom(Module), is_atom(Function), is_list(Args), length(Args) >= 0 ->
-    {Of, _, _} = witness_event_signature:resolve(Signature),
-    witness_event:syntax([Of]);
-syntax({Module, _, _}) when is_atom(Module) -> witness_event:syntax([Module]);
-syntax(_) -> witness_event:syntax([]).
+add_syntax(#{id := Id, called := Called}, Syntaxes) -> Syntaxes#{Id => witness_event:syntax_of_function(Called)}.
 
 name(undefined, _) -> ~"?";
 name(Pid, Syntax) -> witness_event:format_term(Pid, 60, Syntax).
 
-signature({Module, Function, Args}, Syntax) when is_atom(Module), is_atom(Function), is_list(Args), length(Args) >= 0 ->
-    witness_text:cut(witness_event:format_signature({Module, Function, Args}, Syntax), ?MAX_SIGNATURE_CHARS);
-signature({Module, Function, Arity}, Syntax) when is_atom(Module), is_atom(Function), is_integer(Arity), Arity >= 0 ->
-    witness_event:format_function({Module, Function, Arity}, Syntax);
 signature(undefined, _) -> ~"?";
-signature(Other, Syntax) -> witness_event:format_term(Other, ?MAX_SIGNATURE_CHARS, Syntax).
+signature({_, _, Args} = Signature, Syntax) when is_list(Args) ->
+    witness_text:cut(witness_event:format_signature(Signature, Syntax), ?MAX_SIGNATURE_CHARS);
+signature(Function, Syntax) -> witness_event:format_function(Function, Syntax).
 
 select(all, _) -> {ok, all};
 select(Given, Names) -> select(Given, #{Pid => Id || Id := {Pid, _} <- Names}, Names, []).

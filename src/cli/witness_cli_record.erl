@@ -64,15 +64,16 @@ run(Given, Properties) ->
         ok ?= check_call(Program),
         {ok, Applications} ?= applications(maps:get(weave, Options, [])),
         {ok, Outside} ?= applications(maps:get(outside, Options, [])),
+        {ok, Rows} ?= signatures(Options, Mix),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Begin = erlang:monotonic_time(millisecond),
         Own = [Name || #{name := Name} <- witness_option_schema:record()],
-        All = maps:merge(maps:with(Own, Options),
+        All = maps:merge(maps:merge(maps:without([signatures], maps:with(Own, Options)), Rows),
                          #{dir => Dir, pa => Folders, weave => Applications, outside => Outside,
                            keep_code => not maps:get(no_code, Options, false),
                            environment => maps:get(environment, Mix, []), on_progress => witness_cli_progress:new()}),
         Watch = witness_cli_record_size:watch(Dir),
-        Recorded = run_recording(maps:merge(All, Program), Properties,
+        Recorded = run_recording(maps:merge(All, Program), monitored(Properties, Rows),
                                  (maps:with([report, must_decide], Options))#{
                                      json => Json, out => Out, for => maps:get(for, Options, infinity),
                                      subject => [~"recorded in ", Dir]}),
@@ -94,6 +95,19 @@ absolute(Options) -> Options.
 
 mix(#{mix := Folder}) -> witness_cli_mix:export(Folder);
 mix(#{}) -> {ok, #{}}.
+
+%% The rows for signatures that the arguments name, or else those that the program is configured with.
+signatures(#{signatures := _} = Options, _) -> witness_cli_call:signatures(Options);
+signatures(Options, Mix) ->
+    maybe
+        {ok, Config} ?= case Options of #{config := File} -> witness_cli_setup:read_config(File); #{} -> {ok, []} end,
+        Rows = [Rows || Environment <- [Config, maps:get(environment, Mix, [])],
+                        {signatures, Rows} <- proplists:get_value(witness, Environment, [])],
+        {ok, case Rows of [] -> #{}; _ -> #{signatures => lists:last(Rows)} end}
+    end.
+
+monitored(none, _) -> none;
+monitored(Properties, Rows) -> maps:merge(Properties, Rows).
 
 %% The time of --for begins with the program, not with the weaving before it.
 run_recording(Options, none, #{for := For}) ->
@@ -171,7 +185,7 @@ check_started({ok, _} = Started) -> Started.
 
 %% A full disk is not an error in the user's arguments.
 refusal(Error) ->
-    Text = witness:format_error(Error),
+    Text = witness_cli_options:name_option(witness:format_error(Error)),
     {error, case is_full(Error) of true -> {unwritten, Text}; false -> Text end}.
 
 is_full({witness_record, Reason}) -> is_full(Reason);

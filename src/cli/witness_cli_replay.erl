@@ -72,7 +72,8 @@ with_stored(#{check := true, recording := Dir, trust := Trust} = Options) ->
         {ok, #{specs := Specs, monitors := Monitors, signatures := Signatures, instrument := Instrument, verdicts := Verdicts}} ?=
             witness_verdicts:read(Dir),
         Named = [{instrument, Instrument} || not is_map_key(instrument, Options)]
-            ++ [{signatures, names(Signatures)} || Signatures =/= [], not is_map_key(signatures, Options)]
+            %% Recordings keep these rows too, except older ones.
+            ++ [{signatures, lists:uniq(names(Signatures) ++ maps:get(signatures, Options, []))} || Signatures =/= []]
             ++ [{specs, names(Specs)} || Specs =/= []] ++ [{monitors, names(Monitors)} || Monitors =/= []],
         Checked = case is_map_key(specs, Options) orelse is_map_key(monitors, Options) of
             true -> Options;
@@ -96,9 +97,10 @@ run(#{step := true} = Options, Properties) -> check_step(Options, Properties);
 run(#{commands := _}, _) -> {error, ~"--command is for --step"};
 run(#{json := Json, recording := Dir, allow_changed := Allowed, trust := Trust, mirror := Mirror} = Options, Properties) ->
     Begin = erlang:monotonic_time(millisecond),
-    Given = (maps:with([syntax], Options))#{dir => Dir, allow_changed => Allowed, trust => Trust,
-                                             on_progress => witness_cli_progress:new()},
     maybe
+        {ok, Rows} ?= witness_cli_call:signatures(Options),
+        Given = (maps:merge(maps:with([syntax], Options), Rows))#{dir => Dir, allow_changed => Allowed, trust => Trust,
+                                                                  on_progress => witness_cli_progress:new()},
         ok ?= check_trust(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= elixir(Dir, Folders),
@@ -121,8 +123,9 @@ check_step(Options, Properties) ->
     end.
 
 run_step(#{recording := Dir, allow_changed := Allowed, trust := Trust} = Options, Properties) ->
-    Given = (maps:with([syntax], Options))#{dir => Dir, allow_changed => Allowed, trust => Trust},
     maybe
+        {ok, Rows} ?= witness_cli_call:signatures(Options),
+        Given = (maps:merge(maps:with([syntax], Options), Rows))#{dir => Dir, allow_changed => Allowed, trust => Trust},
         ok ?= check_trust(Given),
         {ok, Folders} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         ok ?= elixir(Dir, Folders),

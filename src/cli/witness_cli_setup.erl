@@ -5,7 +5,7 @@ Prepares the node for the system that is to run in it: code path, configuration,
 Errors are text for people.
 """.
 
--export([add_paths/1, check_folders/2, load_config/1, load_elixir/2, hide_structs/2]).
+-export([add_paths/1, check_folders/2, load_config/1, read_config/1, load_elixir/2, hide_structs/2]).
 
 -doc """
 Puts folders at the front of the code path, in their order. A folder may be a pattern such as `_build/default/lib/*/ebin`.
@@ -48,12 +48,23 @@ starts have no effect any more.
 """.
 -spec load_config(file:filename()) -> ok | {error, unicode:chardata()}.
 load_config(File) ->
+    maybe
+        {ok, Config} ?= read_config(File),
+        try
+            application:set_env(Config, [{persistent, true}])
+        catch
+            error:{badarg, Duplicate} ->
+                {error, [~"--config: ", witness_text:clean(File), ~": ", witness_event:format_term(Duplicate, 200)]}
+        end
+    end.
+
+-doc "The environment of applications in such a file.".
+-spec read_config(file:filename()) -> {ok, [{atom(), [{atom(), term()}]}]} | {error, unicode:chardata()}.
+read_config(File) ->
     try
-        application:set_env(config(File, []), [{persistent, true}])
+        {ok, config(File, [])}
     catch
-        throw:{config, Where, Problem} -> {error, [~"--config: ", witness_text:clean(Where), ~": ", Problem]};
-        error:{badarg, Duplicate} ->
-            {error, [~"--config: ", witness_text:clean(File), ~": ", witness_event:format_term(Duplicate, 200)]}
+        throw:{config, Where, Problem} -> {error, [~"--config: ", witness_text:clean(Where), ~": ", Problem]}
     end.
 
 %% Later values win, so an included file comes before the entries after it.

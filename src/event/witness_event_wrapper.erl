@@ -29,7 +29,8 @@ Rows of libraries are built in. A project adds others (the option `signatures`).
 `c_src/witness_native_wrapper.c`).
 """.
 
--export([none/0, of_config/1, table/1, unwrap/2, rows/1, functions/1, exports/2, format/1, format_error/1]).
+-export([none/0, of_config/1, configured/0, table/1, add/2, unwrap/2, rows/1, functions/1, exports/2]).
+-export([format/1, format_error/1, format_reason/1]).
 
 -export_type([row/0, table/0, reason/0, error/0]).
 
@@ -53,6 +54,8 @@ Rows of libraries are built in. A project adds others (the option `signatures`).
 -define(MAX_ROWS, 100).
 %% Native code keeps so many arguments.
 -define(MAX_ARITY, 8).
+%% Words of a row in memory. Rows of a recording come from outside, and are compared with each of its processes.
+-define(MAX_ROW_WORDS, 1_000).
 
 -type error() :: {?MODULE, reason()}.
 
@@ -81,6 +84,10 @@ none() -> #{}.
 -doc "Those of a run, in the configuration of its parts.".
 -spec of_config(#{signatures => table(), _ => _}) -> table().
 of_config(Config) -> maps:get(signatures, Config, none()).
+
+-doc "Those that the project of this node configures. They are not checked.".
+-spec configured() -> [row()] | term().
+configured() -> application:get_env(witness, signatures, []).
 
 -doc "What a process with this signature runs for the author, if the first row with patterns that match says so.".
 -spec unwrap({module(), atom(), [term()]}, table()) -> {ok, {module(), atom(), [term()]}} | no.
@@ -171,6 +178,10 @@ table(Rows) when is_list(Rows), length(Rows) =< ?MAX_ROWS -> table(Rows, #{});
 table(Rows) when is_list(Rows), length(Rows) > 0 -> {error, {?MODULE, {too_many, length(Rows)}}};
 table(_) -> {error, {?MODULE, no_rows}}.
 
+-doc "The rows of two tables; those of the first one are tried first.".
+-spec add(table(), table()) -> table().
+add(Table, More) -> maps:merge_with(fun(_, Rows, Others) -> lists:uniq(Rows ++ Others) end, Table, More).
+
 table([], Table) -> {ok, Table};
 table([Row | Rows], Table) ->
     case check(Row) of
@@ -181,7 +192,15 @@ table([Row | Rows], Table) ->
         {error, Why} -> {error, {?MODULE, {bad_row, Row, Why}}}
     end.
 
-check({M, F, Patterns}) when is_atom(M), is_atom(F), length(Patterns) >= 1, length(Patterns) =< ?MAX_ARITY ->
+check({M, F, Patterns} = Row) when is_atom(M), is_atom(F), length(Patterns) >= 1, length(Patterns) =< ?MAX_ARITY ->
+    case erts_debug:flat_size(Row) of
+        Words when Words =< ?MAX_ROW_WORDS -> check_placeholders(Patterns);
+        Words -> {error, why({words, Words})}
+    end;
+check({M, F, Patterns}) when is_atom(M), is_atom(F), length(Patterns) >= 0 -> {error, why({arity, length(Patterns)})};
+check(_) -> {error, why(no_row)}.
+
+check_placeholders(Patterns) ->
     Names = lists:sort(placeholders_of_all(Patterns)),
     case Names -- [module, function, args] of
         _ when Names =:= []; Names =:= [args] -> {error, why(no_module)};
@@ -191,9 +210,7 @@ check({M, F, Patterns}) when is_atom(M), is_atom(F), length(Patterns) >= 1, leng
                 [function, module] -> {error, why(no_args)};
                 _ -> ok
             end
-    end;
-check({M, F, Patterns}) when is_atom(M), is_atom(F), length(Patterns) >= 0 -> {error, why({arity, length(Patterns)})};
-check(_) -> {error, why(no_row)}.
+    end.
 
 placeholders(Name) when Name =:= module; Name =:= function; Name =:= args -> [Name];
 placeholders(Pattern) when is_tuple(Pattern) -> placeholders_of_all(tuple_to_list(Pattern));
@@ -246,16 +263,19 @@ format({M, F, Patterns}) ->
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().
-format_error(no_rows) -> [~"option signatures: a list of rows is expected, such as ", example()];
-format_error({too_many, Count}) ->
-    io_lib:format("option signatures: there are ~w rows; at most ~w are allowed", [Count, ?MAX_ROWS]);
-format_error({bad_row, Row, Why}) ->
-    [~"option signatures: ", witness_event:format_term(Row, 200, syntax(Row)), ~": ", Why].
+format_error(Reason) -> [~"option signatures: ", format_reason(Reason)].
+
+-doc "The same for rows that come from elsewhere.".
+-spec format_reason(reason()) -> unicode:chardata().
+format_reason(no_rows) -> [~"a list of rows is expected, such as ", example()];
+format_reason({too_many, Count}) -> io_lib:format("there are ~w rows; at most ~w are allowed", [Count, ?MAX_ROWS]);
+format_reason({bad_row, Row, Why}) -> [witness_event:format_term(Row, 200, syntax(Row)), ~": ", Why].
 
 why(no_row) -> [~"a row is {Module, Function, Arguments}, such as ", example()];
 why(no_module) -> ~"no argument says where the module of the author is: one has to have the atom module, or function for a fun";
 why({twice, Name}) -> [~"the atom ", atom_to_binary(Name), ~" is there twice"];
 why(no_args) -> ~"a row with the atoms module and function has to have args too, for the list of arguments";
+why({words, Words}) -> io_lib:format("it takes ~w words of memory; at most ~w are allowed", [Words, ?MAX_ROW_WORDS]);
 why({arity, Arity}) -> io_lib:format("there are ~w arguments; 1 to ~w are allowed", [Arity, ?MAX_ARITY]).
 
 example() -> ~"{MyServer, :init, [{:module, :args}]} in Elixir, {my_server, init, [{module, args}]} in Erlang".

@@ -43,13 +43,10 @@ run() ->
        flags => [#{commands => ?MONITORED -- [attach], flag => "--monitor", argument => "'m:f/ARITY=MODULE'", repeated => true,
                    text => [~"a monitor written in Erlang for all processes with this signature; _ for any arity, function or ",
                             ~"module (m:f/_, m:_/_); MODULE(TERM) hands TERM to its init/3; may be repeated"]}]},
-     #{name => signatures, type => {list, {tuple, [atom, atom, any]}},
+     (signatures())#{
        computed => "those of `config :witness, signatures: [...]`, the parameter `signatures` of the application `witness`",
-       expected => "a list of {Module, Function, Arguments}, such as {my_server, init, [{module, args}]}",
-       flags => [#{commands => [compile | ?MONITORED], flag => "--signature", argument => "'m:f(PATTERNS)'", repeated => true,
-                   text => [~"processes that start in a library's function: which argument is the module of the author, and which ",
-                            ~"its argument, as in my_server:init({module, args}) or MyServer.init({:module, :args}) ",
-                            ~"(docs/specifications.md); may be repeated"]}]},
+       flags => [signature_flag([compile, run, record, attach], ~""),
+                 signature_flag([check, replay, log], ~", in addition to those of a recording")]},
      #{name => checks, type => {list, {one_of, [crashes, calls, late, restarts, deadlock, mailboxes, leaks]}}, default => [],
        not_with => [inline],
        flags => [#{commands => [run, check], flag => "--check", argument => "LIST",
@@ -220,6 +217,8 @@ record() ->
      #{name => keep_code, type => boolean, default => true,
        flags => [#{commands => [record], name => no_code, flag => "--no-code", value => boolean, default => false,
                    text => ~"do not keep the modules with the recording: it is replayed only as long as they are unchanged where they are"}]},
+     (signatures())#{
+       computed => "those of `config :witness, signatures: [...]`, the parameter `signatures` of the application `witness`"},
      #{name => compress, type => boolean, default => true},
      #{name => budget, type => pos_integer, unit => bytes},
      #{name => last, expected => "{bytes, N} with N from 1000000 on, or {seconds, N} with N above 0",
@@ -259,6 +258,7 @@ replay() ->
      #{name => cache, type => folder},
      #{name => vm_args, type => {list, text}},
      #{name => whole, type => boolean, default => false},
+     signatures(),
      #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto},
      #{name => on_progress, type => {function, 1}}].
 
@@ -322,6 +322,16 @@ search() ->
      #{name => vm_args, type => {list, text}},
      #{name => on_progress, type => {function, 1}},
      #{name => on_schedules, type => {function, 1}}].
+
+signature_flag(Commands, More) ->
+    #{commands => Commands, flag => "--signature", argument => "'m:f(PATTERNS)'", repeated => true,
+      text => [~"processes that start in a library's function: which argument is the module of the author, and which ",
+               ~"its argument, as in my_server:init({module, args}) or MyServer.init({:module, :args}) ",
+               ~"(docs/specifications.md)", More, ~"; may be repeated"]}.
+
+signatures() ->
+    #{name => signatures, type => {list, {tuple, [atom, atom, any]}},
+      expected => "a list of {Module, Function, Arguments}, such as {my_server, init, [{module, args}]}"}.
 
 -doc "The options of `witness_test:check/3`, beside those of `run/0`.".
 -spec test() -> [witness_option:option()].

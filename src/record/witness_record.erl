@@ -38,6 +38,8 @@ reason. How the program ends is not an error: a crash is recorded like everythin
 - `full_ids`: identifiers of processes take eight bytes each, to measure what short ones save;
 - `tracing_only`: nothing is woven. The recording has births, ends, and the order in which messages arrived, from the VM's own
   tracing (`m:witness_record_traced`). It can be read, and monitored with `contents`, but not replayed;
+- `signatures`: rows for signatures (`m:witness_event_wrapper`), which the recording keeps (those of `config :witness, signatures: [...]`,
+  the parameter `signatures` of the application `witness`);
 - `keep_code`: whether the modules of `pa` are kept with the recording (true; `m:witness_record_kept`);
 - `compress`: whether the files are compressed (true);
 - `budget`: bytes that may wait to be written. If more wait, since the disk is slower than the program, the recording ends;
@@ -56,7 +58,7 @@ reason. How the program ends is not an error: a crash is recorded like everythin
                      environment => [{atom(), [{atom(), term()}]}], config => file:filename(), contents => boolean(),
                      hash => boolean(), syntax => auto | witness_event:syntax(),
                      full_ids => boolean(), compress => boolean(), tracing_only => boolean(),
-                     keep_code => boolean(),
+                     keep_code => boolean(), signatures => [witness_event_wrapper:row()],
                      budget => pos_integer(),
                      last => {bytes | seconds, pos_integer()}, vm_args => [string()], cache => file:filename(),
                      on_progress => fun((unicode:chardata()) -> term()),
@@ -99,7 +101,7 @@ stopped. Reasons are `normal`, or text.
                 | {application, atom(), not_found | {not_started, term()}} | {weave, term()} | {vm, term()} | {native, term()}
                 | {observer, term()}.
 
--type error() :: {?MODULE, reason()} | witness_option:error().
+-type error() :: {?MODULE, reason()} | witness_option:error() | witness_event_wrapper:error().
 
 %% Bytes that are kept in memory at most, if the limit is a time.
 -define(MAX_LAST_BYTES, 1 bsl 28).
@@ -120,7 +122,17 @@ start(Options) ->
     maybe
         ok ?= witness_option:check(Options, witness_option_schema:record()),
         ok ?= check_observer(Options),
-        add_module(start_vm(Options))
+        {ok, Complete} ?= with_rows(Options),
+        add_module(start_vm(Complete))
+    end.
+
+%% A recording keeps the rows, so that all that reads it has the same signatures. Without rows it is as before there were any.
+with_rows(Options) ->
+    Rows = maps:get(signatures, Options, witness_event_wrapper:configured()),
+    case witness_event_wrapper:table(Rows) of
+        {ok, _} when Rows =:= [] -> {ok, maps:remove(signatures, Options)};
+        {ok, _} -> {ok, Options#{signatures => Rows}};
+        {error, _} = Error -> Error
     end.
 
 %% Within this layer errors have no module.

@@ -56,7 +56,8 @@ init({Dir, Header, #{last := Limit} = Options}) ->
     self() ! take,
     _ = erlang:send_after(maps:get(flush, Options, ?FLUSH_MS), self(), flush),
     {ok, #last{dir = Dir, header = Header#{late => true}, options = Options,
-               native = maps:get(native, Options, witness_record_native), ring = witness_record_ring:new(Limit, Full)}}.
+               native = maps:get(native, Options, witness_record_native),
+               ring = witness_record_ring:new(Limit, Full, witness_record_names:rows(Header))}}.
 
 -doc false.
 handle_call({keep, _}, _, #last{writing = {_, _}} = L) -> {reply, {error, busy}, L};

@@ -234,7 +234,7 @@ header(Job) ->
     Options = maps:with([outside, contents, hash, full_ids, compress, budget, last, tracing_only], Job),
     maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
                  max_heap_size => erlang:system_info(max_heap_size), full_ids => maps:get(full_ids, Job, false)},
-               maps:with([run, app, applications, calls, unwoven, code, digests, tracing_only], Job)).
+               maps:with([run, app, applications, calls, unwoven, code, digests, tracing_only, signatures], Job)).
 
 first_call(#{run := {M, F, Args}, applications := [_ | _] = Apps}) -> {?MODULE, call, [Apps, {M, F, Args}]};
 first_call(#{run := MFA}) -> MFA;

@@ -16,7 +16,7 @@ limit the ring keeps the births of live processes, and two numbers for each. The
 it did: when a flush has brought that, the end takes its place (`place_ends/1`).
 """.
 
--export([new/2, add/3, place_ends/1, parts/1, size/1]).
+-export([new/3, add/3, place_ends/1, parts/1, size/1]).
 
 -export_type([ring/0, limit/0]).
 
@@ -32,6 +32,7 @@ it did: when a flush has brought that, the end takes its place (`place_ends/1`).
 %% begins: of processes of which something was dropped. ending: processes that have ended, and may have more to come.
 -record(ring, {limit :: limit(),
                full :: boolean(),
+               rows :: witness_event_wrapper:table(),
                queue = queue:new() :: queue:queue({integer(), order | data | ended, binary() | pos_integer()}),
                size = 0 :: non_neg_integer(),
                begins = #{} :: #{pos_integer() => #begin_at{}},
@@ -41,9 +42,9 @@ it did: when a flush has brought that, the end takes its place (`place_ends/1`).
 
 -opaque ring() :: #ring{}.
 
--doc "An empty ring. `Full`: ids take eight bytes.".
--spec new(limit(), Full :: boolean()) -> ring().
-new(Limit, Full) -> #ring{limit = Limit, full = Full}.
+-doc "An empty ring. `Full`: ids take eight bytes; `Rows`: those for signatures.".
+-spec new(limit(), Full :: boolean(), Rows :: witness_event_wrapper:table()) -> ring().
+new(Limit, Full, Rows) -> #ring{limit = Limit, full = Full, rows = Rows}.
 
 -doc "How many bytes of entries and data are kept.".
 -spec size(ring()) -> non_neg_integer().
@@ -64,11 +65,11 @@ place_ends(#ring{ending = Ending} = R) ->
 enqueue(Now, Kind, What, Size, #ring{queue = Queue, size = All} = R) ->
     R#ring{queue = queue:in({Now, Kind, What}, Queue), size = All + Size}.
 
-processes(<<1, Rest/binary>> = All, Now, #ring{births = Births} = R) ->
+processes(<<1, Rest/binary>> = All, Now, #ring{births = Births, rows = Rows} = R) ->
     {[Id, _, _, Size], Rest1} = witness_log_recording_number:several(4, Rest),
     <<_:Size/binary, Rest2/binary>> = Rest1,
     Record = binary:copy(binary:part(All, 0, byte_size(All) - byte_size(Rest2))),
-    processes(Rest2, Now, R#ring{births = Births#{Id => [Record | witness_record_names:signatures(Record)]}});
+    processes(Rest2, Now, R#ring{births = Births#{Id => [Record | witness_record_names:signatures(Record, Rows)]}});
 processes(<<2, Rest/binary>>, Now, #ring{ending = Ending, ended = Ended} = R) ->
     {Id, Rest1} = witness_log_recording_number:read(Rest),
     processes(Rest1, Now, R#ring{ending = [{Now, Id} | Ending], ended = Ended#{Id => []}});

@@ -85,7 +85,7 @@ init({Owner, Options, Code}) ->
 
 job(Options, Code) ->
     Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget, observer, last,
-                       tracing_only, syntax], Options),
+                       tracing_only, syntax, signatures], Options),
     Used = maps:with([woven, unwoven, calls, handler, outside, digests], Code),
     %% A replay determines the code of the program again, with these options.
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])

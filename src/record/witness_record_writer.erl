@@ -67,6 +67,7 @@ it.
                  native :: module() | none,
                  full :: boolean(),
                  contents :: boolean(),
+                 rows :: witness_event_wrapper:table(),
                  compressor :: none | zlib:zstream(),
                  streams :: #{kind() => #stream{}},
                  index :: non_neg_integer(),
@@ -149,7 +150,7 @@ open(Dir, Header, Options) ->
         Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
         Contents = case Header of #{options := #{contents := true}} -> true; #{} -> false end,
         {ok, #writer{dir = Dir, id = Id, native = maps:get(native, Options, witness_record_native), full = Full,
-                     contents = Contents, compressor = Compressor, streams = Streams,
+                     contents = Contents, rows = witness_record_names:rows(Header), compressor = Compressor, streams = Streams,
                      index = maps:get(index, Options, ?MAX_INDEXED_BYTES), flush = Flush}}
     end.
 
@@ -268,7 +269,8 @@ take(#writer{native = Native, ended = Ended} = W) ->
     {Bytes, lists:foldl(fun gather/2, W#writer{ended = Ended1}, Sorted)}.
 
 gather(_, #writer{failed = true} = W) -> W;
-gather({processes, Part}, #writer{contents = true} = W) -> append(processes, [Part | witness_record_names:signatures(Part)], W);
+gather({processes, Part}, #writer{contents = true, rows = Rows} = W) ->
+    append(processes, [Part | witness_record_names:signatures(Part, Rows)], W);
 gather({Kind, Part}, W) -> append(Kind, Part, W).
 
 append(Kind, Part, #writer{streams = Streams} = W) ->

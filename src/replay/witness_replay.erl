@@ -38,11 +38,13 @@ divergence is not an error: it is part of the report.
 - `cache`: the folder that keeps woven modules;
 - `vm_args`: further arguments of the VM;
 - `whole`: events are reported with every detail, for `m:witness_step` (false);
+- `signatures`: rows for signatures (`m:witness_event_wrapper`), in addition to those of the recording (none);
 - `syntax`: the notation of texts: that of the module that a process runs (`auto`), or always that of `erlang` or `elixir`;
 - `on_progress`: called with the progress, as text.
 """.
 -type options() :: #{dir := file:filename(), pa => [file:filename()], trust => boolean(),
-                     allow_changed => boolean(), whole => boolean(), syntax => auto | witness_event:syntax(),
+                     allow_changed => boolean(), whole => boolean(), signatures => [witness_event_wrapper:row()],
+                     syntax => auto | witness_event:syntax(),
                      mirror => fun((unicode:chardata()) -> term()), cache => file:filename(), vm_args => [string()],
                      on_progress => fun((unicode:chardata()) -> term())}.
 
@@ -81,7 +83,8 @@ Where a process did something that its log does not say.
                 | {changed, [module()]} | {kept, file:filename_all(), unicode:chardata()} | {file, term()}
                 | {traced, witness_replay_traced:reason()} | {vm, term()}.
 
--type error() :: {?MODULE, reason()} | witness_option:error() | witness_log_recording:error() | witness_record:error().
+-type error() :: {?MODULE, reason()} | witness_option:error() | witness_event_wrapper:error() | witness_log_recording:error()
+               | witness_record:error().
 
 -doc "Replays a recording to its end, or to the first divergence.".
 -spec replay(options()) -> {ok, report()} | {error, error()}.
@@ -159,8 +162,9 @@ fold_items(Items, Fun, Acc) -> lists:foldl(fun({Item, Place}, A) -> Fun(Item, Pl
 prepare(Options) ->
     maybe
         ok ?= witness_option:check(Options, witness_option_schema:replay()),
+        {ok, _} ?= witness_event_wrapper:table(maps:get(signatures, Options, [])),
         ok ?= check_trust(Options),
-        {ok, Recording} ?= witness_log_recording:open(maps:get(dir, Options)),
+        {ok, Recording} ?= witness_log_recording:open(maps:get(dir, Options), maps:with([signatures], Options)),
         ok ?= check_replayable(Recording),
         {ok, Atoms} ?= witness_log_recording:atoms(Recording),
         {ok, Code} ?= witness_replay_code:prepare(Recording, Options),

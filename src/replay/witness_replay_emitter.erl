@@ -68,8 +68,8 @@ start(Port) -> start(Port, false).
 -spec start(port(), Whole :: boolean()) -> ok.
 start(Port, Whole) ->
     ok = persistent_term:put({?MODULE, whole}, Whole),
-    %% Processes use this module, and must not load it as a step of theirs.
-    {module, _} = code:ensure_loaded(witness_event_signature),
+    %% Processes use these modules, and must not load them as a step of theirs.
+    ok = code:ensure_modules_loaded([witness_event_signature, witness_event_wrapper]),
     Waiting = atomics:new(1, []),
     ?UNSURE_TABLE = ets:new(?UNSURE_TABLE, [named_table, public]),
     Emitter = spawn_link(fun() -> loop(#emitter{port = Port, waiting = Waiting}) end),
@@ -112,7 +112,7 @@ finish() ->
 -spec report_birth(pos_integer(), {module(), atom(), [term()]}) -> ok.
 report_birth(Id, MFA) ->
     case is_on() of
-        true -> report({Id, 0, {born, witness_event_signature:resolve(MFA)}}, no_wait);
+        true -> report({Id, 0, {born, witness_replay_process_table:signature(MFA)}}, no_wait);
         false -> ok
     end.
 
@@ -120,7 +120,7 @@ report_birth(Id, MFA) ->
 -spec report_spawn(pos_integer(), {module(), atom(), [term()]}, witness_replay_process:process()) -> ok.
 report_spawn(Child, MFA, P) ->
     case is_on() of
-        true -> report(by_entry({spawn, Child, witness_event_signature:resolve(MFA)}, P), wait);
+        true -> report(by_entry({spawn, Child, witness_replay_process_table:signature(MFA)}, P), wait);
         false -> ok
     end.
 

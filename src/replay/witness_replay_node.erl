@@ -98,7 +98,8 @@ run_job(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         ok ?= witness_weave_cache:check_use(maps:get(woven, Job)),
         ok = witness_replay_loads:start([filename:dirname(code:which(?MODULE)), maps:get(handler, Job) | maps:get(woven, Job)],
                                         Calls),
-        {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000, ordered => maps:get(whole, Job, false)}),
+        {ok, Recording} ?= witness_log_recording:open(Dir, #{max_atoms => 1_000_000, ordered => maps:get(whole, Job, false),
+                                                            signatures => maps:get(signatures, Job, [])}),
         {ok, Born} ?= witness_replay_process_table:read(Recording),
         _ = witness_replay_log:start(Recording),
         receive {witness_replay_log, ready} -> ok end,
@@ -440,7 +441,7 @@ syntax(Id) ->
     end.
 
 %% As its author wrote it.
-resolved(Signature) -> witness_event_signature:resolve(witness_replay_fun:local(Signature)).
+resolved(Signature) -> witness_replay_process_table:signature(witness_replay_fun:local(Signature)).
 
 start_text({_, _, Args} = Signature, Syntax) when is_list(Args) -> signature(resolved(Signature), Syntax);
 start_text(Other, Syntax) -> signature(Other, Syntax).

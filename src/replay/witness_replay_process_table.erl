@@ -12,7 +12,7 @@ contains its birth. `ids` is a hash table from pids to processes, in which the p
 other do not collide. Signatures are not kept: `lookup/1` asks `m:witness_replay_log` for them.
 """.
 
--export([read/1, last/0, pid/1, id/1, parent/1, lookup/1]).
+-export([read/1, last/0, pid/1, id/1, parent/1, lookup/1, signature/1]).
 -export([file/1]).
 
 -record(births, {last :: non_neg_integer(),
@@ -21,7 +21,8 @@ other do not collide. Signatures are not kept: `lookup/1` asks `m:witness_replay
                  places :: packed(),
                  blocks :: tuple(),
                  ids :: packed(),
-                 size :: pos_integer()}).
+                 size :: pos_integer(),
+                 rows :: witness_event_wrapper:table()}).
 
 %% An array of numbers of so many bits, so many in a word. They are 0 until they are put.
 -type packed() :: {Bits :: 1..64, InWord :: 1..64, atomics:atomics_ref()}.
@@ -66,7 +67,7 @@ file(Recording) ->
         Size = Count * 4 div 3 + 1,
         Births = #births{last = Last, pids = packed(Last, MostWord), parents = packed(Last, MostParent),
                          places = packed(Last, length(Places)), blocks = list_to_tuple(Places), ids = packed(Size, Last),
-                         size = Size},
+                         size = Size, rows = witness_log_recording:rows(Recording)},
         ok ?= put_births(Gatherings, 0, Births),
         ok = persistent_term:put(?MODULE, Births),
         {ok, lists:keysort(1, Firsts)}
@@ -165,6 +166,10 @@ lookup(Id) ->
     else
         _ -> none
     end.
+
+-doc "What the author of a process wrote, by what it is spawned with here, with the rows for signatures of the recording.".
+-spec signature({module(), Function :: atom(), Args :: [term()]}) -> witness_event:signature().
+signature(Raw) -> witness_event_signature:resolve(Raw, (table())#births.rows).
 
 table() -> persistent_term:get(?MODULE).
 

@@ -138,8 +138,9 @@ open_vm(Boot, Own, #{path := {First, Later}} = Code, How, Options) ->
     Port = open_port({spawn_executable, "/bin/sh"}, [nouse_stdio, exit_status, binary, {packet, 4},
                                             {args, ["-c", "exec \"$@\" </dev/null", "sh", Erl | Arguments]},
                                             {env, [{"ERL_CRASH_DUMP_SECONDS", "0"}]}]),
-    Job = maps:merge(maps:with([woven, handler, calls], Code), How#{dir => filename:absname(maps:get(dir, Options)),
-                                                                     syntax => maps:get(syntax, Options, auto)}),
+    Given = maps:merge(#{syntax => auto}, maps:with([syntax, signatures], Options)),
+    Job = maps:merge(maps:with([woven, handler, calls], Code),
+                     maps:merge(Given, How#{dir => filename:absname(maps:get(dir, Options))})),
     true = port_command(Port, term_to_binary({start, Job})),
     Port.
 

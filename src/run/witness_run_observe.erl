@@ -89,9 +89,9 @@ central_config(_, _) -> #{}.
 
 start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
     Spread = erlang:system_info(schedulers_online),
-    Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed], Options),
+    Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed, signatures], Options),
     Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
-               feed => Feed#{input => log_input(Input), parsers => Spread},
+               feed => Feed#{input => log_input(Input, Options), parsers => Spread},
                log => #{maps => Maps, signatures => table(Options), properties => witness_run_maps:entries(Specs, Monitors),
                         all => witness_run_maps:over_all(Specs), mode => Mode, spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
@@ -103,8 +103,9 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
     end.
 
 %% A recording is data; a run replays it only if the user asks for a replay.
-log_input({replay, #{dir := Dir} = Replay}) -> {events, Dir, witness_run_replay:events(Replay)};
-log_input(Input) -> Input.
+log_input({replay, #{dir := Dir} = Replay}, Options) ->
+    {events, Dir, witness_run_replay:events(maps:merge(maps:with([signatures], Options), Replay))};
+log_input(Input, _) -> Input.
 
 %% What a saved position depends on: the compiled code of specifications, with the records that they include, the code of
 %% other monitors, and their limits. It is computed only if needed.

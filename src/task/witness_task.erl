@@ -76,9 +76,7 @@ check([]) -> ok;
 check([{signatures, Rows} | Others]) ->
     case witness_event_wrapper:table(Rows) of
         {ok, _} -> check(Others);
-        {error, {_, Reason}} ->
-            <<"option ", Text/binary>> = unicode:characters_to_binary(witness_event_wrapper:format_error(Reason)),
-            {error, Text}
+        {error, {_, Reason}} -> {error, [~"signatures: ", witness_event_wrapper:format_reason(Reason)]}
     end;
 check([{Key, Value} | Others]) ->
     case {lists:member(Key, [specs | ?COMMANDS]), is_texts(Value)} of

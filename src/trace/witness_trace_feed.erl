@@ -17,12 +17,12 @@ The feed is linked to its consumer and ends with it.
 -doc """
 Where the log is, and how it is read (`witness_log_reader:open/2`, `witness_log:parser/1`). Without `format` the file's name
 decides, or its first bytes. `parsers`: so many blocks are parsed in parallel. For a recording (`m:witness_trace_recording`)
-only `max_atoms` counts. `events`: events that another module reads or makes, of the recording in this folder.
+only `max_atoms` and `signatures` count. `events`: events that another module reads or makes, of the recording in this folder.
 """.
 -type options() :: #{input := {file, file:name_all()} | standard_input | {recording, file:name_all()}
                               | {events, file:name_all(), witness_trace_recording:events()}, format => witness_log:format(),
                      parsers := pos_integer(), follow => boolean(), block => pos_integer(), max_line => pos_integer(),
-                     max_atoms => pos_integer(), skip_malformed => boolean(),
+                     max_atoms => pos_integer(), signatures => [witness_event_wrapper:row()], skip_malformed => boolean(),
                      position => witness_log_reader:position()}.
 
 -opaque feed() :: pid().

@@ -7,7 +7,7 @@ The events are numbered from 1 in the order of delivery; these numbers count as 
 its events, for people: the process and its entry, as `witness log` shows them.
 """.
 
--export([open/2, run/3, signatures/2]).
+-export([open/2, run/3, signatures/3]).
 
 -export_type([events/0]).
 
@@ -16,10 +16,10 @@ its events, for people: the process and its entry, as `witness log` shows them.
                           {ok, Acc} | {error, unicode:chardata(), Acc}).
 
 -doc "Opens a recording, if its events can be read. An error is text for people.".
--spec open(file:name_all(), #{max_atoms => pos_integer(), _ => _}) ->
+-spec open(file:name_all(), #{max_atoms => pos_integer(), signatures => [witness_event_wrapper:row()], _ => _}) ->
     {ok, witness_log_recording:recording()} | {error, unicode:chardata()}.
 open(Dir, Options) ->
-    case witness_log_recording:open(Dir, maps:with([max_atoms], Options)) of
+    case witness_log_recording:open(Dir, maps:with([max_atoms, signatures], Options)) of
         {ok, R} ->
             case witness_log_recording_events:check(R) of
                 ok -> {ok, R};
@@ -31,27 +31,23 @@ open(Dir, Options) ->
 name(Dir) -> unicode:characters_to_binary(Dir).
 
 -doc "The signatures of these processes of a recording, as far as it has them.".
--spec signatures(file:name_all(), [witness_event:proc()]) -> #{witness_event:proc() => witness_event:signature() | mfa()}.
-signatures(Dir, Pids) ->
+-spec signatures(file:name_all(), [witness_event:proc()], #{signatures => [witness_event_wrapper:row()], _ => _}) ->
+    #{witness_event:proc() => witness_event:signature() | mfa()}.
+signatures(Dir, Pids, Options) ->
     Wanted = maps:from_keys(Pids, []),
     Folded = maybe
-        {ok, R} ?= witness_log_recording:open(Dir),
-        witness_log_recording:fold_processes(fun
+        {ok, R} ?= witness_log_recording:open(Dir, maps:with([signatures], Options)),
+        {ok, Born} ?= witness_log_recording:fold_processes(fun
             ({birth, #{id := Id, pid := Pid} = Birth}, Found) when is_map_key(Pid, Wanted) -> Found#{Id => Birth};
             ({signature, Id, Called}, Found) when is_map_key(Id, Found) -> Found#{Id := (map_get(Id, Found))#{called => Called}};
             (_, Found) -> Found
-        end, #{}, R)
+        end, #{}, R),
+        {ok, [{Pid, witness_log_recording:signature(Birth, R)} || #{pid := Pid} = Birth <- maps:values(Born)]}
     end,
     case Folded of
-        {ok, Found} ->
-            maps:from_list([{Pid, Signature} || #{pid := Pid} = Birth <- maps:values(Found),
-                                                Signature <- [signature(witness_log_recording_events:birth(Birth, undefined))],
-                                                element(1, Signature) =/= undefined]);
+        {ok, Known} -> maps:from_list([Pair || {_, Signature} = Pair <- Known, Signature =/= undefined]);
         {error, _} -> #{}
     end.
-
-signature([{init, _, _, Signature, _} | _]) -> Signature;
-signature([{attached, _, Function, _} | _]) -> Function.
 
 %% events: of the block so far, newest first. total: of all.
 -record(feed, {consumer :: pid(),

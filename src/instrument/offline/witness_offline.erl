@@ -509,11 +509,11 @@ report_done(O = #offline{oldest = Oldest, blocks = Blocks, sequence = Last, unac
         #{} -> {noreply, O}
     end.
 
-missing_events(#offline{log = Log, config = #{feed := #{input := Input}}}) ->
+missing_events(#offline{log = Log, config = #{feed := #{input := Input} = Feed}}) ->
     #{missing := Missing} = witness_offline_core:counts(Log),
     Known = case Input of
-        {recording, Dir} when Missing =/= [] -> witness_trace_recording:signatures(Dir, [P || {P, _, _} <- Missing]);
-        {events, Dir, _} when Missing =/= [] -> witness_trace_recording:signatures(Dir, [P || {P, _, _} <- Missing]);
+        {recording, Dir} when Missing =/= [] -> witness_trace_recording:signatures(Dir, [P || {P, _, _} <- Missing], Feed);
+        {events, Dir, _} when Missing =/= [] -> witness_trace_recording:signatures(Dir, [P || {P, _, _} <- Missing], Feed);
         _ -> #{}
     end,
     [#{process => P, signature => maps:get(P, Known, undefined), reason => Reason, count => Count}

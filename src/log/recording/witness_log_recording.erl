@@ -22,18 +22,21 @@ An open recording is a plain term. Any process may use it, and there is nothing 
 """.
 
 -export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, refusals/1, waiting/1, atoms/1]).
--export([processes/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4, fold_runs/4, with_cursors/2,
-         format_error/1]).
+-export([processes/1, signature/2, rows/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4,
+         fold_runs/4, with_cursors/2, format_error/1]).
 
--export_type([recording/0, options/0, info/0, process/0, entry/0, run/0, ordered/0, reason/0, error/0]).
+-export_type([recording/0, options/0, info/0, process/0, called/0, entry/0, run/0, ordered/0, reason/0, error/0]).
 
--doc "`max_atoms`: how many names the recording may add to those that the VM knows (100,000).".
--type options() :: #{max_atoms => pos_integer(), ordered => boolean()}.
+-doc """
+- `max_atoms`: how many names the recording may add to those that the VM knows (100,000);
+- `signatures`: rows for signatures (`m:witness_event_wrapper`), in addition to those of the recording. They were checked.
+""".
+-type options() :: #{max_atoms => pos_integer(), signatures => [witness_event_wrapper:row()], ordered => boolean()}.
 
 -doc "A recording.".
 -opaque recording() :: #{dir := file:filename_all(), header := map(), info := info(), full := boolean(),
                          calls := #{non_neg_integer() => mfa()}, atoms := witness_log_atoms:atoms(),
-                         index := witness_log_recording_index:index()}.
+                         index := witness_log_recording_index:index(), signatures := witness_event_wrapper:table()}.
 
 -doc """
 - `complete`: the recording was ended properly, and nothing is missing;
@@ -49,11 +52,14 @@ An open recording is a plain term. Any process may use it, and there is nothing 
                   sizes := witness_log_recording_index:sizes()}.
 
 -doc """
-A process. `ended`: its end was recorded; `called`: the name of a process that was spawned with a fun; `early`: the
-recording begins late, and earlier entries of the process are missing.
+A process. `signature`: what the VM has spawned it with; `called`: what its author wrote (`signature/2`); `ended`: its end was recorded;
+`early`: the recording begins late, and earlier entries of the process are missing.
 """.
 -type process() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
-                     signature := term(), called => term(), early => true, ended := boolean()}.
+                     signature := term(), called := called(), early => true, ended := boolean()}.
+
+-doc "Without the arguments if they are not in the recording. `undefined`: the recording has no function there.".
+-type called() :: witness_event:signature() | mfa() | undefined.
 
 -doc """
 An entry of a process: it took a message of a process, or one from outside; its `after` was taken; it spawned; a call returned or
@@ -106,8 +112,11 @@ open(Dir, Options) ->
     maybe
         {ok, Id, Header} ?= map(Dir, header, Atoms),
         {ok, Calls} ?= calls(Header, Dir),
+        {ok, Rows} ?= recorded_rows(Header, Dir),
+        {ok, More} = witness_event_wrapper:table(maps:get(signatures, Options, [])),
         {ok, End} ?= read_end(Dir, Id, Atoms),
-        open_files(Dir, Id, Header, Calls, End, maps:get(ordered, Options, false), Atoms)
+        {ok, R} ?= open_files(Dir, Id, Header, Calls, End, Atoms),
+        {ok, R#{ordered => maps:get(ordered, Options, false), signatures => witness_event_wrapper:add(Rows, More)}}
     else
         cut -> error_at(Dir, header, 0, cut);
         {error, _} = Error -> Error
@@ -157,6 +166,15 @@ is_call({{Module, Function, Arity}, Number}) ->
     is_atom(Module) andalso is_atom(Function) andalso is_integer(Arity) andalso is_integer(Number);
 is_call(_) -> false.
 
+%% Older recordings have none.
+recorded_rows(Header, Dir) ->
+    case witness_event_wrapper:table(maps:get(signatures, Header, [])) of
+        {ok, Rows} -> {ok, Rows};
+        {error, {_, Reason}} ->
+            error_at(Dir, header, witness_log_recording_file:first_offset(),
+                     {contents, [~"its rows for signatures: ", witness_event_wrapper:format_reason(Reason)]})
+    end.
+
 %% The file `modules' is written last. If it is not complete, the recording was not ended.
 read_end(Dir, Id, Atoms) ->
     case map(Dir, modules, Atoms) of
@@ -191,7 +209,7 @@ add_names(Dir, Names, End) ->
 
 wrong_recording(Dir, Kind) -> error_at(Dir, Kind, 0, {contents, ~"it belongs to another recording"}).
 
-open_files(Dir, Id, Header, Calls, End, Ordered, Atoms) ->
+open_files(Dir, Id, Header, Calls, End, Atoms) ->
     Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
     maybe
         {ok, Sizes} ?= file_sizes(Dir, Id, [order, data, processes], #{}),
@@ -204,8 +222,7 @@ open_files(Dir, Id, Header, Calls, End, Ordered, Atoms) ->
         Stopped = case End of #{ended := finished, stopped := How} when Complete -> How; #{} -> none end,
         Info = #{complete => Complete, ended => maps:get(ended, End, unknown), stopped => Stopped, cut => AllCut,
                  indexed => element(1, Found) =/= none, sizes => Sizes},
-        {ok, #{dir => Dir, header => Header, info => Info, full => Full, calls => Calls, atoms => Atoms, index => Index,
-               ordered => Ordered}}
+        {ok, #{dir => Dir, header => Header, info => Info, full => Full, calls => Calls, atoms => Atoms, index => Index}}
     end.
 
 file_sizes(_, _, [], Sizes) -> {ok, Sizes};
@@ -391,10 +408,32 @@ processes(R) ->
     end, {#{}, #{}, #{}}, R),
     case Folded of
         {ok, {Births, Ends, More}} ->
-            {ok, [maps:merge(Birth#{ended => is_map_key(Id, Ends)}, maps:get(Id, More, #{}))
-                  || {Id, Birth} <- lists:sort(maps:to_list(Births))]};
+            {ok, [Process#{called => signature(Process, R)}
+                  || {Id, Birth} <- lists:sort(maps:to_list(Births)),
+                     Process <- [maps:merge(Birth#{ended => is_map_key(Id, Ends)}, maps:get(Id, More, #{}))]]};
         {error, _} = Error -> Error
     end.
+
+-doc """
+The signature of a process as its author wrote it, with the rows of the recording and of `open/2`. `called`: the name that the recording
+has of a process that was spawned with a fun.
+""".
+-spec signature(#{signature := term(), called => term(), _ => _}, recording()) -> called().
+signature(#{called := {M, F, Args} = Called}, R) when is_atom(M), is_atom(F), length(Args) >= 0 -> resolve(Called, R);
+signature(#{signature := {M, F, Args} = Raw}, R) when is_atom(M), is_atom(F), length(Args) >= 0 -> resolve(Raw, R);
+signature(#{signature := {M, F, Arity}}, _) when is_atom(M), is_atom(F), is_integer(Arity), Arity >= 0 -> {M, F, Arity};
+signature(_, _) -> undefined.
+
+%% What is wrapped may be anything.
+resolve({M, F, Args} = Raw, #{signatures := Table}) ->
+    case witness_event_signature:resolve(Raw, Table) of
+        {M1, F1, Args1} = Signature when is_atom(M1), is_atom(F1), length(Args1) >= 0 -> Signature;
+        _ -> {M, F, length(Args)}
+    end.
+
+-doc "The rows for signatures of the recording, with those of `open/2`.".
+-spec rows(recording()) -> witness_event_wrapper:table().
+rows(#{signatures := Table}) -> Table.
 
 more(Id, Of, More) -> More#{Id => maps:merge(maps:get(Id, More, #{}), Of)}.
 

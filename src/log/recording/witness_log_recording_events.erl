@@ -139,9 +139,11 @@ report_birth(#{id := Id, pid := Pid} = Birth, Parent, Place, #merge{open = Open}
     end.
 
 -doc "The first events of a process. `Parent` is the pid of its parent, if known.".
--spec birth(witness_log_recording:process(), Parent :: pid() | undefined) -> [witness_event:item(), ...].
-birth(#{pid := Pid} = Birth, Parent) ->
-    case {signature(Birth), Parent} of
+-spec birth(#{pid := witness_event:proc(), called := witness_log_recording:called(), _ => _}, Parent :: pid() | undefined) ->
+    [witness_event:item(), ...].
+birth(#{called := undefined} = Birth, Parent) -> birth(Birth#{called := {undefined, undefined, 0}}, Parent);
+birth(#{pid := Pid, called := Called} = Birth, Parent) ->
+    case {Called, Parent} of
         {Known, _} when is_map_key(early, Birth) -> [{attached, Pid, function(Known), undefined}];
         {{_, _, Args} = Signature, undefined} when is_list(Args) -> [{init, Pid, undefined, Signature, undefined}];
         {{_, _, Args} = Signature, _} when is_list(Args) ->
@@ -152,16 +154,6 @@ birth(#{pid := Pid} = Birth, Parent) ->
     end.
 
 is_early(Process) -> is_map_key(early, Process).
-
-%% The signature as its author wrote it; or a function with an arity, if the arguments are not known.
-signature(#{called := {M, F, Args} = Called}) when is_atom(M), is_atom(F), length(Args) >= 0 -> Called;
-signature(#{signature := {M, F, Args} = Raw}) when is_atom(M), is_atom(F), length(Args) >= 0 ->
-    case witness_event_signature:resolve(Raw) of
-        {M1, F1, Args1} = Signature when is_atom(M1), is_atom(F1), length(Args1) >= 0 -> Signature;
-        _ -> {M, F, length(Args)}
-    end;
-signature(#{signature := {M, F, Arity}}) when is_atom(M), is_atom(F), is_integer(Arity), Arity >= 0 -> {M, F, Arity};
-signature(_) -> {undefined, undefined, 0}.
 
 function({Module, Function, Args}) when is_list(Args) -> {Module, Function, length(Args)};
 function(Function) -> Function.
