@@ -9,7 +9,8 @@ an empty HOME. Only the dependency, once compiled, is kept for the next case.
          a_system_that_ends_its_vm_has_no_result/1, recordings_are_replayed_stepped_through_and_checked/1,
          specifications_are_checked_against_the_project/1, a_running_node_is_watched/1, a_report_needs_a_benchmark/1,
          init_writes_a_test_that_passes/1, init_overwrites_nothing/1, an_umbrella_project_is_run/1,
-         wrong_configuration_is_named/1, tests_have_the_specifications_of_the_project/1, later_tasks_run_after_a_success/1]).
+         wrong_configuration_is_named/1, tests_have_the_specifications_of_the_project/1, signatures_of_the_project_are_used/1,
+         later_tasks_run_after_a_success/1]).
 -export([sigterm_ends_with_the_summary/1, a_killed_task_interrupts_the_command/1, ctrl_c_ends_with_the_summary/1,
          a_terminal_is_read_by_the_command/1]).
 
@@ -24,7 +25,8 @@ groups() ->
                      a_system_that_ends_its_vm_has_no_result, recordings_are_replayed_stepped_through_and_checked,
                      specifications_are_checked_against_the_project, a_running_node_is_watched, a_report_needs_a_benchmark,
                      init_writes_a_test_that_passes, init_overwrites_nothing, an_umbrella_project_is_run,
-                     wrong_configuration_is_named, tests_have_the_specifications_of_the_project, later_tasks_run_after_a_success,
+                     wrong_configuration_is_named, tests_have_the_specifications_of_the_project,
+                     signatures_of_the_project_are_used, later_tasks_run_after_a_success,
                      help_lists_all_tasks]},
      {interrupts, [], [ctrl_c_ends_with_the_summary, a_terminal_is_read_by_the_command, sigterm_ends_with_the_summary,
                        a_killed_task_interrupts_the_command]}].
@@ -126,22 +128,27 @@ specifications_are_checked_against_the_project(Config) ->
     #{exit := 2} = mix(["witness.compile", "specs/other.hml"], Config).
 
 a_running_node_is_watched(Config) ->
+    {Node, Name} = node([], "", Config),
+    #{exit := Code, stdout := Text} =
+        mix(["witness.attach", Name, "--cookie-file", "cookie", "--check", "mailboxes", "--for", "1"], Config),
+    ok = witness_command:signal(Node, "KILL"),
+    _ = witness_command:collect(Node, ~""),
+    ?assertEqual(0, Code),
+    contains(Text, [~"watched ", ~"OK: nothing was violated"]).
+
+%% A node; `Then` is what it evaluates after it has said that it is ready.
+node(Arguments, Then, Config) ->
     Name = "shop_task_" ++ os:getpid(),
     Cookie = filename:join(proplists:get_value(project, Config), "cookie"),
     ok = file:write_file(Cookie, "abcdef"),
     ok = file:change_mode(Cookie, 8#600),
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     Node = open_port({spawn_executable, Erl},
-                     [{args, ["-noinput", "-sname", Name, "-setcookie", "abcdef", "-eval", "io:put_chars(\"ready\\n\")"]}, binary,
-                      exit_status]),
+                     [{args, ["-noinput", "-sname", Name, "-setcookie", "abcdef" | Arguments]
+                           ++ ["-eval", "io:put_chars(\"ready\\n\")" ++ Then]}, binary, exit_status]),
     _ = witness_command:until(Node, ~"ready", ~""),
     {ok, Host} = inet:gethostname(),
-    #{exit := Code, stdout := Text} =
-        mix(["witness.attach", Name ++ "@" ++ Host, "--cookie-file", "cookie", "--check", "mailboxes", "--for", "1"], Config),
-    ok = witness_command:signal(Node, "KILL"),
-    _ = witness_command:collect(Node, ~""),
-    ?assertEqual(0, Code),
-    contains(Text, [~"watched ", ~"OK: nothing was violated"]).
+    {Node, Name ++ "@" ++ Host}.
 
 a_report_needs_a_benchmark(Config) ->
     #{exit := 2, stderr := Error} = mix(["witness.report", "specs"], Config),
@@ -202,6 +209,7 @@ wrong_configuration_is_named(Config) ->
      end || {Text, Expected} <- [
         {"spec: [\"a.hml\"]", ~"there is no key spec: there are specs, signatures, run, check, record"},
         {"specs: \"a.hml\"", ~"specs: a list of names of files is expected, each a string, not <<\"a.hml\">>"},
+        {"signatures: [{MyServer, :init, [:wrong]}]", ~"signatures: {MyServer, :init, [:wrong]}: no argument says where the module"},
         {"run: [for: 3]", ~"run: a list of arguments is expected, each a string, not [{for,3}]"}]],
     write(Config, "config/config.exs", "import Config\nconfig :witness, run: [\"--for\", \"never\"]\n"),
     #{exit := 2, stderr := Flag} = mix(["witness.run"], Config),
@@ -226,6 +234,69 @@ tests_have_the_specifications_of_the_project(Config) ->
     #{exit := 0} = mix([{"MIX_ENV", "test"}, {"ASKS", "2"}], ["test"], Config),
     #{exit := 2, stdout := Failed} = mix([{"MIX_ENV", "test"}, {"ASKS", "3"}], ["test"], Config),
     contains(Failed, [~"VIOLATION of small (specs/shop.hml:1)"]).
+
+%% The processes start in a function of Shop.Server. Without the row there is nothing to monitor.
+signatures_of_the_project_are_used(Config) ->
+    write(Config, "lib/cart.ex", ~"""
+     defmodule Shop.Server do
+       def init({_module, _number}), do: receive(do: (:pay -> :ok))
+     end
+
+     defmodule Shop.Cart do
+       def pay(number) do
+         {pid, ref} = spawn_monitor(Shop.Server, :init, [{__MODULE__, number}])
+         send(pid, :pay)
+         receive(do: ({:DOWN, ^ref, _, _, _} -> :ok))
+       end
+     end
+     """),
+    write(Config, "specs/cart.hml", "cart: with Shop.Cart.init(_)\nover _ ? pay\ncheck [_ ? pay] ff.\n"),
+    write(Config, "test/cart_test.exs", ~"""
+     defmodule CartTest do
+       use ExUnit.Case
+       use Witness.Case, unmonitored: :ignore
+       test "is paid", do: Shop.Cart.pay(3)
+     end
+     """),
+    Call = "Shop.Cart.pay(3)",
+    configure(~"", Config),
+    #{exit := 3} = mix(["witness.record", "--contents", "-o", "plain.rec", Call], Config),
+    #{exit := 3} = mix(["witness.check", "plain.rec"], Config),
+    #{exit := 0, stderr := Warned} = mix(["witness.compile"], Config),
+    contains(Warned, [~"has no function `init/1`"]),
+    #{exit := 0} = mix([{"MIX_ENV", "test"}], ["test", "test/cart_test.exs"], Config),
+    configure(~", signatures: [{Shop.Server, :init, [{:module, :args}]}]", Config),
+    [begin
+         #{exit := 1, stdout := Text} = mix(Arguments, Config),
+         contains(Text, [~"VIOLATION of cart (specs/cart.hml:1)", ~"Shop.Cart.init(3)"])
+     end || Arguments <- [["witness.run", Call], ["witness.record", "-o", "own.rec", Call], ["witness.check", "plain.rec"],
+                          ["witness.replay", "--spec", "specs/cart.hml", "plain.rec"]]],
+    #{exit := 0, stdout := Stepped} = mix(["witness.step", "--command", "goto end", "--command", "processes all", "plain.rec"], Config),
+    contains(Stepped, [~"Shop.Cart.init/1"]),
+    #{exit := 0, stderr := None} = mix(["witness.compile"], Config),
+    ?assertEqual(nomatch, binary:match(None, ~"warning")),
+    #{exit := 2, stdout := Failed} = mix([{"MIX_ENV", "test"}], ["test", "test/cart_test.exs"], Config),
+    contains(Failed, [~"VIOLATION of cart (specs/cart.hml:1)"]),
+    attach_finds_the_violation(Config).
+
+configure(More, Config) ->
+    write(Config, "config/config.exs", ["import Config\nconfig :witness, specs: [\"specs/cart.hml\"]", More, "\n"]).
+
+%% The node pays one cart after the other.
+attach_finds_the_violation(Config) ->
+    {Node, Name} = node(["-pa", filename:join(proplists:get_value(project, Config), "_build/dev/lib/shop/ebin")],
+                        ", F = fun G() -> 'Elixir.Shop.Cart':pay(3), timer:sleep(50), G() end, spawn(F)", Config),
+    try
+        Port = witness_command:start([{cd, proplists:get_value(project, Config)} | Config], "/dev/null", "env",
+                                     variables([], Config) ++ ["mix", "witness.attach", Name, "--cookie-file", "cookie"]),
+        Shown = witness_command:until(Port, ~"VIOLATION of cart (specs/cart.hml:1)", ~""),
+        ok = witness_command:signal(Port, "TERM"),
+        {1, Text} = witness_command:collect(Port, Shown),
+        contains(Text, [~"Shop.Cart.init(3)"])
+    after
+        ok = witness_command:signal(Node, "KILL"),
+        _ = witness_command:collect(Node, ~"")
+    end.
 
 later_tasks_run_after_a_success(Config) ->
     #{exit := 0, stdout := Text} = mix(["do", "witness.compile", "+", "witness.run", "Shop.ask(1)", "+", "eval", "IO.puts(:next)"], Config),

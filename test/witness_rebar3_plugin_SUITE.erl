@@ -4,7 +4,8 @@ The plugin of rebar3 in a project with this checkout in `_checkouts`, as its tea
 """.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([run_has_the_exit_codes/1, recordings_are_replayed_and_stepped_through/1, wrong_configuration_is_named/1,
+-export([run_has_the_exit_codes/1, recordings_are_replayed_and_stepped_through/1, signatures_of_the_project_are_used/1,
+         wrong_configuration_is_named/1,
          the_rest_of_the_command_line_passes_unchanged/1, ctrl_c_ends_with_the_summary/1]).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -12,7 +13,8 @@ The plugin of rebar3 in a project with this checkout in `_checkouts`, as its tea
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [run_has_the_exit_codes, recordings_are_replayed_and_stepped_through, wrong_configuration_is_named,
+    [run_has_the_exit_codes, recordings_are_replayed_and_stepped_through, signatures_of_the_project_are_used,
+     wrong_configuration_is_named,
      the_rest_of_the_command_line_passes_unchanged, ctrl_c_ends_with_the_summary].
 
 init_per_suite(Config) ->
@@ -49,6 +51,33 @@ recordings_are_replayed_and_stepped_through(Config) ->
     contains(Stepped, [~"begins: calculator_demo:main(buggy)"]),
     #{exit := 1} = rebar3(["witness", "check", "a.rec"], Config),
     ok.
+
+%% The process starts in a function of another module. Without the row there is nothing to monitor.
+signatures_of_the_project_are_used(Config) ->
+    Folder = proplists:get_value(project, Config),
+    ok = file:write_file(filename:join(Folder, "src/cart.erl"), ~"""
+        -module(cart).
+        -export([pay/1, start/1]).
+        pay(Number) ->
+            {Pid, Ref} = spawn_monitor(cart, start, [{author, Number}]),
+            Pid ! pay,
+            receive {'DOWN', Ref, process, _, _} -> ok end.
+        start(_) -> receive pay -> ok end.
+        """),
+    ok = file:write_file(filename:join(Folder, "specs/cart.hml"), ~"cart: with author:start(3)\nover _ ? pay\ncheck [_ ? pay] ff.\n"),
+    configure(Folder, ~"[{specs, [\"specs/cart.hml\"]}]"),
+    #{exit := 3} = rebar3(["witness", "record", "--contents", "-o", "plain.rec", "cart:pay(3)"], Config),
+    #{exit := 3} = rebar3(["witness", "check", "plain.rec"], Config),
+    configure(Folder, ~"[{specs, [\"specs/cart.hml\"]}, {signatures, [{cart, start, [{module, args}]}]}]"),
+    [begin
+         #{exit := 1, stdout := Text} = rebar3(["witness" | Arguments], Config),
+         contains(Text, [~"VIOLATION of cart (specs/cart.hml:1)", ~"author:start(3)"])
+     end || Arguments <- [["run", "cart:pay(3)"], ["record", "-o", "own.rec", "cart:pay(3)"], ["check", "plain.rec"],
+                          ["replay", "--spec", "specs/cart.hml", "plain.rec"]]],
+    configure(Folder, ~"[{signatures, [{cart, start, [wrong]}]}]"),
+    #{exit := 2, stderr := Error} = rebar3(["witness", "run", "cart:pay(3)"], Config),
+    configure(Folder, ~"[{specs, [\"specs/sum.hml\"]}]"),
+    contains(Error, [~"rebar3 witness: option witness of rebar.config: signatures: {cart,start,[wrong]}: no argument says where"]).
 
 wrong_configuration_is_named(Config) ->
     Folder = proplists:get_value(project, Config),

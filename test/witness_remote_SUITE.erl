@@ -15,6 +15,7 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 -export([verdicts_are_those_of_a_local_run/1, a_group_has_the_children_that_run/1, few_modules_are_purged_and_told/1,
          nothing_is_left_behind/1, attaching_again_makes_no_more_atoms/1, properties_over_processes_are_decided/1,
          what_is_found_is_told/1, contents_stay_at_the_target/1, the_whole_node_is_watched/1, a_long_name_is_no_obstacle/1,
+         rows_give_signatures/1,
          a_killed_tool_leaves_nothing/1, a_tool_that_dies_at_a_busy_node_leaves_nothing/1,
          a_cut_connection_leaves_nothing/1, a_tool_that_dies_at_a_step_leaves_nothing/1,
          a_tool_that_stands_still_is_left/1, sessions_of_killed_tracers_end/1,
@@ -28,6 +29,7 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          an_old_release_is_refused/1]).
 
 %% At the target.
+-export([use_library/0, library/1]).
 -export([serve/0, parent/0, child/0, crowd/1, visitor/0, messages/1, work/2, relay/2, keep/0, snapshot/0, settled/0, tools/0,
          log/2]).
 %% In the tool.
@@ -57,7 +59,7 @@ groups() ->
     [{this_release, [], Both ++
         [earlier_calls_are_no_violations, mailboxes_that_grow_are_found, a_message_for_another_time_is_no_violation,
          unsound_checks_are_refused, a_tool_that_dies_leaves_no_process_suspended, attaching_again_makes_no_more_atoms,
-         the_whole_node_is_watched, properties_over_processes_are_decided, a_long_name_is_no_obstacle,
+         the_whole_node_is_watched, rows_give_signatures, properties_over_processes_are_decided, a_long_name_is_no_obstacle,
          a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
          a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
          a_process_that_is_killed_at_the_target_leaves_nothing, what_both_keepers_left_is_removed_by_the_next, two_tools_at_once,
@@ -450,6 +452,32 @@ the_whole_node_is_watched(Config) ->
     peer:stop(Tool),
     ?assert(Processes > 20),
     unharmed(Target).
+
+%% The processes start in a function of a library.
+rows_give_signatures(Config) ->
+    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    Spec = filename:join(proplists:get_value(priv_dir, Config), "author.hml"),
+    ok = file:write_file(Spec, "with author:library(_) over _ ? hello monitor [_ ? hello] ff."),
+    Starter = peer:call(Peer, erlang, spawn, [?MODULE, use_library, []]),
+    Tool = tool(),
+    {ok, #{outcome := violated}, [#{verdict := no, signature := {author, library, [3]}} | _]} =
+        peer:call(Tool, ?MODULE, attached,
+                  [where(Node, Config), #{specs => [Spec], signatures => [{?MODULE, library, [{module, args}]}]}, {verdicts, 1}],
+                  ?EVENT),
+    peer:stop(Tool),
+    true = peer:call(Peer, erlang, exit, [Starter, kill]),
+    ok = witness_await:until(fun() -> not peer:call(Peer, erlang, is_process_alive, [Starter]) end),
+    unharmed(Target).
+
+use_library() ->
+    {Pid, Ref} = spawn_monitor(?MODULE, library, [{author, 3}]),
+    Pid ! hello,
+    receive {'DOWN', Ref, process, Pid, _} -> ok end,
+    %% Otherwise the tool would give up: there are too many events.
+    ok = timer:sleep(20),
+    use_library().
+
+library({_, _}) -> receive hello -> ok end.
 
 %% One process has sent the request, and another one the answer.
 properties_over_processes_are_decided(Config) ->
