@@ -36,7 +36,8 @@ An open recording is a plain term. Any process may use it, and there is nothing 
 -doc "A recording.".
 -opaque recording() :: #{dir := file:filename_all(), header := map(), info := info(), full := boolean(),
                          calls := #{non_neg_integer() => mfa()}, atoms := witness_log_atoms:atoms(),
-                         index := witness_log_recording_index:index(), signatures := witness_event_wrapper:table()}.
+                         index := witness_log_recording_index:index(), ordered := boolean(),
+                         signatures := witness_event_wrapper:table()}.
 
 -doc """
 - `complete`: the recording was ended properly, and nothing is missing;
