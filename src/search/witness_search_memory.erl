@@ -37,11 +37,11 @@ is_kept(Key) -> ets:member(?TABLE, {term, Key}).
 
 -doc "A process of the program is the heir of a table of this VM. `Data` is for its message.".
 -spec keep_heir(ets:table(), Data :: term()) -> true.
-keep_heir(Table, Data) -> ets:insert(?TABLE, {{heir, Table}, Data}).
+keep_heir(Table, Data) -> ets:insert(?TABLE, {heirs, (heirs())#{Table => Data}}).
 
 -doc "These tables, with the data.".
--spec heirs() -> [{ets:table(), Data :: term()}].
-heirs() -> [{Table, Data} || [Table, Data] <- ets:match(?TABLE, {{heir, '$1'}, '$2'})].
+-spec heirs() -> #{ets:table() => Data :: term()}.
+heirs() -> ets:lookup_element(?TABLE, heirs, 2, #{}).
 
 -doc "The program is about to change a table of a process outside. It is as before when the run has ended.".
 -spec keep_outside(ets:table()) -> true.

@@ -51,6 +51,9 @@ not zero; `busy`: a process ran for too long without an operation; `lost`: a pro
                     alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean()}},
                     unfaithful := [term()], entries := #{witness_search_world:id() => [entry()]}}.
 
+%% Of the time for which a process may run without an operation.
+-define(SLICES, 10).
+
 -record(run, {world :: witness_search_world:world(),
               strategy :: witness_search_strategy:strategy(),
               options :: options(),
@@ -198,7 +201,7 @@ apply_effect({kill, Id, Reason, Status}, S0) ->
     transfer(Inherited, Id, await_end(Real, S)).
 
 %% Tables of this process that get a new owner with its end.
-inherited(Real) -> [{Table, Data} || {Table, Data} <- witness_search_memory:heirs(), ets:info(Table, owner) =:= Real].
+inherited(Real) -> [{Table, Data} || Table := Data <- witness_search_memory:heirs(), ets:info(Table, owner) =:= Real].
 
 transfer(Inherited, Id, S) ->
     lists:foldl(fun({Table, Data}, #run{world = World, ids = Ids} = Acc) ->
@@ -221,7 +224,10 @@ begin_process(Id, Start, Options, #run{world = World, ids = Ids, reals = Reals, 
                             world = witness_search_world:set_real(Id, Real, World)}).
 
 %% The process that runs now comes to its next operation.
-await_parking(Id, #run{world = World, unfaithful = Unfaithful, options = #{busy_ms := Time}} = S) ->
+await_parking(Id, S) -> await_parking(Id, 1, S).
+
+%% A VM that does not run for a while, on a machine that sleeps, finds one slice over, and no more.
+await_parking(Id, Slice, #run{world = World, unfaithful = Unfaithful, options = #{busy_ms := Time}} = S) ->
     receive
         {parks, Id, {halt, [Status | _]}} when Status =/= 0 -> throw({?MODULE, {halted, Id, Status}, S});
         {parks, Id, {halt, _}} -> throw({?MODULE, halted, S});
@@ -235,8 +241,11 @@ await_parking(Id, #run{world = World, unfaithful = Unfaithful, options = #{busy_
         {unfaithful, Id, What} -> await_parking(Id, S#run{unfaithful = [{Id, What} | Unfaithful]});
         {'DOWN', _, process, Real, Reason} when is_map_key(Real, S#run.ids) ->
             throw({?MODULE, {lost, map_get(Real, S#run.ids), Reason}, S})
-    after Time ->
-        throw({?MODULE, {busy, Id, where(real(Id, S))}, S})
+    after Time div ?SLICES ->
+        case Slice of
+            ?SLICES -> throw({?MODULE, {busy, Id, where(real(Id, S))}, S});
+            _ -> await_parking(Id, Slice + 1, S)
+        end
     end.
 
 await_end(Real, #run{ids = Ids} = S) ->

@@ -91,6 +91,7 @@ A birth: the parent (0: none), how many children it had before, and the same of 
                 births = #{} :: #{id() => birth()},
                 pids = #{} :: #{pid() => id()},
                 names = #{} :: #{atom() => id()},
+                timed = #{} :: #{id() => At :: integer()},
                 ready = [] :: [id()],
                 signals = [] :: [{{id(), id()}, [signal(), ...]}],
                 aliases = #{} :: #{reference() => {id(), explicit | once | monitor} | inactive},
@@ -248,7 +249,11 @@ find(_, [], _) -> none.
 %% A time of zero is over at once, but only when the process is chosen: a message may still come.
 wait(Id, #{time := 0} = Receive, P, W) -> make_ready(Id, update(Id, P#process{status = {waits, Receive, now(W)}}, W));
 wait(Id, #{time := infinity} = Receive, P, W) -> update(Id, P#process{status = {waits, Receive, infinity}}, W);
-wait(Id, #{time := Time} = Receive, P, W) -> update(Id, P#process{status = {waits, Receive, now(W) + Time * 1_000_000}}, W).
+wait(Id, #{time := Time} = Receive, P, #world{timed = Timed} = W) ->
+    At = now(W) + Time * 1_000_000,
+    update(Id, P#process{status = {waits, Receive, At}}, W#world{timed = Timed#{Id => At}}).
+
+untime(Id, #world{timed = Timed} = W) -> W#world{timed = maps:remove(Id, Timed)}.
 
 now(#world{clock = Clock}) -> Clock.
 
@@ -268,9 +273,8 @@ now_possible(#world{ready = Ready, signals = Signals}) ->
     [{process, Id} || Id <- Ready] ++ [{signal, From, To} || {{From, To}, _} <- Signals].
 
 %% A time of zero is over already, so it needs no step of the clock.
-times(#world{living = Living, timers = Timers}) ->
-    [{At, {timer, Ref}} || Ref := {At, _, _} <- Timers]
-        ++ [{At, {timeout, Id}} || Id := #process{status = {waits, #{time := Time}, At}} <- Living, is_integer(Time), Time > 0].
+times(#world{timed = Timed, timers = Timers}) ->
+    [{At, {timer, Ref}} || Ref := {At, _, _} <- Timers] ++ [{At, {timeout, Id}} || Id := At <- Timed].
 
 %% All that is due at the earliest moment.
 due([]) -> [];
@@ -299,7 +303,7 @@ step({signal, From, To}, #world{signals = Signals} = W) ->
     handle(Signal, From, To, W#world{signals = Left});
 step({timeout, Id}, W) ->
     #process{status = {waits, _, At}} = P = process(Id, W),
-    {[{answer, Id, timeout}], update(Id, P#process{status = running}, forward(At, W))};
+    {[{answer, Id, timeout}], update(Id, P#process{status = running}, forward(At, untime(Id, W)))};
 step({timer, Ref}, #world{timers = Timers} = W) ->
     {{At, To, Message}, Others} = maps:take(Ref, Timers),
     Moved = (forward(At, W))#world{timers = Others},
@@ -314,7 +318,7 @@ put_message(Id, {_, _, Content} = Message, W) ->
     case process(Id, W) of
         #process{status = {waits, #{match := Match} = Receive, _}} = P ->
             case Match(Content) of
-                true -> make_ready(Id, update(Id, P#process{status = {finds, Receive, Message}}, W));
+                true -> make_ready(Id, update(Id, P#process{status = {finds, Receive, Message}}, untime(Id, W)));
                 false -> update(Id, P#process{old = P#process.old ++ [Message]}, W)
             end;
         #process{new = New} = P -> update(Id, P#process{new = [Message | New]}, W)
@@ -388,7 +392,7 @@ kill(Id, Reason, W) ->
 finish(Id, Reason, W) ->
     #process{links = Links, monitors = Monitors, watchers = Watchers, name = Name, birth = #{pid := Pid}} = process(Id, W),
     #world{living = Living, names = Names, signals = Signals, aliases = Aliases, timers = Timers} = W,
-    Gone = make_unready(Id, W#world{
+    Gone = make_unready(Id, (untime(Id, W))#world{
         living = maps:remove(Id, Living), names = maps:remove(Name, Names),
         signals = [Pair || {{_, To}, _} = Pair <- Signals, To =/= Id],
         aliases = #{Ref => case Of of {Id, _} -> inactive; _ -> Of end || Ref := Of <- Aliases},
