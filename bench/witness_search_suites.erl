@@ -265,8 +265,8 @@ rates(Exhausted, Rows) ->
     Rival = lists:min([Seconds || Seconds <- values(rival, Rows), is_float(Seconds)]),
     Ours = rate(schedules, searching, 0.0, Exhausted),
     Theirs = rate(interleavings, rival, Rival, Exhausted),
-    io_lib:format("a second     ~.0f schedules, Concuerror ~.0f interleavings, ratio ~.2f (~b functions without an error)~n",
-                  [Ours, Theirs, Ours / Theirs, length(Exhausted)]).
+    io_lib:format("a second     ~b schedules, Concuerror ~b interleavings, ratio ~.1f (~b functions without an error)~n",
+                  [round(Ours), round(Theirs), Ours / Theirs, length(Exhausted)]).
 
 rate(Count, Time, Start, Rows) ->
     lists:sum(values(Count, Rows)) / lists:sum([max(0.001, Seconds - Start) || Seconds <- values(Time, Rows)]).

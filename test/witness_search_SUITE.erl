@@ -16,6 +16,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() -> [faults_are_found, twins_pass, the_last_seat_is_sold_twice, a_schedule_is_a_run, recordings_replay_identically,
           savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
           failures_are_those_that_are_asked_for, what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
+          late_ends_and_failed_spawns_replay_identically,
           wrong_folders_are_named].
 
 init_per_suite(Config) ->
@@ -157,6 +158,13 @@ first_operations_come_in_both_orders(Config) ->
         {ok, Report} = search({witness_searched, Function, [Wrong]}, #{schedules => 100}, Config),
         ?assertMatch({_, #{outcome := {crashed, 1, {wrong, _}}}}, {{Function, Wrong}, Report})
     end, [{table, true}, {table, false}, {term, none}, {term, some}, {queue, 0}, {queue, 1}]).
+
+late_ends_and_failed_spawns_replay_identically(Config) ->
+    {ok, #{outcome := {crashed, 1, noproc}, recorded := Linked}} = search({witness_searched, linked, []}, #{}, Config),
+    identical(Linked),
+    {ok, #{outcome := {crashed, 1, {badarg, [{erlang, spawn, [2], _} | _]}}, recorded := Misspelt}} =
+        search({witness_searched, misspelt, []}, #{}, Config),
+    identical(Misspelt).
 
 wrong_folders_are_named(Config) ->
     Dir = proplists:get_value(priv_dir, Config),

@@ -82,6 +82,10 @@ note_state({erlang, demonitor, 2}, [Ref, _], _, P) -> witness_replay_process:una
 note_state({erlang, system_flag, 2}, [max_heap_size, Limit], _, P) ->
     ok = witness_replay_heap:set_default(Limit),
     P;
+%% If the other process has ended, a signal comes later, even when this one has done all that it does.
+note_state({erlang, link, _}, [Pid | _], true, P) when is_pid(Pid) ->
+    true = witness_replay_interpreter:note_exit_signal(witness_replay_process:pid(P), noproc),
+    P;
 note_state({erlang, Spawn, _}, Args, {_, Ref}, P) when Spawn =:= spawn_opt, is_reference(Ref) -> note_spawn(Args, Ref, P);
 note_state({erlang, Spawn, _}, Args, Ref, P) when Spawn =:= spawn_request, is_reference(Ref) -> note_spawn(Args, Ref, P);
 note_state(_, _, _, P) -> P.

@@ -45,7 +45,15 @@ finish(Reason) ->
 spawn_child(Function, Args, C) ->
     case not witness_record_runtime:elsewhere(Args) andalso start_function(Args) of
         %% It fails, or the process is one of another node.
-        false -> erlang:apply(erlang, Function, Args);
+        false ->
+            try
+                erlang:apply(erlang, Function, Args)
+            catch
+                Class:Reason ->
+                    Number = witness_record_calls:number(erlang, Function, length(Args)),
+                    ok = witness_search_process:log({raise, Number, {Class, Reason}}, C),
+                    witness_search_results:raise(Class, Reason, erlang, Function, Args)
+            end;
         {Start, Given} ->
             Options = options(Function, Given),
             {spawned, Id, Pid, Ref} = witness_search_process:perform({spawn, Start, inherited, Options}, C),
