@@ -33,6 +33,8 @@ searches, which share one.
 %% Events of a run, as Concuerror bounds them.
 -define(STEPS, 500).
 -define(BUSY_MS, 5_000).
+%% Interleavings from which on their rate says something.
+-define(MANY, 100).
 
 %% always: in each of Concuerror's interleavings.
 -type error() :: always | boolean() | unknown.
@@ -66,13 +68,21 @@ row({#{name := Name} = Program, Function, Scenarios}, How, Out) ->
     Full = lists:flatten(io_lib:format("~s:~s", [Name, Function])),
     Error = has_error([expected(Scenario, Program, How) || Scenario <- Scenarios]),
     {Outcome, Schedules, Searching, Time} = ours(Program, Function, How),
-    {Interleavings, Rival} = theirs(Program, hd(Scenarios), How),
+    {Interleavings, Rival} = theirs([], Program, hd(Scenarios), How),
+    %% All but the first interleaving.
+    Exploring = case is_integer(Interleavings) andalso Interleavings >= ?MANY of
+        true ->
+            {_, First} = theirs(["-i", "1"], Program, hd(Scenarios), How),
+            Rival - First;
+        false -> none
+    end,
     Verdict = verdict(Error =:= always orelse Error, Outcome),
     ok = say(Out, "~-8w~4b ~-70s ~6b ~7.2f ~8s ~7s  ~ts~n",
              [Verdict, length(Scenarios), Full, Schedules, Time, text(Interleavings), text(Rival),
               lists:flatten(io_lib:format("~0P", [Outcome, 20]))]),
     #{verdict => Verdict, always => Error =:= always, scenarios => length(Scenarios), name => Full, schedules => Schedules,
-      searching => Searching, seconds => Time, interleavings => Interleavings, rival => Rival}.
+      searching => Searching, seconds => Time, interleavings => Interleavings, rival => Rival,
+      exploring => Exploring}.
 
 text(none) -> "-";
 text(Number) when is_float(Number) -> io_lib:format("~.2f", [Number]);
@@ -192,15 +202,15 @@ values_of(Key, Given) -> lists:append([case What of [_ | _] -> What; _ -> [What]
 
 %% --- Concuerror ------------------------------------------------------------------
 
-theirs(_, _, #{concuerror := none}) -> {none, none};
-theirs(#{ebin := Ebin, module := Module}, Scenario, #{concuerror := Command, work := Work, ms := Ms}) ->
+theirs(_, _, _, #{concuerror := none}) -> {none, none};
+theirs(More, #{ebin := Ebin, module := Module}, Scenario, #{concuerror := Command, work := Work, ms := Ms}) ->
     [Function, Bound | Flags] = tuple_to_list(Scenario),
     Report = filename:join(Work, "report.txt"),
     _ = file:delete(Report),
     Args = ["-q", "--assume_racing", "false",
             "--dpor", case reduction(Flags) of "dpor" -> "optimal"; "nodpor" -> "none"; Name -> Name end]
         ++ lists:append([["-f", Beam] || Beam <- filelib:wildcard(filename:join(Ebin, "*.beam"))])
-        ++ ["--output", Report, "-m", atom_to_list(Module), "-t", atom_to_list(Function)]
+        ++ More ++ ["--output", Report, "-m", atom_to_list(Module), "-t", atom_to_list(Function)]
         ++ case Bound of
                inf -> [];
                _ -> ["-b", integer_to_list(Bound), "-c", case is_bpor(Scenario) of true -> "bpor"; false -> "delay" end]
@@ -237,7 +247,7 @@ totals(Rows) ->
     Found = [Row || #{verdict := found} = Row <- Rows],
     Erroneous = [Row || #{verdict := Verdict} = Row <- Rows, Verdict =:= found orelse Verdict =:= missed],
     Both = [Row || #{rival := Rival} = Row <- Found, is_float(Rival)],
-    Exhausted = [Row || #{verdict := passed, interleavings := Number} = Row <- Rows, is_integer(Number), Number >= 100],
+    Exhausted = [Row || #{verdict := passed, exploring := Time} = Row <- Rows, Time =/= none],
     [io_lib:format("~b functions, ~b scenarios", [length(Rows), scenarios(Rows)]),
      [io_lib:format(", ~b ~w", [length(Of), Verdict])
       || Verdict <- lists:usort([Is || #{verdict := Is} <- Rows]), Of <- [[Row || #{verdict := Is} = Row <- Rows, Is =:= Verdict]]],
@@ -257,19 +267,15 @@ totals(Rows) ->
      [io_lib:format("seconds      ~.2f in the median to an error, Concuerror ~.2f (~b functions); ahead in ~.1f %~n",
                     [median(values(seconds, Both)), median(values(rival, Both)), length(Both),
                      share(length([1 || #{seconds := Own, rival := Rival} <- Both, Own < Rival]), length(Both))]) || Both =/= []],
-     rates(Exhausted, Rows)].
+     rates(Exhausted)].
 
-%% What a start of Concuerror costs, those show that explore little.
-rates([], _) -> [];
-rates(Exhausted, Rows) ->
-    Rival = lists:min([Seconds || Seconds <- values(rival, Rows), is_float(Seconds)]),
-    Ours = rate(schedules, searching, 0.0, Exhausted),
-    Theirs = rate(interleavings, rival, Rival, Exhausted),
+rates([]) -> [];
+rates(Exhausted) ->
+    [Ours, Theirs] = [rate(Count, Time, Exhausted) || {Count, Time} <- [{schedules, searching}, {interleavings, exploring}]],
     io_lib:format("a second     ~b schedules, Concuerror ~b interleavings, ratio ~.1f (~b functions without an error)~n",
                   [round(Ours), round(Theirs), Ours / Theirs, length(Exhausted)]).
 
-rate(Count, Time, Start, Rows) ->
-    lists:sum(values(Count, Rows)) / lists:sum([max(0.001, Seconds - Start) || Seconds <- values(Time, Rows)]).
+rate(Count, Time, Rows) -> lists:sum(values(Count, Rows)) / max(0.001, lists:sum(values(Time, Rows))).
 
 values(Key, Rows) -> [Value || #{Key := Value} <- Rows].
 
