@@ -102,7 +102,9 @@ is_steered(Module, Function, Arity) -> is_user(Module, Function, Arity).
 
 -doc "Whether this function takes a term that the VM has compiled (`compile_pattern` and the like), and has no row.".
 -spec is_user(module(), atom(), arity()) -> boolean().
-is_user(Module, Function, Arity) -> lists:member({Module, Function, Arity}, users()).
+is_user(Module, Function, Arity) when Module =:= re; Module =:= binary; Module =:= ets ->
+    lists:member({Module, Function, Arity}, users());
+is_user(_, _, _) -> false.
 
 -doc "The functions for which `is_user/3` is true.".
 -spec users() -> [mfa()].
