@@ -14,12 +14,15 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() -> [{group, native}, {group, evm}, {group, central}, {group, log}, {group, elixir}, the_shared_systems_are_right,
           the_savina_benchmarks_are_right, tests_have_checks, a_message_that_is_left_handles_nothing, deadlocks_are_found,
           a_deadlock_in_an_application_is_found, what_runs_on_is_no_deadlock, what_is_left_is_named, what_ends_is_not_left,
+          what_is_left_says_what_it_holds, monitors_of_the_same_process_that_grow_are_found,
+          monitors_in_a_system_that_runs_already_that_grow_are_found, tests_find_monitors_that_grow,
           messages_that_are_not_taken_name_the_process,
           messages_that_are_taken_are_no_violation, what_runs_already_has_some_checks, children_of_a_process_have_some_checks,
           a_killed_look_leaves_no_process_suspended, what_cannot_be_checked_is_refused].
 
 groups() ->
     [{elixir, [], [elixir_crashes_are_named, elixir_that_is_right_has_no_alarm, elixir_that_hangs_is_named,
+                   elixir_that_is_left_says_what_it_holds, elixir_monitors_that_grow_are_found,
                    what_is_said_of_elixir_is_written_as_elixir]}] ++
     [{Kind, [], [crashes_name_the_process_at_fault, what_is_handled_is_no_crash, calls_without_an_answer_name_the_caller,
                  what_is_answered_is_no_violation, late_answers_name_the_caller,
@@ -162,7 +165,7 @@ what_is_said_of_elixir_is_written_as_elixir(_) ->
          [exit(P, kill) || #{info := #{processes := Left}} <- Verdicts, P <- Left, is_pid(P)]
      end || {System, Check} <- [{a_task_raises, crashes}, {a_server_raises_in_a_cast, crashes}, {a_timeout_is_caught, calls},
                                 {a_child_raises_again_and_again, restarts}, {an_agent_is_not_stopped, leaks},
-                                {a_message_of_a_task_is_left, mailboxes}]].
+                                {a_server_with_a_table_is_not_stopped, leaks}, {a_message_of_a_task_is_left, mailboxes}]].
 
 elixir_that_hangs_is_named(_) ->
     [begin
@@ -170,6 +173,16 @@ elixir_that_hangs_is_named(_) ->
          exit(P, kill)
      end || {System, Check} <- [{an_agent_is_not_stopped, leaks}, {a_message_of_a_task_is_left, mailboxes}]],
     [is_deadlock('Elixir.Faults', System, 2) || System <- [servers_call_each_other, a_server_awaits_a_task_that_calls_it]].
+
+elixir_that_is_left_says_what_it_holds(_) ->
+    {violated, [#{note := Note, info := #{processes := [P]}}]} =
+        violations('Elixir.Faults', a_server_with_a_table_is_not_stopped, [leaks]),
+    ?assertNotEqual(nomatch, string:find(Note, "; has the name Faults.Kitchen and table :orders (1 object)")),
+    exit(P, kill).
+
+elixir_monitors_that_grow_are_found(_) ->
+    ?assertMatch([{violated, [_]}, {_, []}], growth('Elixir.Faults', [a_server_monitors_at_each_request,
+                                                                      a_server_demonitors_after_each_request])).
 
 elixir_at_fault(System, Checks) ->
     {Outcome, [#{process := P}]} = violations('Elixir.Faults', System, Checks),
@@ -255,6 +268,65 @@ what_is_left_is_named(_) ->
 what_ends_is_not_left(_) ->
     [?assertMatch({ok, [#{verdict := yes}]}, ends_with_what_is_left(System, [leaks]), System)
      || System <- [it_ends_a_little_later, it_sleeps_and_ends, a_server_is_stopped]].
+
+what_is_left_says_what_it_holds(_) ->
+    {violated, [#{note := Note, process := P}]} = ends_with_what_is_left(a_server_with_a_table_is_not_stopped, [leaks]),
+    %% What it monitored has ended.
+    ?assertNotEqual(nomatch, string:find(Note, "; has the name kitchen and table orders (12 objects)")),
+    ?assertEqual(nomatch, string:find(Note, "monitors")),
+    exit(P, kill).
+
+%% Of what the run starts, and of what it is attached to.
+monitors_of_the_same_process_that_grow_are_found(_) ->
+    ?assertMatch([{violated, [_]}, {_, []}, {_, []}, {_, []}], growth(witness_checks_system, monitoring())).
+
+monitors_in_a_system_that_runs_already_that_grow_are_found(_) ->
+    Roots = [spawn(witness_checks_system, System, []) || System <- monitoring()],
+    [witness_await:until(fun() -> is_pid(whereis(System)) end) || System <- monitoring()],
+    Runs = [{System, started(#{system => {attach, [System]}, checks => [leaks]})} || System <- monitoring()],
+    ?assertMatch([{violated, [_]}, {ok, []}, {ok, []}, {ok, []}], stopped_after_growth(Runs)),
+    [exit(P, kill) || P <- Roots].
+
+monitoring() ->
+    [a_server_monitors_at_each_request, a_server_demonitors_after_each_request, a_server_monitors_many_processes,
+     a_server_monitors_a_process_2000_times_at_once].
+
+growth(Module, Systems) ->
+    stopped_after_growth([{System, started(#{system => {Module, System, []}, checks => [leaks]})} || System <- Systems]).
+
+started(Options) ->
+    {ok, Run} = witness:start(Options#{log => false}),
+    Run.
+
+%% By then the runs have looked four times. What grows is that of the server.
+stopped_after_growth(Runs) ->
+    receive after 5000 -> ok end,
+    [begin
+         Server = whereis(System),
+         {ok, #{outcome := Outcome} = Summary} = witness_run:finish(Run),
+         Found = [V || #{verdict := no} = V <- witness:verdicts(Run)],
+         [begin
+              ?assertEqual(Server, P),
+              ?assertMatch({match, _}, re:run(Note, "\n  its monitors of (#PID)?<[0-9.]+> grow, without a demonitor: [0-9, ]+ and [0-9]+$"))
+          end || #{process := P, note := Note} <- Found],
+         {ok, _} = witness:stop(Run),
+         [exit(P, kill) || P <- [Server | [Of || #{alive := #{processes := Left}} <- [Summary], #{process := Of} <- Left]]],
+         {Outcome, Found}
+     end || {System, Run} <- Runs].
+
+%% The servers are left, in any case, and not waited for.
+tests_find_monitors_that_grow(_) ->
+    Check = fun(System) ->
+        try
+            witness_test:check([], fun() -> spawn(witness_checks_system, System, []), receive after 5000 -> ok end end,
+                               #{checks => [leaks], wait => false})
+        catch error:{violation, Lines} -> unicode:characters_to_list(lists:join($\n, Lines))
+        after exit(whereis(System), kill)
+        end
+    end,
+    ?assertMatch({match, _}, re:run(Check(a_server_monitors_at_each_request), "^VIOLATION of check leaks.*grow, without a demonitor: ",
+                                    [dotall])),
+    ?assertEqual(ok, Check(a_server_demonitors_after_each_request)).
 
 %% The run ends by itself.
 ends_with_what_is_left(System, Checks) -> ended(#{system => {witness_checks_system, System, []}, checks => Checks}).
@@ -342,6 +414,6 @@ what_cannot_be_checked_is_refused(_) ->
         Options <- [#{system => {log, standard_input}, checks => [deadlock]},
                     #{system => {timer, sleep, [1]}, checks => [everything]}]],
     [?assertEqual({error, {witness_options, {not_attached_checks, [Check]}}}, witness:start(#{system => System, checks => [Check]}))
-     || System <- [{children, [self()]}, {attach, [self()]}, node], Check <- [crashes, restarts, leaks]],
+     || System <- [{children, [self()]}, {attach, [self()]}, node], Check <- [crashes, restarts]],
     ?assertMatch({error, {witness_options, {not_inline, checks}}},
                  witness:start(#{system => {timer, sleep, [1]}, checks => [crashes], instrument => inline})).

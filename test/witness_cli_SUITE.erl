@@ -718,7 +718,7 @@ wrong_usage_ends_with_2(Config) ->
         {["check", "-"], [~"--spec", ~"--check crashes"]},
         {["attach", "a@b", "--cookie-file", Cookie], [~"--check deadlock,calls,mailboxes"]},
         {["attach", "a@b", "--cookie-file", Cookie, "--check", "crashes"],
-         [~"witness attach: option --check:", ~"only calls, late, deadlock and mailboxes",
+         [~"witness attach: option --check:", ~"only calls, late, deadlock, mailboxes and leaks",
           ~"not crashes, since processes that are not watched may handle a crash"]},
         {["check", "--check", "deadlock", "-"], [~"option --check: expected crashes, calls, late or restarts"]},
         {["run", "--spec", "x.hml"], [~"'mod:fun(args)'"]}]].

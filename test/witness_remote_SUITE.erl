@@ -22,7 +22,7 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          a_process_that_is_killed_at_the_target_leaves_nothing/1,
          what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
          a_deadlock_is_found_where_it_hangs/1, calls_that_are_given_up_are_found/1, earlier_calls_are_no_violations/1,
-         mailboxes_that_grow_are_found/1, a_message_for_another_time_is_no_violation/1,
+         mailboxes_that_grow_are_found/1, monitors_that_grow_are_found/1, a_message_for_another_time_is_no_violation/1,
          unsound_checks_are_refused/1, a_tool_that_dies_leaves_no_process_suspended/1,
          verdicts_that_are_not_taken_are_counted/1, satisfied_verdicts_displace_no_other/1, satisfied_verdicts_are_only_counted/1,
          reasons_of_undecided_verdicts_are_complete/1, limits_strike_and_are_told/1, mistakes_are_told/1,
@@ -57,7 +57,8 @@ groups() ->
             a_deadlock_is_found_where_it_hangs, calls_that_are_given_up_are_found,
             a_tool_that_dies_at_a_step_leaves_nothing],
     [{this_release, [], Both ++
-        [earlier_calls_are_no_violations, mailboxes_that_grow_are_found, a_message_for_another_time_is_no_violation,
+        [earlier_calls_are_no_violations, mailboxes_that_grow_are_found, monitors_that_grow_are_found,
+         a_message_for_another_time_is_no_violation,
          unsound_checks_are_refused, a_tool_that_dies_leaves_no_process_suspended, attaching_again_makes_no_more_atoms,
          the_whole_node_is_watched, rows_give_signatures, properties_over_processes_are_decided, a_long_name_is_no_obstacle,
          a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
@@ -384,6 +385,29 @@ mailboxes_that_grow_are_found(Config) ->
     ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [clerk]) =:= undefined end),
     unharmed(Target, [reports]).
 
+%% The clerk is not to end.
+monitors_that_grow_are_found(Config) ->
+    #{peer := Peer, node := Node} = Target = shop(Config),
+    Tool = tool(),
+    ok = peer:call(Peer, witness_test_shop, hire, []),
+    Attached = fun(Ms) ->
+        {ok, #{outcome := Outcome}, [#{verdict := Verdict, spec := ~"check leaks"} = V]} =
+            peer:call(Tool, ?MODULE, attached, [checking([{name, "clerk"}], Node, Config), #{checks => [leaks]},
+                                                {meanwhile, [{timer, sleep, [Ms]}]}], ?EVENT),
+        {Outcome, Verdict, maps:get(process, V)}
+    end,
+    ok = peer:call(Peer, witness_test_shop, monitor_often, [monitor_and_demonitor]),
+    ?assertMatch({ok, yes, undefined}, Attached(4500)),
+    ok = peer:call(Peer, witness_test_shop, monitor_often, [monitor]),
+    P = first_violated(Attached, [4500, 9000, 30_000]),
+    Clerk = peer:call(Peer, erlang, whereis, [clerk]),
+    ?assertEqual(number(Clerk), number(P)),
+    ?assertMatch({ok, inconclusive, undefined}, Attached(600)),
+    peer:stop(Tool),
+    true = peer:call(Peer, erlang, exit, [Clerk, kill]),
+    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [clerk]) =:= undefined end),
+    unharmed(Target, [reports]).
+
 first_violated(Attached, [Ms | Longer]) ->
     case Attached(Ms) of
         {violated, no, P} -> P;
@@ -411,10 +435,10 @@ unsound_checks_are_refused(Config) ->
     #{node := Node} = Target = proplists:get_value(target, Config),
     [begin
          {2, Output} = ended(command(Node, Watch ++ ["--check", Checks], Config)),
-         said_all(Output, [~"witness attach: option --check: ", ~"there are only calls, late, deadlock and mailboxes" | Words])
+         said_all(Output, [~"witness attach: option --check: ", ~"there are only calls, late, deadlock, mailboxes and leaks" | Words])
      end || Watch <- [[], ["--name", "witness_test_server"]],
             {Checks, Words} <- [{"crashes", [~"not crashes, since processes that are not watched may handle a crash"]},
-                                {"deadlock,leaks", [~"not leaks, since the processes are not to end"]},
+                                {"deadlock,crashes,leaks", [~"not crashes, since"]},
                                 {"restarts", [~"not restarts, since which processes a supervisor has started before"]}]],
     unharmed(Target).
 

@@ -332,14 +332,14 @@ the_run_ends_with_the_last_process(_) ->
 checks_that_only_look_gather_no_events(_) ->
     [begin
          P = spawn_link(?MODULE, echo, []),
-         {ok, Run} = witness:start(#{system => {Kind, [P]}, checks => [deadlock, mailboxes], rate => 1, log => false}),
+         {ok, Run} = witness:start(#{system => {Kind, [P]}, checks => [deadlock, mailboxes, leaks], rate => 1, log => false}),
          Child = ask(P, linger),
          [_ = ask(P, spawn) || _ <- lists:seq(1, 100)],
          ?assertEqual(lists:sort([P, Child]), lists:sort(witness_run:awaited(Run))),
          P ! stop,
          witness_await:until(fun() -> maps:get(waiting_for, witness:info(Run)) =:= 1 end),
          Child ! stop,
-         #{outcome := ok, events := 0, system := normal, verdicts := #{yes := 2}} = await(Run)
+         #{outcome := ok, events := 0, system := normal, verdicts := #{yes := 3}} = await(Run)
      end || Kind <- [attach, children]].
 
 what_hides_itself_is_told_without_events(_) ->

@@ -271,8 +271,8 @@ attached_verdict(Check, Watched, Looks) ->
     Verdict.
 
 checks_of_running_processes_are_those_without_a_reason_against_them_test() ->
-    ?assertEqual([calls, late, deadlock, mailboxes], witness_check:attached_checks()),
-    ?assertEqual([crashes, leaks, restarts],
+    ?assertEqual([calls, late, deadlock, mailboxes, leaks], witness_check:attached_checks()),
+    ?assertEqual([crashes, restarts],
                  lists:sort([Check || Check <- witness_check:names(), is_binary(witness_check:why_not_attached(Check))])).
 
 %% Why they are refused: of a supervisor that runs already, its parent is not known, so nor is that it was told to end.
@@ -303,6 +303,64 @@ what_is_there_a_while_after_the_end_is_a_leak_test() ->
     ?assertEqual({yes, none}, Verdict(1000, none)),
     None = (remaining([], true))#{count := 0, processes := []},
     ?assertEqual([{undefined, yes}], concluded(true, witness_run_checks:add_remaining(None, #{}, {0, none}, C))).
+
+%% The rule is that of mailboxes: `a_mailbox_that_was_longer_at_each_look_grows_test'.
+monitors_of_the_same_process_that_grow_are_a_leak_test() ->
+    Verdict = fun(Watched, Counts) ->
+        attached_verdict(leaks, Watched, [{Ms, monitoring(Repeatedly), #{}} || {Ms, Repeatedly} <- Counts])
+    end,
+    Of = fun(Target, Counts) -> [{Ms, [{Target, undefined, Count}]} || {Ms, Count} <- Counts] end,
+    Grows = [{0, 200}, {500, 400}, {1000, 800}, {3000, 1600}],
+    ?assertEqual([no, no], [Verdict(Watched, Of(target, Grows)) || Watched <- [started, attached]]),
+    %% What is there when the run is stopped before the end of the system is undecided.
+    ?assertEqual(inconclusive, Verdict(started, Of(target, tl(Grows)))),
+    ?assertEqual(yes, Verdict(attached, Of(target, [{Ms, 2000} || {Ms, _} <- Grows]))),
+    ?assertEqual(yes, Verdict(attached, Of(target, [{Ms, Count div 2} || {Ms, Count} <- Grows]))),
+    %% Another process each time.
+    ?assertEqual(yes, Verdict(attached, [{Ms, [{Ms, undefined, Count}]} || {Ms, Count} <- Grows])),
+    %% It demonitors, or has ended.
+    ?assertEqual(yes, Verdict(attached, Of(target, Grows ++ [{4000, 799}]))),
+    ?assertEqual(no, Verdict(attached, Of(target, Grows ++ [{4000, 800}]))),
+    ?assertEqual(yes, Verdict(attached, Of(target, Grows) ++ [{4000, []}])),
+    %% At some looks its monitors were not read.
+    ?assertEqual(no, Verdict(attached, Of(target, Grows) ++ [{4000, unknown}])),
+    ?assertEqual(no, Verdict(attached, lists:sort([{700, unknown} | Of(target, Grows)]))),
+    ?assertEqual(inconclusive, Verdict(attached, [{0, []}, {500, []}, {1000, []}, {4000, unknown}])),
+    %% Too short.
+    ?assertEqual([inconclusive, inconclusive],
+                 [Verdict(attached, Of(target, Looks)) || Looks <- [tl(Grows), lists:droplast(Grows)]]),
+    ?assertEqual(yes, Verdict(attached, [{0, []}])).
+
+%% A process that is not watched is not to end. One that is not looked at may leak.
+what_is_there_among_some_processes_is_no_leak_test() ->
+    C = witness_run_checks:new([leaks], attached),
+    Late = fun(Remaining) -> concluded_at(1, witness_run_checks:add_remaining(Remaining, #{}, {0, 1000}, C)) end,
+    ?assertEqual([yes, inconclusive], [Late(remaining([], Whole)) || Whole <- [true, false]]).
+
+a_leak_names_what_grows_and_what_it_holds_test() ->
+    #{processes := [Process]} = Remaining = monitoring([{self(), undefined, 1600}, {{till, node()}, undefined, 2000}]),
+    Looks = [{Ms, [{self(), shop, Count}, {{till, node()}, undefined, 2 * Count}]}
+             || {Ms, Count} <- [{0, 200}, {500, 400}, {1000, 800}]],
+    C = lists:foldl(fun({Ms, Repeatedly}, Acc) ->
+        witness_run_checks:add_remaining(monitoring(Repeatedly), #{}, {Ms, none}, Acc)
+    end, witness_run_checks:new([leaks], started), Looks),
+    Holds = #{name => kitchen, tables => {1, [{orders, 12}]}, ports => {0, []}, monitors => 3},
+    Last = Remaining#{processes := [Process#{holds => Holds, repeatedly := [{self(), shop, 1600}]}]},
+    [{#{verdict := no, note := Grows}, #{process := P}}, {#{verdict := no, note := Left}, #{process := P}}] =
+        witness_run_checks:conclude(true, 1, witness_run_checks:add_remaining(Last, #{}, {3000, 1000}, C)),
+    Pid = pid_to_list(self()),
+    ?assertEqual(self(), P),
+    ?assertEqual({"\n  its monitors of " ++ Pid ++ " (shop) grow, without a demonitor: 200, 400, 800 and 1600", nomatch},
+                 {string:find(unicode:characters_to_list(Grows), "\n"), string:find(Grows, "till")}),
+    ?assertNotEqual(nomatch, string:find(Left, "; has the name kitchen and table orders (12 objects), monitors 3 processes")).
+
+monitoring(Repeatedly) ->
+    #{processes := [Process]} = Remaining = remaining([], true),
+    Remaining#{processes := [Process#{repeatedly => Repeatedly}]}.
+
+concluded_at(StoppedAtMs, C) ->
+    [{#{verdict := Verdict}, _}] = witness_run_checks:conclude(true, StoppedAtMs, C),
+    Verdict.
 
 remaining(Circles, Whole) ->
     #{count => 1, requests => 0, servers => [], applications => [], circles => Circles, idle => true, whole => Whole,

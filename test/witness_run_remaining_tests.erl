@@ -211,8 +211,11 @@ what_is_idle_is_told_test() ->
 look(Pids, NowMs, Before) -> look(Pids, fun(_) -> system end, NowMs, Before).
 
 look(Pids, Belongs, NowMs, Before) ->
+    look(Pids, Belongs, NowMs, Before, none).
+
+look(Pids, Belongs, NowMs, Before, Holds) ->
     Idle = witness_run_remaining:idle(Before),
-    {Remaining, _, Look} = witness_run_remaining:look(Pids, Belongs, true, NowMs, Idle),
+    {Remaining, _, Look} = witness_run_remaining:look(Pids, Belongs, true, NowMs, {Before, Idle}, Holds),
     {Remaining, Look}.
 
 idle(#{processes := Processes}) -> [{P, Ms} || #{process := P, idle_ms := Ms} <- Processes].

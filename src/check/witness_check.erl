@@ -21,7 +21,7 @@ processes that are still there.
 - `restarts`: a supervisor gives up on a child;
 - `deadlock`: processes wait for each other;
 - `mailboxes`: messages are never taken, or come faster than they are taken;
-- `leaks`: a process is still there after the end of the system.
+- `leaks`: a process is still there after the end of the system, or its monitors of the same process become more and more.
 """.
 -type name() :: crashes | calls | late | restarts | deadlock | mailboxes | leaks.
 
@@ -48,7 +48,6 @@ attached_checks() -> [Check || Check <- names(), why_not_attached(Check) =:= non
 -spec why_not_attached(name()) -> none | binary().
 why_not_attached(crashes) -> ~"processes that are not watched may handle a crash";
 why_not_attached(restarts) -> ~"which processes a supervisor has started before, and which one is its parent, is not known";
-why_not_attached(leaks) -> ~"the processes are not to end";
 why_not_attached(_) -> none.
 
 -doc "The monitors of the checks, each for processes of every signature.".

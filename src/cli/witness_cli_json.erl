@@ -161,7 +161,8 @@ remaining_process(#{process := P, signature := Signature, name := Name, state :=
       {name, case Name of undefined -> null; _ -> term(Name) end}, {state, State},
       {awaited, case Awaited of undefined -> null; _ -> text(witness_event:format_proc(Awaited)) end},
       {place, case Place of {M, F, A, _} -> text(witness_event:format_function({M, F, A})); undefined -> null end},
-      {mailbox, Mailbox}, {messages, Messages}, {idle_ms, Idle}, {text, text(witness_run_remaining:format(Process))}]}.
+      {mailbox, Mailbox}, {messages, Messages}, {idle_ms, Idle},
+      {text, text([witness_run_remaining:format(Process), witness_run_remaining:holdings(Process)])}]}.
 
 undecided(#{spec := Spec, name := Name, reason := Reason, count := Count, told := Told}) ->
     {[{spec, text(Spec)}, {name, text(Name)}, {reason, witness_text_verdict:reason(#{reason => Reason, info => undefined})},

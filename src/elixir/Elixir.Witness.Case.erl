@@ -46,7 +46,8 @@ The process of a test has the signature `ShopTest."test sells"(_)`, in a specifi
 `m:witness_test`, such as `timeout: 5_000`, `wait: false`, `unmonitored: :fail`. A relative file is looked for in the
 current folder, then in that of the test's file and in each above. `async` is passed to `ExUnit.Case`, for modules
 without `use ExUnit.Case` of their own. With `instrument: :inline` tests must not be `async`, since only one run at a time can weave
-a module. Checks that a run has only of a system that it starts, such as `crashes`, are refused: `check/3` has them.
+a module. Checks that a run has only of a system that it starts, `crashes` and `restarts`, are refused: `check/3` has them. Of `leaks` there is
+only what grows: a process that is still there at the end of a test is one for `check/3`.
 
 A tag changes them for one test, or for the tests of a `describe`: `@tag witness: [specs: ["specs/other.hml"]]` or
 shorter `@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is not observed.

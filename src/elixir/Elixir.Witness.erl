@@ -194,7 +194,7 @@ Of logs:
   be `:_`, and so may the whole.
 - `checks`: `:crashes`, `:calls`, `:late`, `:restarts`, and of a system that is started also `:deadlock`, `:mailboxes` and
   `:leaks`. Of
-  `:attach`, `:node` and `:children` only `:calls`, `:late`, `:deadlock` and `:mailboxes`.
+  `:attach`, `:node` and `:children` only `:calls`, `:late`, `:deadlock`, `:mailboxes` and `:leaks`.
 - `instrument`: a tracer for each partition (`:outline`); one for all (`:central`), which properties over several processes need; or
   monitors in the code of the processes (`:inline`), which is woven as it is loaded.
 - `on_behalf`: what a process that runs already, such as a `DynamicSupervisor` or a `Task.Supervisor`, starts while it handles a call of

@@ -53,7 +53,7 @@ run() ->
                    text => [~"what to check without a specification, with commas between them: crashes, calls, late, restarts, deadlock, ",
                             ~"mailboxes, leaks (docs/checks.md); run without another property checks crashes and deadlock"]},
                  #{commands => [attach], flag => "--check", argument => "LIST",
-                   text => ~"what to check without a specification, with commas between them: deadlock, calls, late, mailboxes (docs/checks.md)"}]},
+                   text => ~"what to check without a specification, with commas between them: deadlock, calls, late, mailboxes, leaks (docs/checks.md)"}]},
      #{name => on_verdict, type => {either, [{is, undefined}, {function, 1}]}, default => undefined,
        expected => "a function of one argument"},
      #{name => satisfied, type => {one_of, [told, counted]}, default => told},

@@ -373,7 +373,7 @@ summary(#run{core = Core, counts = Counts, history = History, remaining = Remain
     maps:merge(Summary, #{Key => Value || {Key, #{} = Value} <- [{history, History}, {alive, Remaining}]}).
 
 %% Processes that Witness and the node need are none of the system's.
-look(R = #run{options = #{redact := Redact} = Options, before = Others, look = Last}) ->
+look(R = #run{options = #{redact := Redact, checks := Checks} = Options, core = Core, before = Others, look = Last}) ->
     Idle = witness_run_remaining:idle(Last),
     Own = own_predicate(R),
     OfSystem = witness_run_attach:system_predicate(Options),
@@ -386,7 +386,13 @@ look(R = #run{options = #{redact := Redact} = Options, before = Others, look = L
         end
     end,
     IsClosed = AreAll andalso not witness_run_attach:is_partial(maps:get(system, Options)),
-    {#{whole := Whole} = Seen, Waiting, Look} = witness_run_remaining:look(Processes, Belongs, IsClosed, now_ms(), Idle),
+    Holds = case {lists:member(leaks, Checks), witness_run_core:has_ended(Core)} of
+        {false, _} -> none;
+        {true, false} -> repeated;
+        {true, true} -> all
+    end,
+    {#{whole := Whole} = Seen, Waiting, Look} =
+        witness_run_remaining:look(Processes, Belongs, IsClosed, now_ms(), {Last, Idle}, Holds),
     Remaining = Seen#{whole := Whole andalso AreAll},
     Shown = case Redact of true -> maps:map(fun redact_remaining/2, Remaining); false -> Remaining end,
     {Shown, Waiting, R#run{look = Look}}.

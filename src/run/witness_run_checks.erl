@@ -16,8 +16,9 @@ Others judge the processes that are still there (`m:witness_run_remaining`), at 
 
 - a *deadlock* is a circle of processes of which each waits for the next one;
 - a mailbox has messages that are *never taken* if nothing happens any more, and its process has waited for something else for a
-  while. It *grows* if it was longer at each of several looks, over some seconds;
-- a *leak* is a process that is still there a while after the end of the system.
+  while. It *grows* if it was longer at each of several looks, over some seconds (`m:witness_run_growth`);
+- a *leak* is a process that is still there a while after the end of the system. So is one of which the monitors of one and the same process
+  grow.
 
 If the processes ran before the run, or are only some of the system's (`t:watched/0`), a process that is not watched may end a wait.
 *Invariant:* then a violation follows from what the watched processes did while they were watched, and from where they are. A check is
@@ -34,7 +35,7 @@ satisfied only if it has seen them for as long as a violation takes.
 %% pending: the ends that processes were told of that may take the message
 %% unseen: whether there are processes that were not looked at; waiting: those that wait (`true`) or may go on, with the ends that
 %% they were told of by messages that they have not taken
-%% lengths: of mailboxes at the last looks, the last one first, as long as they grow
+%% mailboxes: their growth; monitors: that of monitors of the same process, and whether those of some processes are not known
 %% untaken: the processes that have waited for long, and have messages, at the last look
 %% leaks: the processes that were there at the last look, and whether that was long after the end of the system
 -record(checks, {names :: [witness_check:name()],
@@ -44,8 +45,8 @@ satisfied only if it has seen them for as long as a violation takes.
                  unseen = false :: boolean(),
                  waiting = #{} :: #{pid() => {IsLong :: boolean(), [witness_check_crashes:ended()]}},
                  circles = [] :: [{[pid(), ...], [witness_run_remaining:process()]}],
-                 lengths = #{} :: #{pid() => [{AtMs :: integer(), Length :: pos_integer(), Oldest :: term()}, ...]},
-                 grown = [] :: [{witness_run_remaining:process(), [pos_integer()]}],
+                 mailboxes = witness_run_growth:new() :: witness_run_growth:growth(),
+                 monitors = {witness_run_growth:new(), true} :: {witness_run_growth:growth(), AreKnown :: boolean()},
                  untaken = {false, []} :: {IsIdle :: boolean(), [witness_run_remaining:process()]},
                  leaks = {false, 0, []} :: {IsLate :: boolean(), Count :: non_neg_integer(), [witness_run_remaining:process()]},
                  crashes = [] :: [crash()],
@@ -71,15 +72,6 @@ did before, nor what others will do.
 -doc "The time of a look, and for how long the system has ended, in milliseconds.".
 -type time() :: {NowMs :: integer(), EndedForMs :: integer() | none}.
 
-%% A mailbox grows if it was longer at each of so many looks, over so long a time, and is so long now. It may be shorter if its
-%% process passes over the oldest message: that was the same at so many of these looks, and is not known of the others.
--define(GROWING_LOOKS, 4).
--define(GROWING_MS, 3000).
--define(GROWN, 1000).
--define(GROWN_BEHIND, 10).
--define(PASSED_OVER_LOOKS, 3).
-%% Looks that follow each other sooner count as one.
--define(NEXT_LOOK_MS, 400).
 -define(MAX_NAMED, 3).
 -define(REASON_CHARACTERS, 80).
 -define(SERVER_CHARACTERS, 80).
@@ -107,15 +99,18 @@ become shorter again, or if its process has ended.
 -spec add_remaining(witness_run_remaining:remaining(), witness_run_remaining:waiting(), time(), checks()) -> checks().
 add_remaining(Remaining, Waiting, {NowMs, EndedForMs}, C) ->
     C1 = add_waiting(Remaining, Waiting, add_look(Remaining, NowMs, C)),
-    add_leaks(Remaining, EndedForMs, add_mailboxes(Remaining, Waiting, NowMs, C1)).
+    add_leaks(Remaining, EndedForMs, add_monitors(Remaining, NowMs, add_mailboxes(Remaining, Waiting, NowMs, C1))).
 
 add_look(#{processes := Processes}, NowMs, C = #checks{looks = Looks}) ->
     C#checks{looks = note_look(NowMs, Looks),
              waits = lists:any(fun witness_run_remaining:waits/1, Processes)}.
 
 note_look(NowMs, none) -> {NowMs, NowMs, {NowMs, 1}};
-note_look(NowMs, {FirstMs, _, {CountedMs, _} = Counted}) when NowMs - CountedMs < ?NEXT_LOOK_MS -> {FirstMs, NowMs, Counted};
-note_look(NowMs, {FirstMs, _, {_, Count}}) -> {FirstMs, NowMs, {NowMs, Count + 1}}.
+note_look(NowMs, {FirstMs, _, {CountedMs, Count} = Counted}) ->
+    case witness_run_growth:is_same_look(CountedMs, NowMs) of
+        true -> {FirstMs, NowMs, Counted};
+        false -> {FirstMs, NowMs, {NowMs, Count + 1}}
+    end.
 
 add_waiting(#{circles := Circles, processes := Processes, applications := Applications, whole := Whole}, Waiting, C) ->
     #checks{circles = Before, waiting = Known} = C,
@@ -128,17 +123,12 @@ add_waiting(#{circles := Circles, processes := Processes, applications := Applic
     C#checks{unseen = not Whole, circles = Before ++ Found, waiting = maps:merge(Told, Kept)}.
 
 add_mailboxes(#{processes := Processes, idle := IsIdle}, Messages, NowMs, C) ->
-    #checks{lengths = Before, grown = GrownBefore, waiting = Waiting, untaken = {WasIdle, _}} = C,
-    Lengths = #{P => lengthen({NowMs, Length, oldest(Process, Messages)}, maps:get(P, Before, []))
-                || #{process := P, mailbox := Length} = Process <- Processes, Length > 0},
-    Grown = [Of || {#{process := P}, Last} = Of <- GrownBefore, #{P := [{_, Length, _} | _]} <- [Lengths],
-                   2 * Length >= lists:last(Last)],
-    Known = [P || {#{process := P}, _} <- Grown],
-    New = [{Process, [Length || {_, Length, _} <- lists:reverse(Last)]}
-           || #{process := P} = Process <- Processes, not lists:member(P, Known), #{P := Last} <- [Lengths], grows(Last)],
-    Untaken = [Process || #{process := P, mailbox := Length} = Process <- Processes, Length > 0,
-                          element(1, maps:get(P, Waiting, {false, []}))],
-    C#checks{lengths = Lengths, grown = Grown ++ New, untaken = {IsIdle orelse WasIdle andalso are_suspended(Processes), Untaken}}.
+    #checks{mailboxes = Before, waiting = Waiting, untaken = {WasIdle, _}} = C,
+    Seen = [{P, Length, oldest(Process, Messages), Process}
+            || #{process := P, mailbox := Length} = Process <- Processes, Length > 0],
+    Untaken = [Process || {P, _, _, Process} <- Seen, element(1, maps:get(P, Waiting, {false, []}))],
+    C#checks{mailboxes = witness_run_growth:add(NowMs, Seen, fun(_) -> false end, Before),
+             untaken = {IsIdle orelse WasIdle andalso are_suspended(Processes), Untaken}}.
 
 %% That they were suspended has cost them something, so it is not known whether they have done anything since the last look.
 are_suspended(Processes) -> lists:all(fun(#{suspended := IsSuspended}) -> IsSuspended end, Processes).
@@ -146,21 +136,19 @@ are_suspended(Processes) -> lists:all(fun(#{suspended := IsSuspended}) -> IsSusp
 %% A process that waits passes over all messages that it has. The oldest one is not known of a mailbox that cannot be read cheaply.
 oldest(#{process := P, state := waits}, Messages) ->
     case Messages of
-        #{P := {_, [Oldest | _]}} -> {message, erlang:phash2(Oldest)};
+        #{P := {_, [Oldest | _]}} -> {mark, erlang:phash2(Oldest)};
         #{} -> unknown
     end;
 oldest(_, _) -> unknown.
 
-lengthen({NowMs, Length, _}, [{AtMs, Last, _} | _] = Before) when NowMs - AtMs < ?NEXT_LOOK_MS, Length >= Last -> Before;
-lengthen({_, Length, _} = Now, [{_, Last, _} | _] = Before) when Length > Last -> [Now | lists:sublist(Before, 2 * ?GROWING_LOOKS)];
-lengthen(Now, _) -> [Now].
-
-grows([{NowMs, Length, _} | _] = Lengths) when length(Lengths) >= ?GROWING_LOOKS ->
-    {FirstMs, _, _} = lists:last(Lengths),
-    Oldest = [Message || {_, _, {message, Message}} <- Lengths],
-    IsPassedOver = length(Oldest) >= ?PASSED_OVER_LOOKS andalso length(lists:usort(Oldest)) =:= 1,
-    NowMs - FirstMs >= ?GROWING_MS andalso (Length >= ?GROWN orelse (Length >= ?GROWN_BEHIND andalso IsPassedOver));
-grows(_) -> false.
+%% Those of servers, too.
+add_monitors(#{processes := Processes, servers := Servers}, NowMs, C = #checks{monitors = {Before, _}}) ->
+    All = Processes ++ Servers,
+    Seen = [{{P, Target}, Count, unknown, {Process, Name}}
+            || #{process := P, repeatedly := [_ | _] = Repeatedly} = Process <- All, {Target, Name, Count} <- Repeatedly],
+    Unknown = #{P => [] || #{process := P, repeatedly := unknown} <- All},
+    Growth = witness_run_growth:add(NowMs, Seen, fun({P, _}) -> is_map_key(P, Unknown) end, Before),
+    C#checks{monitors = {Growth, map_size(Unknown) =:= 0}}.
 
 add_leaks(#{count := Count, processes := Processes, servers := Servers}, EndedForMs, C) ->
     C#checks{leaks = {is_integer(EndedForMs) andalso EndedForMs >= ?LEAKED_MS, Count, Processes ++ Servers}}.
@@ -246,27 +234,47 @@ judge_system(deadlock, _, #checks{circles = [], unseen = Unseen, waiting = Waiti
     decided(not Unseen andalso not lists:keymember(true, 1, maps:values(Waiting)) andalso is_wait_seen(C));
 judge_system(deadlock, _, #checks{circles = Circles}) ->
     [violated(Circle, Processes, lines(Processes)) || {Circle, Processes} <- Circles];
-judge_system(mailboxes, StoppedAtMs, #checks{grown = Grown, untaken = {_, Untaken}, unseen = Unseen} = C) ->
-    Known = [P || {#{process := P}, _} <- Grown],
-    Left = [Process || StoppedAtMs =/= none, #{process := P} = Process <- Untaken, not lists:member(P, Known)],
+judge_system(mailboxes, StoppedAtMs, #checks{mailboxes = Growth, untaken = {_, Untaken}, unseen = Unseen} = C) ->
+    Grown = witness_run_growth:grown(Growth),
+    Left = [Process || StoppedAtMs =/= none, #{process := P} = Process <- Untaken, not lists:keymember(P, 1, Grown)],
     Found = [violated([P], [Process], [witness_run_remaining:format(Process), ~"\n  its mailbox grows: ", numbers(Lengths), ~" messages"])
-             || {#{process := P} = Process, Lengths} <- Grown]
+             || {P, Process, Lengths} <- Grown]
         ++ [violated([P], [Process], [~"nothing happens any more, and it does not take its messages: ", witness_run_remaining:format(Process)])
             || are_left_for_ever(C), #{process := P} = Process <- Left],
     case Found of
-        [] -> decided(StoppedAtMs =:= none orelse (not Unseen andalso Left =:= [] andalso is_growth_seen(C)));
+        [] -> decided(StoppedAtMs =:= none orelse (not Unseen andalso Left =:= [] andalso is_growth_seen(Growth, C)));
         _ -> Found
     end;
-judge_system(leaks, none, _) -> decided(true);
-judge_system(leaks, _, #checks{leaks = {_, 0, _}}) -> decided(true);
-judge_system(leaks, _, #checks{leaks = {false, _, _}}) -> decided(false);
-judge_system(leaks, _, #checks{leaks = {true, Count, Processes}}) ->
+judge_system(leaks, StoppedAtMs, #checks{monitors = {Growth, _}} = C) ->
+    Grown = maps:groups_from_list(fun({{P, _}, _, _}) -> P end, witness_run_growth:grown(Growth)),
+    Found = [grown_monitors(P, Monitors) || P := Monitors <- maps:iterator(Grown, ordered)]
+        ++ [still_there(C) || StoppedAtMs =/= none, are_left(C)],
+    case Found of
+        [] -> decided(StoppedAtMs =:= none orelse is_no_leak(C));
+        _ -> Found
+    end.
+
+grown_monitors(P, [{_, {#{syntax := Syntax} = Process, _}, _} | _] = Monitors) ->
+    violated([P], [Process], [witness_run_remaining:format(Process),
+                              [[~"\n  its monitors of ", witness_run_holdings:format_target(Target, Name, Syntax),
+                                ~" grow, without a demonitor: ", numbers(Counts)]
+                               || {{_, Target}, {_, Name}, Counts} <- Monitors]]).
+
+%% Processes that ran before the run are not to end with it.
+are_left(#checks{watched = started, leaks = {IsLate, Count, _}}) -> IsLate andalso Count > 0;
+are_left(#checks{watched = attached}) -> false.
+
+is_no_leak(#checks{watched = started, leaks = {_, Count, _}}) -> Count =:= 0;
+is_no_leak(#checks{watched = attached, monitors = {Growth, AreKnown}, unseen = Unseen} = C) ->
+    not Unseen andalso AreKnown andalso is_growth_seen(Growth, C).
+
+still_there(#checks{leaks = {_, Count, Processes}}) ->
     ByFunction = maps:groups_from_list(fun(#{signature := Signature}) -> Signature end, Processes),
     Sorted = lists:sort([Group || _ := Group <- ByFunction]),
     Unseen = Count - length(Processes),
-    [violated([P || Group <- Sorted, #{process := P} <- Group], Processes,
-              [~"still there after the end of the system:", [leaked(Group) || Group <- Sorted],
-               [[~"\n  and ", witness_text:count(Unseen, ~"process that was", ~"processes that were"), ~" not looked at"] || Unseen > 0]])].
+    violated([P || Group <- Sorted, #{process := P} <- Group], Processes,
+             [~"still there after the end of the system:", [leaked(Group) || Group <- Sorted],
+              [[~"\n  and ", witness_text:count(Unseen, ~"process that was", ~"processes that were"), ~" not looked at"] || Unseen > 0]]).
 
 %% A process that is not watched may still send what another one waits for.
 are_left_for_ever(#checks{watched = started, untaken = {IsIdle, _}}) -> IsIdle;
@@ -277,10 +285,10 @@ is_wait_seen(#checks{watched = attached, waits = true, looks = {FirstMs, LastMs,
     LastMs - FirstMs >= witness_run_remaining:waiting_ms();
 is_wait_seen(_) -> true.
 
-%% It needs as many looks to say that a mailbox with messages does not grow as to say that it does.
-is_growth_seen(#checks{watched = attached, lengths = Lengths, looks = {FirstMs, LastMs, {_, Count}}}) when map_size(Lengths) > 0 ->
-    LastMs - FirstMs >= ?GROWING_MS andalso Count >= ?GROWING_LOOKS;
-is_growth_seen(_) -> true.
+%% It needs as many looks to say that what may grow does not grow as to say that it does.
+is_growth_seen(Growth, #checks{watched = attached, looks = {FirstMs, LastMs, {_, Count}}}) ->
+    witness_run_growth:is_empty(Growth) orelse witness_run_growth:is_long_enough(LastMs - FirstMs, Count);
+is_growth_seen(_, _) -> true.
 
 decided(true) -> [{outcome(yes, undefined), #{}}];
 decided(false) -> [{(outcome(inconclusive, undefined))#{reason := stopped}, #{}}].
@@ -296,7 +304,8 @@ outcome(Verdict, Info) ->
 %% Some of the processes with the same function.
 leaked(Group) ->
     More = length(Group) - ?MAX_NAMED,
-    [[[~"\n  ", witness_run_remaining:format(Process), [[~"; spawned by ", witness_event:format_proc(Parent, Syntax)] || is_pid(Parent)]]
+    [[[~"\n  ", witness_run_remaining:format(Process), [[~"; spawned by ", witness_event:format_proc(Parent, Syntax)] || is_pid(Parent)],
+       witness_run_remaining:holdings(Process)]
       || #{parent := Parent, syntax := Syntax} = Process <- lists:sublist(Group, ?MAX_NAMED)],
      [[~"\n  and ", witness_text:count(More, ~"other", ~"others"), ~" like these"] || More > 0]].
 

@@ -19,7 +19,7 @@ A run goes through three phases:
   monitor changes anything.
 """.
 
--export([new/5, step/3, phase/1, observer/1, verdicts/1, runners/1, versions/1, info/2, summary/4]).
+-export([new/5, step/3, phase/1, has_ended/1, observer/1, verdicts/1, runners/1, versions/1, info/2, summary/4]).
 
 -export_type([core/0, input/0, effect/0, phase/0, system/0]).
 
@@ -131,6 +131,10 @@ step(Input, NowMs, C) ->
 
 -spec phase(core()) -> phase().
 phase(#core{phase = Phase}) -> Phase.
+
+-doc "Whether the system has ended: its first process, or its application.".
+-spec has_ended(core()) -> boolean().
+has_ended(#core{system_ended_at_ms = EndedAt}) -> EndedAt =/= undefined.
 
 -doc "The process of the instrument; `undefined` if it has ended, or is not needed any more.".
 -spec observer(core()) -> undefined | pid().

@@ -7,15 +7,20 @@ a task, monitors that process meanwhile. If it monitors no other process, that o
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/5, waiting_ms/0, waits/1, describe/1, describe/4, redact/1, origin/4, format/1, syntax/1, shown/1,
-         still_works/1]).
--export([suspend_circle/4]).
+-export([idle/1, look/6, waiting_ms/0, waits/1, describe/1, describe/4, redact/1, origin/4, format/1, holdings/1, syntax/1]).
+-export([shown/1, still_works/1, suspend_circle/4]).
 
 
--export_type([look/0, process/0, remaining/0, waiting/0]).
+-export_type([look/0, process/0, remaining/0, waiting/0, holds/0]).
 
--doc "What the last look has left of each process: its reductions, and since when it has done nothing, in milliseconds.".
--type look() :: #{pid() => {Reductions :: reductions(), SinceMs :: integer()}}.
+-doc """
+What the last look has left of each process: its reductions, since when it has done nothing, in milliseconds, and whether it has so much
+that it is not asked what it monitors any more.
+""".
+-type look() :: #{pid() => {Reductions :: reductions(), SinceMs :: integer(), IsLarge :: boolean()}}.
+
+-doc "What is asked of what processes hold: nothing, what they monitor again and again, or all (`m:witness_run_holdings`).".
+-type holds() :: none | repeated | all.
 
 -type reductions() :: {reductions, non_neg_integer()} | undefined.
 
@@ -27,14 +32,17 @@ others that look at it costs it some too, so that it may have done nothing for l
 - `place`: the function in which it is, without those of OTP that wait for it;
 - `mailbox`: the number of its messages; `messages`: the oldest of them as text, if there are few and they are small; `idle_ms`:
   how long it has done nothing, as far as that is known; `syntax`: the language in which it runs; `suspended`: as at the end of a run, so that it is not known whether it would
-  go on; `origin`: what `origin/4` says, in the result of a test.
+  go on; `origin`: what `origin/4` says, in the result of a test;
+- for the check `leaks`: what it monitors `repeatedly`, unless that is not known, and after the end of the system what it `holds`.
 """.
 -type process() :: #{process := pid(), parent := pid() | undefined, signature := mfa() | undefined, name := undefined | term(),
                      state := runs | sleeps | waits | request | awaiting() | unknown, awaited := undefined | pid(),
                      place := undefined | {module(), atom(), arity(), [tuple()]},
                      mailbox := non_neg_integer(), messages := [binary()], idle_ms := non_neg_integer(),
                      syntax := witness_event:syntax(),
-                     suspended := boolean(), origin => unicode:chardata()}.
+                     suspended := boolean(), origin => unicode:chardata(),
+                     repeatedly => unknown | [{witness_run_holdings:target(), Name :: atom(), pos_integer()}],
+                     holds => witness_run_holdings:holds()}.
 
 -type awaiting() :: calls | starts | stops | awaits.
 
@@ -88,22 +96,22 @@ The processes that have done nothing since the last look, and since when, in mil
 whether they are traced, costs them reductions, so this is asked first.
 """.
 -spec idle(look()) -> #{pid() => SinceMs :: integer()}.
-idle(Last) -> #{P => Since || P := {Reductions, Since} <- Last, reductions(P) =:= Reductions}.
+idle(Last) -> #{P => Since || P := {Reductions, Since, _} <- Last, reductions(P) =:= Reductions}.
 
 -doc """
 Looks at those of the processes that belong to the system, and of its applications at those that they wait for; of very many only at
-the oldest. `IsClosed`: whether no other process takes part in the system. `Idle`: which have done nothing since the look before
-(`idle/1`).
+the oldest. `IsClosed`: whether no other process takes part in the system. `Last`: the look before, and `Idle`: which have done nothing
+since then (`idle/1`).
 """.
 -spec look([pid()], Belongs :: fun((pid()) -> system | application | none), IsClosed :: boolean(), NowMs :: integer(),
-           Idle :: #{pid() => integer()}) ->
+           {Last :: look(), Idle :: #{pid() => integer()}}, holds()) ->
     {remaining(), waiting(), look()}.
-look(Pids, Belongs, IsClosed, NowMs, Idle) ->
+look(Pids, Belongs, IsClosed, NowMs, {Last, Idle}, Holds) ->
     Candidates = lists:sublist(lists:sort(Pids), ?MAX_DESCRIBED),
     Whole = length(Pids) =:= length(Candidates),
     All = [{To, Process#{idle_ms := NowMs - maps:get(P, Idle, NowMs)}, Messages}
            || P <- Candidates, To <- [Belongs(P)], To =/= none, {Process, Messages} <- [read(P)]],
-    Processes = [Process || {system, Process, _} <- All],
+    {Processes, Large} = hold(Holds, [Process || {system, Process, _} <- All], #{P => [] || P := {_, _, true} <- Last}),
     Awaited = #{P => Other || {_, #{process := P, awaited := Other}, _} <- All, Other =/= undefined},
     Circles = circles(Awaited, IsClosed andalso Whole andalso lists:all(fun is_quiet/1, [Process || {_, Process, _} <- All])),
     Waited = waited_for([P || #{process := P} <- Processes] ++ lists:append(Circles), Awaited, #{}),
@@ -112,12 +120,30 @@ look(Pids, Belongs, IsClosed, NowMs, Idle) ->
                    IsLong <- [waits_long(Process)], IsLong orelse Mailbox > 0},
     %% What an answer, or that it was suspended, has cost a process is counted when it waits again.
     receive after ?ANSWERED_MS -> ok end,
-    Look = #{P => {reductions(P), NowMs - IdleMs} || {_, #{process := P, idle_ms := IdleMs}, _} <- All},
+    Look = #{P => {reductions(P), NowMs - IdleMs, is_map_key(P, Large)} || {_, #{process := P, idle_ms := IdleMs}, _} <- All},
     {Requests, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Processes),
     {#{count => length(Pids) - length(Candidates) + length(Processes), requests => length(Requests), servers => Requests,
        processes => Others, applications => [Process || {application, #{process := P} = Process, _} <- All, is_map_key(P, Waited)],
        circles => Circles, whole => Whole,
        idle => Whole andalso lists:all(fun(#{process := P}) -> is_map_key(P, Idle) end, Processes)}, Waiting, Look}.
+
+%% Those that have much are not asked again: to find that out has cost something.
+hold(none, Processes, Large) -> {Processes, Large};
+hold(Holds, Processes, Large) ->
+    Tables = case Holds of all -> witness_run_holdings:tables(); repeated -> #{} end,
+    {Held, {_, Large1}} = lists:mapfoldl(fun(#{process := P, mailbox := Mailbox} = Process, {Left, Acc}) ->
+        {Monitors, Left1} = case Acc of
+            #{P := _} -> {large, Left};
+            #{} -> witness_run_holdings:monitors(P, Mailbox, Left)
+        end,
+        Acc1 = case Monitors of large -> Acc#{P => []}; _ -> Acc end,
+        Repeatedly = case Monitors of {known, Targets} -> witness_run_holdings:repeated(Targets); _ -> unknown end,
+        {add_holds(Holds, P, Monitors, Tables, Process#{repeatedly => Repeatedly}), {Left1, Acc1}}
+    end, {witness_run_holdings:new(), Large}, Processes),
+    {Held, Large1}.
+
+add_holds(all, P, Monitors, Tables, Process) -> Process#{holds => witness_run_holdings:holds(P, Monitors, Tables)};
+add_holds(repeated, _, _, _, Process) -> Process.
 
 %% These, and what they wait for, and so on.
 waited_for([], _, Waited) -> Waited;
@@ -364,6 +390,11 @@ format(#{process := P, mailbox := Mailbox, messages := Messages, idle_ms := Idle
     [witness_event:format_proc(P, Syntax), $\s, described(Process), ~": ", does(Process),
      [[~", idle for ", witness_text:seconds(Idle)] || Idle >= 1000],
      [[~"; in its mailbox: ", witness_text:count(Mailbox, ~"message", ~"messages"), listed(Messages, Mailbox)] || Mailbox > 0]].
+
+-doc "What a process holds, as the end of such a line.".
+-spec holdings(process()) -> unicode:chardata().
+holdings(#{holds := Holds, syntax := Syntax}) -> witness_run_holdings:format(Holds, Syntax);
+holdings(#{}) -> ~"".
 
 listed([], _) -> ~"";
 listed(Messages, Mailbox) -> [~", ", lists:join(~", ", Messages), [~", ..." || Mailbox > length(Messages)]].

@@ -99,6 +99,28 @@ defmodule Faults do
     Agent.stop(agent)
   end
 
+  def a_server_with_a_table_is_not_stopped do
+    {:ok, server} = GenServer.start(__MODULE__, :at_fault, name: Faults.Kitchen)
+    GenServer.call(server, {:open, :orders})
+  end
+
+  # --- monitors, of servers that have the name of the system, and go on
+
+  def a_server_monitors_at_each_request, do: ask_often(:a_server_monitors_at_each_request, :monitor)
+
+  def a_server_demonitors_after_each_request, do: ask_often(:a_server_demonitors_after_each_request, :monitor_and_demonitor)
+
+  defp ask_often(name, what) do
+    {:ok, server} = GenServer.start(__MODULE__, :quiet, name: name)
+    ask_again(server, what)
+  end
+
+  defp ask_again(server, what) do
+    for _ <- 1..5, do: :ok = GenServer.call(server, what)
+    Process.sleep(1)
+    ask_again(server, what)
+  end
+
   # --- mailboxes
 
   def a_message_of_a_task_is_left do
@@ -120,6 +142,22 @@ defmodule Faults do
   def handle_call({:next, next}, _, _), do: {:reply, :ok, {:next, next}}
   def handle_call(:forward, _, {:next, next}), do: {:reply, GenServer.call(next, :forward, :infinity), {:next, next}}
   def handle_call(:never, _, state), do: {:noreply, state}
+
+  def handle_call(:monitor, {client, _}, state) do
+    Process.monitor(client)
+    {:reply, :ok, state}
+  end
+
+  def handle_call(:monitor_and_demonitor, {client, _}, state) do
+    client |> Process.monitor() |> Process.demonitor([:flush])
+    {:reply, :ok, state}
+  end
+
+  def handle_call({:open, table}, _, state) do
+    :ets.insert(:ets.new(table, []), {:soup, 1})
+    {:reply, :ok, state}
+  end
+
   def handle_call(:what, _, state), do: {:reply, :ok, state}
 
   def handle_call({:await, timeout}, _, state) do

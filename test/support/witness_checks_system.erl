@@ -385,6 +385,11 @@ workers_are_not_stopped() ->
     {P, Ref} = spawn_monitor(fun() -> [spawn(fun() -> is_at_fault(), receive never -> ok end end) || _ <- lists:seq(1, 5)] end),
     receive {'DOWN', Ref, process, P, normal} -> ok end.
 
+a_server_with_a_table_is_not_stopped() ->
+    {ok, S} = gen_server:start({local, kitchen}, ?MODULE, at_fault, []),
+    ok = gen_server:call(S, {open, orders, 12}),
+    [ok = gen_server:call(S, {monitor, self()}) || _ <- [1, 2]].
+
 %% --- their twins --------------------------------------------------------------------
 
 it_ends_a_little_later() ->
@@ -397,6 +402,35 @@ it_sleeps_and_ends() ->
 a_server_is_stopped() ->
     {ok, S} = gen_server:start(?MODULE, quiet, []),
     gen_server:stop(S).
+
+%% --- monitors, of servers that have the name of the system, and go on ------------------------
+
+a_server_monitors_at_each_request() -> ask_often(monitoring_server(?FUNCTION_NAME), monitor).
+
+%% --- their twins --------------------------------------------------------------------
+
+a_server_demonitors_after_each_request() -> ask_often(monitoring_server(?FUNCTION_NAME), monitor_and_demonitor).
+
+a_server_monitors_many_processes() ->
+    S = monitoring_server(?FUNCTION_NAME),
+    [begin
+         ok = gen_server:call(S, {monitor, spawn_link(fun() -> receive never -> ok end end)}),
+         receive after 1 -> ok end
+     end || _ <- lists:seq(1, 5000)],
+    receive never -> ok end.
+
+a_server_monitors_a_process_2000_times_at_once() ->
+    S = monitoring_server(?FUNCTION_NAME),
+    [ok = gen_server:call(S, {monitor, self()}) || _ <- lists:seq(1, 2000)],
+    receive never -> ok end.
+
+monitoring_server(Name) ->
+    {ok, S} = gen_server:start({local, Name}, ?MODULE, quiet, []),
+    S.
+
+ask_often(S, What) ->
+    [ok = gen_server:call(S, {What, self()}) || _ <- lists:seq(1, 5)],
+    receive after 1 -> ask_often(S, What) end.
 
 %% --- mailboxes --------------------------------------------------------------------------
 
@@ -537,6 +571,11 @@ handle_call({passed_on, Back}, From, State) ->
     self() ! {call, Back},
     {noreply, State};
 handle_call({announce, To}, _, State) -> To ! called, {noreply, State};
+handle_call({monitor, P}, _, State) -> _ = monitor(process, P), {reply, ok, State};
+handle_call({monitor_and_demonitor, P}, _, State) -> true = demonitor(monitor(process, P)), {reply, ok, State};
+handle_call({open, Table, Objects}, _, State) ->
+    true = ets:insert(ets:new(Table, []), [{N} || N <- lists:seq(1, Objects)]),
+    {reply, ok, State};
 handle_call(never, _, State) -> {noreply, State}.
 
 handle_cast(crash, _) -> error(requested).

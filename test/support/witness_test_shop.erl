@@ -45,6 +45,11 @@ talk_often() -> _ = spawn(?MODULE, talk, [clerk]), ok.
 
 talk(To) -> [To ! {hello, N} || N <- lists:seq(1, 5)], receive after 20 -> talk(To) end.
 
+-doc "The clerk monitors a process again and again, and demonitors it each time, or does not.".
+monitor_often(What) -> _ = spawn(?MODULE, order_often, [What]), ok.
+
+order_often(What) -> [clerk ! {order, {What, self()}} || _ <- lists:seq(1, 5)], receive after 2 -> order_often(What) end.
+
 calls(Name) -> process_info(whereis(Name), current_function) =:= {current_function, {gen, do_call, 4}}.
 
 await(Until) -> case Until() of true -> ok; false -> receive after 5 -> await(Until) end end.
@@ -66,6 +71,8 @@ clerk() ->
         {order, call_and_give_up} -> try gen_server:call(stock, later, 20) catch exit:{timeout, _} -> ok end;
         {order, call_and_end_by_it} -> gen_server:call(stock, later, 20);
         {order, call_and_wait} -> ok = gen_server:call(stock, later, infinity), clerk();
+        {order, {monitor, P}} -> monitor(process, P), clerk();
+        {order, {monitor_and_demonitor, P}} -> demonitor(monitor(process, P)), clerk();
         {order, {take, What}} -> receive What -> ok end, clerk();
         {order, go} -> ok
     end.
