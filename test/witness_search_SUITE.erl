@@ -17,6 +17,8 @@ all() -> [faults_are_found, twins_pass, the_last_seat_is_sold_twice, a_schedule_
           savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
           failures_are_those_that_are_asked_for, what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
           late_ends_and_failed_spawns_replay_identically,
+          races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
+          applications_are_stopped, an_application_that_does_not_start_is_a_failure, an_application_may_end_the_vm,
           wrong_folders_are_named].
 
 init_per_suite(Config) ->
@@ -24,8 +26,11 @@ init_per_suite(Config) ->
     ok = witness_record_programs:compile(Out),
     [{ok, _} = compile:file(filename:join(witness_checkout:root(filename:dirname(code:which(?MODULE))), File),
                             [return_errors, debug_info, {outdir, Out}])
-     || File <- ["test/searched/witness_searched.erl", "examples/last_seat/last_seat.erl", "examples/last_seat/last_seat_hall.erl",
+     || File <- ["test/searched/witness_searched.erl", "test/searched/witness_searched_shop.erl", "examples/last_seat/last_seat.erl", "examples/last_seat/last_seat_hall.erl",
                  "examples/last_seat/last_seat_cashier.erl"]],
+    {module, Shop} = code:load_abs(filename:join(Out, "witness_searched_shop")),
+    [ok = file:write_file(filename:join(Out, atom_to_list(App) ++ ".app"), io_lib:format("~tp.~n", [Resource]))
+     || Which <- [shop, street, closed], {application, App, _} = Resource <- [Shop:app(Which)]],
     [{pa, [Out]} | Config].
 
 end_per_suite(_) -> ok.
@@ -72,6 +77,65 @@ the_last_seat_is_sold_twice(Config) ->
         ?assertEqual(1, Switches),
         identical(Dir)
     end, lists:seq(1, 10)).
+
+%% --- applications ------------------------------------------------------------------
+
+-define(SHOP, witness_searched_shop).
+
+%% Started for the function, and by the program.
+shops() -> [{buys, #{applications => [?SHOP]}}, {visits, #{}}].
+
+races_in_applications_are_found(Config) ->
+    lists:foreach(fun({{Function, Options}, Seed}) ->
+        {ok, #{outcome := {crashed, 1, {{badmatch, 0}, _}}, unfaithful := [], recorded := Dir}} =
+            search({?SHOP, Function, [true]}, Options#{schedules => ?SCHEDULES, seed => Seed}, Config),
+        identical(Dir),
+        ?assertMatch({ok, #{outcome := passed, unfaithful := []}},
+                     search({?SHOP, Function, [false]}, Options#{schedules => ?SCHEDULES, seed => Seed}, Config))
+    end, [{Shop, Seed} || Shop <- shops(), Seed <- [1, 2, 3]]).
+
+a_schedule_of_an_application_is_a_run(Config) ->
+    lists:foreach(fun({Function, Options}) ->
+        Run = {?SHOP, Function, [false]},
+        {ok, #{outcome := passed, digests := All}} = search(Run, Options#{schedules => 20, step_digests => true}, Config),
+        ?assert(length(lists:usort(All)) > 10),
+        lists:foreach(fun(Number) ->
+            {ok, #{digests := [Alone | _], recorded := Dir}} =
+                search(Run, Options#{schedule => Number, step_digests => true}, Config),
+            ?assertEqual({Run, Number, lists:nth(Number, lists:reverse(All))}, {Run, Number, Alone}),
+            identical(Dir)
+        end, [1, 2, 3, 20])
+    end, shops()).
+
+nothing_is_left_of_an_application(Config) ->
+    {ok, #{outcome := Outcome, unfaithful := Unfaithful}} = search({?SHOP, changes, []}, #{schedules => 30}, Config),
+    ?assertEqual({passed, []}, {Outcome, Unfaithful}).
+
+%% Its `stop/1` is called, if no process is left that may need the application.
+applications_are_stopped(Config) ->
+    Options = #{applications => [witness_searched_street], crashes => any, schedules => 30,
+                environment => [{?SHOP, [{tells_stop, true}]}]},
+    {ok, #{outcome := {crashed, _, was_stopped}, recorded := Dir}} = search({?SHOP, buys, [false]}, Options, Config),
+    identical(Dir),
+    {ok, #{outcome := passed}} = search({?SHOP, buys, [false]}, Options#{environment => []}, Config),
+    {ok, #{outcome := passed}} = search({?SHOP, leaves, []}, Options#{environment => []}, Config).
+
+an_application_that_does_not_start_is_a_failure(Config) ->
+    {ok, #{outcome := {crashed, 1, {application_not_started, witness_searched_closed, Reason}}, schedules := 1, recorded := Dir}} =
+        search({?SHOP, buys, [false]}, #{applications => [witness_searched_closed]}, Config),
+    ?assertMatch({witness_searched_closed, {on_sundays, {?SHOP, start, _}}}, Reason),
+    identical(Dir),
+    {error, Error} = search({?SHOP, buys, [false]}, #{applications => [witness_searched_nowhere]}, Config),
+    ?assertEqual({witness_record, {application, witness_searched_nowhere, not_found}}, Error).
+
+an_application_may_end_the_vm(Config) ->
+    {ok, #{outcome := {halted, Id, {application_controller, _}}, recorded := Dir}} =
+        search({?SHOP, ends, [permanent]}, #{schedules => 30}, Config),
+    ?assert(is_integer(Id)),
+    identical(Dir),
+    {ok, #{outcome := passed}} = search({?SHOP, ends, [temporary]}, #{schedules => 30}, Config).
+
+%% --- the same run --------------------------------------------------------------------
 
 programs() ->
     [{witness_recorded_mailbox, selective}, {witness_recorded_mailbox, names}, {witness_recorded_mailbox, aliases},

@@ -72,6 +72,12 @@ resolve({erlang, apply, [M, F, Args]}, Steps, Table) when is_atom(M), is_atom(F)
 %% The function with which a recorder replaces one of the VM (`witness_record_runtime').
 resolve({witness_record_runtime, first, [M, F, Args]}, Steps, Table) when is_atom(M), is_atom(F), is_list(Args) ->
     resolve({M, F, Args}, Steps, Table);
+%% The function of a search that has started applications for it.
+resolve({witness_search_applications, call, [_, {M, F, Args}]}, Steps, Table) when is_atom(M), is_atom(F), is_list(Args) ->
+    resolve({M, F, Args}, Steps, Table);
+%% The process of a search that keeps its applications.
+resolve({gen_server, enter_loop, [application_controller, _, _, {local, application_controller}]}, _, _) ->
+    {application_controller, start, ['_']};
 resolve({erts_internal, spawn_init, [{M, F, Args}]}, Steps, Table) when is_atom(M), is_atom(F), is_list(Args) ->
     resolve({M, F, Args}, Steps, Table);
 resolve({_, _, _} = Signature, Steps, Table) when Steps > 0 ->

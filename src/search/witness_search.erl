@@ -17,7 +17,10 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 -export_type([options/0, report/0, error/0, reason/0, crashes/0, step/0]).
 
 -doc """
-- `run`: the function and its arguments; `pa`, `weave`, `cache`, `vm_args`, `syntax`, `on_progress`: as for `t:witness_record:options/0`;
+- `run`: the function and its arguments; `pa`, `weave`, `cache`, `vm_args`, `syntax`, `on_progress`, `environment`, `config`: as for
+  `t:witness_record:options/0`;
+- `applications`: in each run they are started before the function is called, with all that they need, and stopped when it has returned
+  and nothing more happens (`m:witness_search_applications`);
 - `dir`: the folder for the recording, which must not exist;
 - `specs`: files of specifications; a violation is a failure; `include`: folders of files that they include;
 - `schedules`: how many to try (1,000); `for`: milliseconds after which no further one begins; `seed`: a number, from which all
@@ -37,6 +40,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `on_schedules`: is called with 0 when the first one begins, and then some times a second with the number of schedules so far.
 """.
 -type options() :: #{run := {module(), atom(), [term()]}, dir := file:filename(), pa => [file:filename()], weave => [atom()],
+                     applications => [atom()], environment => [{atom(), [{atom(), term()}]}], config => file:filename(),
                      specs => [file:filename()], include => [file:filename()],
                      schedules => pos_integer(), for => pos_integer() | infinity, seed => non_neg_integer(),
                      steps => pos_integer(),
@@ -81,8 +85,11 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 
 -type error() :: {?MODULE, reason()} | {witness_record, witness_record:reason()} | witness_spec:error() | witness_option:error().
 
--doc "`exists`: the folder is there already; `vm`: the VM of the search has ended; `not_written`: the recording could not be written.".
--type reason() :: {exists, file:filename()} | {vm, term()} | {not_written, term()} | {not_repeated, pos_integer()}.
+-doc """
+`exists`: the folder is there already; `vm`: the VM of the search has ended; `not_written`: the recording could not be written;
+`not_started`: an application that the program needs, such as `elixir`, does not start in that VM.
+""".
+-type reason() :: {exists, file:filename()} | {not_started, atom(), term()} | {vm, term()} | {not_written, term()} | {not_repeated, pos_integer()}.
 
 -doc "Searches. The caller waits.".
 -spec search(options()) -> {ok, report()} | {error, error()}.
@@ -103,26 +110,35 @@ check_new(Dir) ->
         true -> {error, {?MODULE, {exists, Dir}}}
     end.
 
-code(#{run := Run} = Options) ->
+code(Options) ->
+    Program = (maps:with([run, pa, weave, applications], Options))#{dir => ""},
+    Outside = outside(witness_record_code:outside(Program)),
     maybe
-        {ok, Dirs} ?= witness_record_code:folders((maps:with([pa, weave], Options))#{run => Run, dir => ""}),
+        {ok, Dirs} ?= witness_record_code:folders(Program),
         {ok, Folders} ?= witness_record_code:objects(Dirs, maps:with([cache], Options)),
         Plan = witness_search_calls:plan(Folders),
         {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Folders, Plan, maps:with([cache, on_progress], Options)),
         Archive = witness_record_kept:archive(Folders, witness_record_code:user(Options),
                                               witness_record_code:cache(maps:with([cache], Options))),
         {ok, (maps:remove(left, Woven))#{unwoven => Left, calls => witness_record_calls:calls(Plan),
-                                         digests => witness_record_code:digests(Folders),
+                                         digests => witness_record_code:digests(Folders), outside => Outside,
                                          archive => Archive}}
     else
         {error, Reason} -> {error, {witness_record, Reason}}
     end.
 
+%% The logger of Elixir changes that of the VM.
+outside(Apps) ->
+    case lists:member(elixir, Apps) of
+        true -> [logger | Apps];
+        false -> Apps
+    end.
+
 run(Specs, Code, #{dir := Dir} = Options) ->
-    Given = maps:with([run, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes, normal, timeouts, delivery,
+    Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes, normal, timeouts, delivery,
                        busy_ms, syntax, schedule, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
-    Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests], Code)),
+    Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of
         {ok, Report} -> {ok, Report};
         {error, Reason} -> {error, {?MODULE, Reason}}
@@ -139,6 +155,8 @@ sealed(Report, _) -> Report.
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error({exists, Dir}) -> [Dir, ~": it exists; name a folder that does not"];
+format_error({not_started, App, Reason}) ->
+    [~"the application ", witness_event:format_term(App, 100), ~" does not start: ", witness_event:format_term(Reason, 500)];
 format_error({vm, Reason}) -> [~"the VM of the search has ended: ", witness_event:format_term(Reason, 1000)];
 format_error({not_written, Reason}) -> [~"the recording could not be written: ", witness_event:format_term(Reason, 1000)];
 format_error({not_repeated, Number}) ->

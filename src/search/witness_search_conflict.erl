@@ -34,12 +34,13 @@ touches({process, Id}, World) ->
         {wants, Operation} -> operation(Operation, Id, World)
     end].
 
-operation({send, To, _, _}, Own, World) ->
+operation({send, To, Message, _}, Own, World) ->
     [{reads, {name, To}} || is_atom(To)]
         ++ case witness_search_world:receiver(To, World) of
-               none -> [];
+               none -> outside(Message, World);
                Id -> [{changes, {mailbox, Id}}, {reads, {process, Id}} | arriving(Own, Id, World)]
            end;
+operation({adopt, Name, _, _}, _, _) -> [{changes, {name, Name}}];
 operation({ended, _}, Id, World) -> ending(Id, World);
 operation({Kind, Pid}, _, World) when Kind =:= link; Kind =:= unlink -> target(changes, Pid, World);
 operation({monitor, Target, _}, _, World) -> [{reads, {name, Target}} || is_atom(Target)] ++ target(reads, Target, World);
@@ -69,6 +70,14 @@ operation({demonitor, _, _}, Id, _) -> [{changes, {mailbox, Id}}];
 operation({trap_exit, _}, Id, _) -> [{changes, {process, Id}}];
 operation({shared, {Module, Function, Args}}, _, _) -> [{shared(Module, Function), memory(Module, Args)}];
 operation(_, _, _) -> [].
+
+%% A request for output that is passed on: its sender is answered.
+outside({io_request, From, _, _}, World) when is_pid(From) ->
+    case witness_search_world:receiver(From, World) of
+        none -> [];
+        Id -> [{changes, {mailbox, Id}}, {reads, {process, Id}}]
+    end;
+outside(_, _) -> [].
 
 %% Signals of the process to the other one are handled before.
 arriving(Own, Id, World) ->

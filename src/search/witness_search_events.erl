@@ -22,9 +22,14 @@ of_effect({answer, Id, Answer}, {process, Id}, Before, After, Ts) ->
         {wants, {send, To, Message, _}} when Answer =/= badarg, Answer =/= noname -> [{send, pid(Id, After), To, Message, Ts}];
         _ -> []
     end;
-of_effect({start, Child, _, _}, {process, Parent}, _, After, Ts) ->
+of_effect({start, Child, _, _}, _, _, After, Ts) ->
     Signature = signature(Child, After),
-    [{fork, pid(Parent, After), pid(Child, After), Signature, Ts}, {init, pid(Child, After), pid(Parent, After), Signature, Ts}];
+    case witness_search_world:birth(Child, After) of
+        #{parent := 0} -> [{init, pid(Child, After), undefined, Signature, Ts}];
+        #{parent := Id} ->
+            Parent = pid(Id, After),
+            [{fork, Parent, pid(Child, After), Signature, Ts}, {init, pid(Child, After), Parent, Signature, Ts}]
+    end;
 of_effect({Kind, Id, Reason}, _, _, After, Ts) when Kind =:= ended -> [{exit, pid(Id, After), Reason, Ts}];
 of_effect({kill, Id, Reason, _}, _, _, After, Ts) -> [{exit, pid(Id, After), Reason, Ts}];
 of_effect(_, _, _, _, _) -> [].

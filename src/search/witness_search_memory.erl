@@ -45,7 +45,10 @@ heirs() -> ets:lookup_element(?TABLE, heirs, 2, #{}).
 
 -doc "The program is about to change a table of a process outside. It is as before when the run has ended.".
 -spec keep_outside(ets:table()) -> true.
-keep_outside(Table) -> ets:member(?TABLE, {outside, Table}) orelse ets:insert(?TABLE, {{outside, Table}, ets:tab2list(Table)}).
+keep_outside(Table) -> ets:member(?TABLE, {outside, Table}) orelse ets:insert(?TABLE, {{outside, Table}, objects(Table)}).
+
+%% `ets:tab2list/1' is woven: what a controlled process does in it would be recorded.
+objects(Table) -> ets:match_object(Table, '_').
 
 -doc "Whether the program has changed this table of a process outside.".
 -spec is_kept_outside(ets:table()) -> boolean().
@@ -86,6 +89,6 @@ clear() ->
 
 %% Processes outside find the other objects there at any time.
 restore(Table, Before) ->
-    Now = ets:tab2list(Table),
+    Now = objects(Table),
     _ = [true = ets:delete_object(Table, Object) || Object <- Now -- Before],
     true = ets:insert(Table, Before -- Now).

@@ -8,7 +8,7 @@ in this VM. Then the answer comes to that pid. *Invariant:* a process that may g
 `receive`, so what comes from outside comes at the same place of each run with this schedule.
 """.
 
--export([take/3, wait/2, send/2]).
+-export([take/3, wait/2, send/2, reply/1]).
 
 %% Milliseconds that an answer from outside may take.
 -define(OUTSIDE_MS, 5_000).
@@ -103,8 +103,9 @@ sent({outside, Real}, To, Message, _, _, C) ->
     send_outside(Real, Message, C);
 sent(noname, {_, _} = To, _, _, _, C) -> named(0, To, C);
 sent(noname, Name, Message, Function, Args, C) ->
-    case whereis(Name) of
-        undefined -> fail(Function, Args, C);
+    case witness_search_applications:find(Name, C) of
+        here -> deliver(Name, Message, Function, Args, C);
+        none -> fail(Function, Args, C);
         Real ->
             ok = named(0, Name, C),
             send_outside(Real, Message, C)
@@ -121,18 +122,41 @@ named(Id, {Name, Node}, C) when is_atom(Name), Node =:= node() -> witness_search
 named(_, _, _) -> ok.
 
 %% An answer is expected if the message says where to. The group leader is the search's own, and always answers the same.
-send_outside(To, Message, C) ->
+send_outside(To, {io_request, From, As, Request} = Message, C) ->
+    case witness_search_process:pid(C) =/= From andalso is_pid(From) andalso whereis(user) =:= To of
+        %% The master of an application passes on what its processes print, and these wait for the answer.
+        true -> witness_search_process:query({tell, From, {io_reply, As, reply(Request)}}, C);
+        false -> send_real(To, Message, C)
+    end;
+send_outside(To, Message, C) -> send_real(To, Message, C).
+
+send_real(To, Message, C) ->
     Real = real(Message, witness_search_process:pid(C)),
-    _ = [ok = witness_search_process:fault(outside, name(To), C) || To =/= witness_search_process:query(leader, C)],
+    _ = [ok = witness_search_process:fault(outside, name(To), C)
+         || To =/= witness_search_process:query(leader, C), not is_reading(Message)],
     _ = [ok = witness_search_process:expect(C) || Real =/= Message],
     _ = erlang:send(To, Real),
     ok.
+
+-doc "The answer to a request for output or input: there is none to read, and what is written is not shown.".
+-spec reply(Request :: term()) -> term().
+reply(Request) when element(1, Request) =:= put_chars; element(1, Request) =:= setopts -> ok;
+reply({requests, Requests}) -> reply(lists:last([{setopts, []} | Requests]));
+reply(Request) when element(1, Request) =:= get_geometry -> {error, enotsup};
+reply(getopts) -> [];
+reply(_) -> eof.
 
 real(Own, Own) -> self();
 real([Head | Tail], Own) -> [real(Head, Own) | real(Tail, Own)];
 real(Tuple, Own) when is_tuple(Tuple) -> list_to_tuple(real(tuple_to_list(Tuple), Own));
 real(#{} = Map, Own) -> #{real(Key, Own) => real(Value, Own) || Key := Value <- Map};
 real(Term, _) -> Term.
+
+%% Where the code server has code is the same in each run.
+is_reading({code_call, _, {where_is_file, _}}) -> true;
+is_reading({code_call, _, {dir, _}}) -> true;
+is_reading({code_call, _, get_path}) -> true;
+is_reading(_) -> false.
 
 name(Pid) when is_pid(Pid) ->
     case process_info(Pid, registered_name) of

@@ -65,10 +65,11 @@ tell(What, Port) -> try port_command(Port, term_to_binary(What)) catch error:bad
 -doc false.
 -spec search(map(), pid()) -> no_return().
 search(#{run := Start} = Job, To) ->
-    ok = prepare(Job),
+    _ = [exit({searched, {error, Reason}}) || {error, Reason} <- [prepare(Job)]],
     Monitors = witness_search_monitors:load(maps:get(specs, Job)),
     Run = (maps:with([steps, crashes, normal, left, timeouts, delivery, busy_ms], Job))#{
-        start => Start, leader => swallow_output(), monitors => Monitors},
+        start => witness_search_applications:first_call(maps:get(applications, Job, []), Start),
+        applications => maps:get(applications, Job, []), leader => swallow_output(), monitors => Monitors},
     To ! {schedules, 0},
     Begin = now_ms(),
     Until = case Job of #{for := Time} when is_integer(Time) -> Begin + Time; #{} -> infinity end,
@@ -99,7 +100,6 @@ searched(Run, Job, To) ->
 prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
     ok = witness_event:use_syntax(maps:get(syntax, Job, auto)),
     ok = witness_weave_cache:check_use(Woven),
-    ok = logger:set_primary_config(level, none),
     ok = persistent_term:put(witness_search, #{calls => Calls}),
     ok = witness_record_runtime:set_runtime(witness_search_runtime),
     %% What woven code calls must be loaded before the module is woven that loads modules.
@@ -108,11 +108,17 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
                                      witness_search_spawn, witness_search_scheduler, witness_search_identity, witness_search_world,
                                      witness_search_strategy, witness_search_random, witness_search_pct, witness_search_pos,
                                      witness_search_conflict, witness_search_memory, witness_search_reversal,
+                                     witness_search_applications,
                                      witness_record_calls, witness_replay_calls, witness_weave_runtime,
                                      witness_weave_funs, witness_record_dictionary, witness_record_shared, beam_lib,
                                      prim_eval, calendar]),
     ok = witness_record_handler:load(Handler),
-    witness_search_memory:init().
+    ok = witness_search_memory:init(),
+    Prepared = witness_search_applications:prepare(Job),
+    %% An application outside may have set it.
+    ok = logger:set_primary_config(level, none),
+    ok = persistent_term:put(witness_search, #{calls => Calls, controller => witness_search_applications:controller()}),
+    Prepared.
 
 %% The output of the program is not shown: it would be that of thousands of runs. As in a plain run, its group leader is `user`.
 swallow_output() ->
@@ -125,16 +131,10 @@ swallow_output() ->
 swallow() ->
     receive
         {io_request, From, As, Request} ->
-            From ! {io_reply, As, reply(Request)},
+            From ! {io_reply, As, witness_search_messages:reply(Request)},
             swallow();
         _ -> swallow()
     end.
-
-reply(Request) when element(1, Request) =:= put_chars; element(1, Request) =:= setopts -> ok;
-reply({requests, Requests}) -> reply(lists:last([{setopts, []} | Requests]));
-reply(Request) when element(1, Request) =:= get_geometry -> {error, enotsup};
-reply(getopts) -> [];
-reply(_) -> eof.
 
 schedules(Number, Known, _, _, #{schedules := Most}, _) when Number > Most -> {ok, Known#{outcome => passed, schedules => Most}};
 schedules(Number, Known, Length, Run, #{until := Until} = Job, To) ->

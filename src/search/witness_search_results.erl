@@ -121,7 +121,12 @@ run(demonitor, [Ref, Options], C) -> remove_monitor(Ref, Options, C);
 run(link, [Pid | _], C) when is_pid(Pid) -> known(witness_search_process:perform({link, Pid}, C), link, [Pid], C);
 run(whereis, [Name], C) when is_atom(Name) ->
     case witness_search_process:perform({whereis, Name}, C) of
-        noname -> erlang:whereis(Name);
+        noname ->
+            case witness_search_applications:find(Name, C) of
+                here -> run(whereis, [Name], C);
+                none -> undefined;
+                Found -> Found
+            end;
         Pid -> Pid
     end;
 run(register, [Name, Pid], C) when is_atom(Name), Name =/= undefined, is_pid(Pid) ->
@@ -184,13 +189,30 @@ known({outside, Real}, Function, [_ | Rest], _) -> apply(erlang, Function, [Real
 known(Value, _, _, _) when is_boolean(Value) -> Value;
 known(_, _, _, _) -> badarg().
 
-set_monitor(Target, Options, C) ->
+set_monitor({Name, Node}, Options, C) when is_atom(Name), Node =:= node() -> monitor_name(Name, {Name, Node}, Options, C);
+set_monitor(Name, Options, C) when is_atom(Name) -> monitor_name(Name, Name, Options, C);
+set_monitor(Target, Options, C) -> monitor_process(Target, Options, C).
+
+%% A name that this VM has is that of a process outside, unless the world has it too.
+monitor_name(Name, Target, Options, C) ->
+    case erlang:whereis(Name) =/= undefined andalso run(whereis, [Name], C) of
+        Found when is_pid(Found) ->
+            case witness_search_process:query({real, Found}, C) of
+                Found -> monitor_outside(Target, Options, C);
+                _ -> monitor_process(Target, Options, C)
+            end;
+        _ -> monitor_process(Target, Options, C)
+    end.
+
+monitor_process(Target, Options, C) ->
     case witness_search_process:perform({monitor, Target, Options}, C) of
         Ref when is_reference(Ref) -> Ref;
         {outside, Real} -> monitor_outside(Real, Options, C);
         _ -> badarg()
     end.
 
+%% The processes that this VM started with do not end during a run. Their answers are expected when they are asked.
+monitor_outside(Target, [], C) when not is_pid(Target) -> witness_search_process:query(reference, C);
 monitor_outside(Real, Options, C) ->
     ok = witness_search_process:expect(C),
     erlang:monitor(process, Real, Options).
@@ -259,6 +281,12 @@ done(ets, new, [Name, Options], C) when is_list(Options) ->
     Table = ets:new(Name, [real_heir(Option, C) || Option <- Options]),
     _ = [keep_heir(Option, Table, C) || Option <- Options],
     Table;
+%% A table of a process outside stays there.
+done(ets, delete, [Table], _) ->
+    case witness_search_memory:is_kept_outside(Table) of
+        true -> witness_search_process:outside(ets, delete_all_objects, [Table]);
+        false -> ets:delete(Table)
+    end;
 done(ets, setopts, [Table, Options], C) ->
     Given = case Options of [_ | _] -> Options; _ -> [Options] end,
     true = ets:setopts(Table, [real_heir(Option, C) || Option <- Given]),

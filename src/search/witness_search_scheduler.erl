@@ -12,12 +12,12 @@ no controlled process runs. So a run is a function of the program and the choice
 -export_type([options/0, result/0, outcome/0, entry/0, traced/0]).
 
 -doc """
-`start`: the first call; `steps`: the most steps; `logging`: whether entries for a recording are wanted;
+`start`: the first call; `applications`: those that it starts before, and that are stopped after it; `steps`: the most steps; `logging`: whether entries for a recording are wanted;
 `digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `leader`: the group leader, a
 process outside; `monitors`: those that read the events; `busy_ms`: how long a process may run without an operation; `crashes`,
 `normal`, `left`, `timeouts`, `delivery`: as for `t:witness_search:options/0`.
 """.
--type options() :: #{start := witness_search_world:start(), strategy := witness_search_strategy:strategy(), steps := pos_integer(),
+-type options() :: #{start := witness_search_world:start(), applications => [atom()], strategy := witness_search_strategy:strategy(), steps := pos_integer(),
                      logging := boolean(), digests => boolean(), tracing => boolean(), leader := pid(),
                      monitors => witness_search_monitors:compiled(), busy_ms := pos_integer(),
                      crashes := witness_search:crashes(), normal := [atom()], left := boolean(),
@@ -64,6 +64,7 @@ not zero; `busy`: a process ran for too long without an operation; `lost`: a pro
               trace = none :: none | [traced()],
               digest = none :: none | binary(),
               last = none :: term(),
+              stopping = false :: boolean(),
               ids = #{} :: #{pid() => witness_search_world:id()},
               reals = #{} :: #{witness_search_world:id() => pid()},
               births = #{} :: #{witness_search_world:id() => witness_search_world:birth()},
@@ -89,10 +90,10 @@ loop(#run{world = World, length = Length, options = #{steps := Most, left := Lef
     case witness_search_world:steps(World) of
         [] -> quiet(S);
         [{Kind, _} | _] = Steps when Kind =:= timeout; Kind =:= timer ->
-            case Left orelse witness_search_world:is_alive(1, World) of
+            case Left orelse witness_search_world:is_alive(1, World) orelse is_stopping(S) of
                 true when Length < Most -> loop(step(Steps, S));
                 true -> {steps, S};
-                false -> {returned, S}
+                false -> returned(S)
             end;
         _ when Length >= Most -> {steps, S};
         Steps -> loop(step(Steps, S))
@@ -100,11 +101,37 @@ loop(#run{world = World, length = Length, options = #{steps := Most, left := Lef
 
 %% Nothing can happen any more.
 quiet(#run{world = World, options = #{left := Left}} = S) ->
-    case {witness_search_world:is_alive(1, World), witness_search_world:alive(World)} of
+    case {witness_search_world:is_alive(1, World) orelse is_stopping(S), witness_search_world:alive(World)} of
         {true, Ids} -> {{deadlock, Ids}, S};
-        {false, [_ | _] = Ids} when Left -> {{left, Ids}, S};
-        {false, _} -> {returned, S}
+        {false, Ids} ->
+            case returned(S) of
+                {returned, _} when Left, Ids =/= [] -> {{left, Ids}, S};
+                Result -> Result
+            end
     end.
+
+%% The function has returned, and nothing happens any more. The applications that were started for it are stopped, as at the end of their
+%% VM, if all other processes have ended: one that may still call them would fail.
+returned(#run{world = World, options = #{normal := Normal} = Options} = S) ->
+    case controller(S) of
+        none -> {returned, S};
+        Id ->
+            case maps:get(applications, Options, []) =/= [] andalso are_alone(Id, S) of
+                true ->
+                    loop(S#run{world = witness_search_world:tell(Id, witness_search_applications:ending(), World), stopping = true,
+                               options = Options#{normal := [shutdown, killed | Normal]}});
+                false -> {returned, S}
+            end
+    end.
+
+controller(#run{world = World}) -> witness_search_world:adopted(application_controller, World).
+
+is_stopping(#run{stopping = Stopping} = S) -> Stopping andalso controller(S) =/= none.
+
+%% Whether each process but the controller belongs to an application: it has another group leader then.
+are_alone(Controller, #run{world = World, options = #{leader := Leader}}) ->
+    lists:all(fun(Id) -> Id =:= Controller orelse witness_search_world:leader(Id, World) =/= Leader end,
+              witness_search_world:alive(World)).
 
 step(Steps, #run{world = World, choices = Choices, length = Length, options = Options} = S0) ->
     View = #{actor => fun(One) -> witness_search_world:actor(One, World) end,
@@ -118,11 +145,20 @@ step(Steps, #run{world = World, choices = Choices, length = Length, options = Op
     Failed = failure(Effects, World, Options),
     Read = witness_search_monitors:read(fun() -> witness_search_events:of_step(Step, World, Effects, World1) end, S#run.monitors),
     S1 = lists:foldl(fun apply_effect/2, S#run{world = World1, digest = Digest}, Effects),
-    case {Failed, Read} of
+    case {ended_controller(Effects, World, Failed, S), Read} of
         {_, {violated, _, _} = Violated} -> throw({?MODULE, Violated, S1});
         {none, {ok, Next}} -> S1#run{monitors = Next};
-        {_, _} -> throw({?MODULE, Failed, S1})
+        {Other, _} -> throw({?MODULE, Other, S1})
     end.
+
+%% The VM ends with the process that keeps the applications: it ends by itself if a permanent one has ended.
+ended_controller(Effects, World, none, #run{stopping = false}) ->
+    Controller = witness_search_world:adopted(application_controller, World),
+    case [Reason || Effect <- Effects, {_, Id, Reason} <- [ending(Effect)], Id =:= Controller] of
+        [Reason | _] -> {halted, Controller, {application_controller, Reason}};
+        [] -> none
+    end;
+ended_controller(_, _, Failed, _) -> Failed.
 
 %% A strategy may let a process wait for another one in a loop, for ever. So in the second half of the steps all take turns: a run
 %% that has not ended then runs for ever in a fair order.

@@ -22,7 +22,7 @@ come at once, as in a VM that is slow somewhere.
 """.
 
 -export([new/1, first/2, park/3, steps/1, step/2, query/3]).
--export([alive/1, is_alive/2, pid/2, birth/2, clock/1, real/2, set_real/3, status/2, receiver/2, timer_receiver/2, is_told/2,
+-export([alive/1, is_alive/2, adopted/2, leader/2, pid/2, birth/2, clock/1, real/2, set_real/3, status/2, receiver/2, timer_receiver/2, is_told/2,
          is_pending/3, has/2, tell/3, describe/2, actor/2]).
 
 -export_type([world/0, id/0, path/0, actor/0, step/0, operation/0, receive_/0, effect/0, start/0, message/0, birth/0, timeouts/0,
@@ -56,14 +56,15 @@ started, which then parks;
                 | {kill, id(), Reason :: term(), status()}.
 
 -doc """
-A birth: the parent (0: none), how many children it had before, and the same of all ancestors. The path names the process in all runs.
+A birth: the parent (0: none), how many children it had before, and the same of all ancestors. The path names the process in all runs;
+that of a process without a parent that came later is its name.
 """.
 -type birth() :: #{parent := id() | 0, rank := non_neg_integer(), path := path(), start := start(), pid := pid()}.
 
 -type status() :: running | {wants, operation()} | {finds, receive_(), message()}
                 | {waits, receive_(), Deadline :: integer() | infinity}.
 
--type path() :: [non_neg_integer()].
+-type path() :: [non_neg_integer() | atom()].
 
 -doc "What acts in a step, by a name that it has in all runs.".
 -type actor() :: path() | {signal, From :: path(), To :: path()} | {timer, reference()}.
@@ -91,6 +92,7 @@ A birth: the parent (0: none), how many children it had before, and the same of 
                 births = #{} :: #{id() => birth()},
                 pids = #{} :: #{pid() => id()},
                 names = #{} :: #{atom() => id()},
+                adopted = #{} :: #{atom() => id()},
                 timed = #{} :: #{id() => At :: integer()},
                 ready = [] :: [id()],
                 signals = [] :: [{{id(), id()}, [signal(), ...]}],
@@ -114,11 +116,10 @@ new(Options) ->
 
 -doc "The first process. It runs: it parks next.".
 -spec first(#{start := start(), leader := pid()}, world()) -> {id(), world()}.
-first(#{start := Start, leader := Leader}, W) -> born(Start, 0, 0, Leader, W).
+first(#{start := Start, leader := Leader}, W) -> born(Start, 0, 0, [], Leader, W).
 
-born(Start, Parent, Rank, Leader, #world{next = Id, living = Living, births = Births, pids = Pids} = W) ->
+born(Start, Parent, Rank, Path, Leader, #world{next = Id, living = Living, births = Births, pids = Pids} = W) ->
     Pid = witness_search_identity:pid(Id),
-    Path = case Births of #{Parent := #{path := Above}} -> [Rank | Above]; #{} -> [] end,
     Birth = #{parent => Parent, rank => Rank, path => Path, start => Start, pid => Pid},
     {Id, W#world{next = Id + 1, living = Living#{Id => #process{birth = Birth, leader = Leader}}, births = Births#{Id => Birth},
                  pids = Pids#{Pid => Id}}}.
@@ -129,6 +130,17 @@ alive(#world{living = Living}) -> lists:sort(maps:keys(Living)).
 
 -spec is_alive(id(), world()) -> boolean().
 is_alive(Id, #world{living = Living}) -> is_map_key(Id, Living).
+
+-doc "The process that came with this name (`adopt`), while it is alive.".
+-spec adopted(atom(), world()) -> id() | none.
+adopted(Name, #world{adopted = Adopted, living = Living}) ->
+    case Adopted of
+        #{Name := Id} when is_map_key(Id, Living) -> Id;
+        #{} -> none
+    end.
+
+-spec leader(id(), world()) -> pid().
+leader(Id, W) -> (process(Id, W))#process.leader.
 
 -doc "The pid that the program sees.".
 -spec pid(id(), world()) -> pid().
@@ -426,7 +438,7 @@ perform({send, To, Message, Arity}, Id, W) ->
     end;
 perform({spawn, Start, Leader, Options}, Id, W0) ->
     #process{children = Rank, leader = Own} = P = process(Id, W0),
-    {Child, W1} = born(Start, Id, Rank, case Leader of inherited -> Own; _ -> Leader end,
+    {Child, W1} = born(Start, Id, Rank, [Rank | path(Id, W0)], case Leader of inherited -> Own; _ -> Leader end,
                        update(Id, P#process{children = Rank + 1}, W0)),
     W2 = case lists:member(link, Options) of true -> set_link(Id, Child, W1); false -> W1 end,
     {Ref, W3} = case [Given || {monitor, Given} <- Options] of
@@ -434,6 +446,16 @@ perform({spawn, Start, Leader, Options}, Id, W0) ->
         [] -> {none, W2}
     end,
     {[{start, Child, Start, Options}, {answer, Id, {spawned, Child, pid(Child, W3), Ref}}], W3};
+%% A process without a parent, which has this name from its birth, and traps exits. It comes once.
+perform({adopt, Name, Start, Leader}, Id, #world{names = Names, adopted = Adopted} = W0) ->
+    case Adopted of
+        #{Name := _} -> answer(Id, is_map_key(Name, Names), W0);
+        #{} ->
+            {Child, W} = born(Start, 0, map_size(Adopted) + 1, [Name], Leader, W0),
+            Named = update(Child, (process(Child, W))#process{name = Name, trap = true}, W),
+            {[{start, Child, Start, []}, {answer, Id, true}],
+             Named#world{names = Names#{Name => Child}, adopted = Adopted#{Name => Child}}}
+    end;
 perform({reply_spawn, Tag, Ref, Pid}, Id, W) -> answer(Id, ok, put_message(Id, {outside, none, {Tag, Ref, ok, Pid}}, W));
 perform({link, Pid}, Id, W) ->
     case to(Pid, W) of
@@ -568,8 +590,10 @@ query({real, Pid}, _, W) ->
     end;
 %% What the process does at this step sends a message.
 query({tell, Pid, Message}, _, W) ->
-    {living, Id} = to(Pid, W),
-    {ok, tell(Id, Message, W)}.
+    case to(Pid, W) of
+        {living, Id} -> {ok, tell(Id, Message, W)};
+        _ -> {ok, W}
+    end.
 
 %% The receiver of a message. `outside': no process of the program.
 to(Pid, #world{pids = Pids, living = Living}) when is_pid(Pid) ->
