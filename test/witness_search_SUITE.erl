@@ -87,8 +87,9 @@ shops() -> [{buys, #{applications => [?SHOP]}}, {visits, #{}}].
 
 races_in_applications_are_found(Config) ->
     lists:foreach(fun({{Function, Options}, Seed}) ->
-        {ok, #{outcome := {crashed, 1, {{badmatch, 0}, _}}, unfaithful := [], recorded := Dir}} =
+        {ok, #{outcome := {crashed, 1, {{badmatch, 0}, _}}, unfaithful := [], schedules := Schedules, recorded := Dir}} =
             search({?SHOP, Function, [true]}, Options#{schedules => ?SCHEDULES, seed => Seed}, Config),
+        ?assert(Schedules > 1),
         identical(Dir),
         ?assertMatch({ok, #{outcome := passed, unfaithful := []}},
                      search({?SHOP, Function, [false]}, Options#{schedules => ?SCHEDULES, seed => Seed}, Config))
@@ -228,7 +229,12 @@ late_ends_and_failed_spawns_replay_identically(Config) ->
     identical(Linked),
     {ok, #{outcome := {crashed, 1, {badarg, [{erlang, spawn, [2], _} | _]}}, recorded := Misspelt}} =
         search({witness_searched, misspelt, []}, #{}, Config),
-    identical(Misspelt).
+    identical(Misspelt),
+    lists:foreach(fun(Number) ->
+        {ok, #{outcome := returned, unfaithful := [], recorded := Asleep}} =
+            search({witness_searched, asleep, []}, #{schedule => Number}, Config),
+        identical(Asleep)
+    end, [1, 2, 3, 4]).
 
 wrong_folders_are_named(Config) ->
     Dir = proplists:get_value(priv_dir, Config),

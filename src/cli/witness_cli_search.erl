@@ -20,7 +20,7 @@ If a specification is violated, the recording is replayed with it (`m:witness_cl
 
 -doc "See `command/0`.".
 -type options() :: #{system := string(), json := boolean(), seed := non_neg_integer(), no_deadlock := boolean(), output => string(),
-                     mix => string(), pa => [string()], weave => [string()], specs => [string()], include => [string()],
+                     mix => string(), app => [string()], config => string(), pa => [string()], weave => [string()], specs => [string()], include => [string()],
                      report => witness_web:report(), atom() => term()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
@@ -33,19 +33,20 @@ command() ->
                usage, "\n\n", arguments, "\n", options,
                "\n\nExit codes: 0 nothing went wrong; 1 a run went wrong; 2 wrong usage or bad input; 3 no result: interrupted, or "
                "the program cannot be controlled.\n\n"
+               "  witness search --pa ebin --app shop 'shop_demo:visits()'\n"
                "  witness search --spec shop.hml --pa ebin 'shop_demo:main(2)'\n"
                "  witness search --pa ebin --schedules 10000 --seed 7 -o found.rec 'shop_demo:main(2)'\n"
                "  witness replay --step found.rec\n"],
       arguments => witness_cli_options:arguments(search, [output, specs, include, pa, syntax,
         schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, timeouts, delivery, crashes,
-        left, no_deadlock, weave,
+        left, no_deadlock, weave, app, config,
         witness_cli_options:json(~"one JSON object a line on standard output"),
         witness_cli_options:report(), project(), system])}.
 
-%% Nothing of the project is started or configured, unlike with other commands.
 project() ->
     #{name => mix, flag => "--mix", argument => "DIR",
-      text => ~"use the code of the Mix project in this folder, compiled as by mix run; its applications are not started"}.
+      text => [~"in each run start the application of the Mix project in this folder, compiled and configured as by mix run, before ",
+               ~"the function; --app names one of an umbrella project"]}.
 
 -record(state, {worker :: pid(), ref :: reference(), progress :: witness_cli_progress:progress(),
                 begun = none :: integer() | none, schedules = 0 :: non_neg_integer()}).
@@ -57,17 +58,21 @@ run(Given, Properties) ->
     maybe
         #{json := Json, output := Dir, system := Text} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
         {ok, Mix} ?= mix(Options),
-        {ok, Named} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
-        Folders = Named ++ maps:get(folders, Mix, []),
+        {ok, Added} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
+        Folders = Added ++ maps:get(folders, Mix, []),
         {ok, {Module, _, _} = Call} ?= witness_cli_call:parse(Text),
         ok ?= witness_cli_setup:load_elixir(Module, Folders),
         ok ?= witness_cli_call:check(Call),
-        {ok, Weave} ?= applications(maps:get(weave, Options, [])),
+        {ok, Weave} ?= applications(~"--weave", maps:get(weave, Options, [])),
+        {ok, Named} ?= applications(~"--app", maps:get(app, Options, [])),
+        ok ?= check_config(Options),
         {ok, Warnings} ?= warnings(Options),
         witness_cli_io:note([[witness_spec:format_diagnostic(Warning), $\n] || Warning <- Warnings]),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Own = [Name || #{name := Name} <- witness_option_schema:search()],
         Search = (maps:with(Own, Options))#{run => Call, dir => Dir, pa => Folders, weave => Weave,
+                                            applications => case Named of [] -> maps:get(apps, Mix, []); _ -> Named end,
+                                            environment => maps:get(environment, Mix, []),
                                             deadlocks => not maps:get(no_deadlock, Options)},
         {ok, Report} ?= search(Search),
         {ok, result(Report, Properties, Out, Options#{strategies => strategies(Search)})}
@@ -76,21 +81,31 @@ run(Given, Properties) ->
 %% A Mix project is used in its folder.
 absolute(#{mix := _, output := Dir} = Options) ->
     maps:merge(Options#{output => filename:absname(Dir)},
-               maps:map(fun(_, Names) -> [filename:absname(Name) || Name <- Names] end, maps:with([pa, specs, include], Options)));
+               maps:map(fun(config, Name) -> filename:absname(Name);
+                           (_, Names) -> [filename:absname(Name) || Name <- Names]
+                        end, maps:with([pa, specs, include, config], Options)));
 absolute(Options) -> Options.
 
 mix(#{mix := Folder}) -> witness_cli_mix:export(Folder);
 mix(#{}) -> {ok, #{}}.
 
-applications([]) -> {ok, []};
-applications([Text | Texts]) ->
+applications(_, []) -> {ok, []};
+applications(Flag, [Text | Texts]) ->
     maybe
         {ok, {application, App}} ?= witness_cli_call:parse_application(Text),
-        {ok, Apps} ?= applications(Texts),
+        {ok, Apps} ?= applications(Flag, Texts),
         {ok, [App | Apps]}
     else
-        {error, _} -> {error, ~"--weave: the name of an application is expected"}
+        {error, _} -> {error, [Flag, ~": the name of an application is expected"]}
     end.
+
+%% The VM of the search reads it, and would not start.
+check_config(#{config := File}) ->
+    maybe
+        {ok, _} ?= witness_cli_setup:read_config(File),
+        ok
+    end;
+check_config(#{}) -> ok.
 
 default_name() ->
     {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),

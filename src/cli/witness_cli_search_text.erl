@@ -40,6 +40,9 @@ sentence({How, _, _}, Look) when How =:= busy; How =:= lost; How =:= refused -> 
 sentence(_, Look) -> witness_text:style(bad, ~"FAILED", Look).
 
 outcome({violated, _, _}, _, _) -> [];
+outcome({crashed, 1, {application_not_started, App, Reason}}, _, Look) ->
+    [[witness_text:style(bad, ~"CRASH", Look), ~": the application ", witness_event:format_term(App, 100), ~" does not start: ",
+      witness_event:format_term(Reason, ?MAX_REASON_CHARS)]];
 outcome({crashed, Id, Reason}, Report, Look) ->
     Syntax = syntax_of(Id, Reason, Report),
     {Why, Stack} = reason(Reason),
@@ -47,10 +50,14 @@ outcome({crashed, Id, Reason}, Report, Look) ->
      [~"  ends: ", witness_event:format_reason(case Syntax of elixir -> Reason; erlang -> Why end, ?MAX_REASON_CHARS, Syntax)]
      | frames(Stack, Syntax)];
 outcome({deadlock, Ids}, Report, Look) ->
-    [[witness_text:style(bad, ~"DEADLOCK", Look), ~": the function has not returned, and nothing can happen any more. There ",
+    [[witness_text:style(bad, ~"DEADLOCK", Look), ~": ",
+      case lists:member(1, Ids) of true -> ~"the function has not returned"; false -> ~"the applications do not stop" end,
+      ~", and nothing can happen any more. There ",
       case Ids of [_] -> ~"is"; _ -> ~"are" end, ~":"] | places(Ids, Report)];
 outcome({left, Ids}, Report, Look) ->
     [[witness_text:style(bad, ~"LEFT", Look), ~": the function has returned, and these processes wait for ever:"] | places(Ids, Report)];
+outcome({halted, _, {application_controller, Reason}}, _, Look) ->
+    [[witness_text:style(bad, ~"HALTED", Look), ~": with this end of an application, the VM ends: ", application_end(Reason)]];
 outcome({halted, Id, Status}, Report, Look) ->
     [[witness_text:style(bad, ~"HALTED", Look), ~" by ", process(Id, Report), ~": it ends the VM with status ",
       witness_event:format_term(Status, 100)]];
@@ -68,6 +75,13 @@ outcome({refused, Id, {{_, _, _} = Called, Stack}}, Report, _) ->
     [[process(Id, Report), ~" calls ", witness_event:format_function(Called, Syntax),
       ~", whose effects cannot be controlled: run a part of the program that does without"] | frames(Stack, Syntax)];
 outcome(Outcome, _, _) -> [witness_event:format_term(Outcome, ?MAX_REASON_CHARS)].
+
+%% The controller has it as text.
+application_end(Reason) ->
+    case io_lib:printable_unicode_list(Reason) of
+        true -> witness_text:clean(Reason);
+        false -> witness_event:format_term(Reason, ?MAX_REASON_CHARS)
+    end.
 
 told(1) -> ~"the function has failed";
 told(_) -> ~"no process handled it".
@@ -204,6 +218,7 @@ signal({exit, Reason}, Term) -> [~" gets an exit signal: ", Term(Reason)].
 operation({send, To, Message, _}, Term, _) -> [~" sends to ", Term(To), ~": ", Term(Message)];
 operation({ended, Reason}, Term, _) -> [~" ends: ", Term(Reason)];
 operation({shared, Called}, _, Call) -> [~" calls ", Call(Called)];
+operation({adopt, Name, _, _}, Term, _) -> [~" looks up ", Term(Name), ~" for the first time"];
 operation({spawn, Start, _, _}, _, Call) -> [~" spawns ", Call(Start)];
 operation({From, _, Message}, Term, _) when is_integer(From); From =:= outside -> [~" takes ", Term(Message)];
 operation(timeout, _, _) -> [~" takes no message: its time is over"];

@@ -229,7 +229,8 @@ apply_effect({answer, Id, Answer}, S) ->
     await_parking(Id, S);
 apply_effect({start, Id, Start, Options}, S) -> begin_process(Id, Start, Options, S);
 apply_effect({kill, Id, Reason, Status}, S0) ->
-    Waited = [waited || {waits, _, _} <- [Status]],
+    %% A process that hibernates has noted that before.
+    Waited = [waited || {waits, #{take := true}, _} <- [Status]],
     S = log(Id, {exit, Reason}, lists:foldl(fun(Entry, Acc) -> log(Id, Entry, Acc) end, S0, Waited)),
     Real = real(Id, S),
     Inherited = inherited(Real),

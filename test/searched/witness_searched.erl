@@ -4,7 +4,7 @@
 -export([run/2, savina/1]).
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
 -export([left/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
--export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0]).
+-export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0, asleep/0]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4]).
 
@@ -223,6 +223,14 @@ linked() ->
     ok.
 
 misspelt() -> spawn(2).
+
+%% A process ends while it hibernates. Another process that this VM runs is monitored by its name, and does not end.
+asleep() ->
+    {Pid, Ref} = spawn_monitor(erlang, hibernate, [?MODULE, asleep, []]),
+    Server = monitor(process, code_server),
+    true = exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, killed} -> ok end,
+    receive {'DOWN', Server, process, _, _} -> error(ended) after 1 -> ok end.
 
 %% The first operation of a process comes before or after one of its parent. It is wrong if it comes as it is given.
 
