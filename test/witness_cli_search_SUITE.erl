@@ -13,6 +13,8 @@ all() ->
      a_function_that_fails_is_a_crash,
      a_deadlock_names_each_process_and_where_it_waits, a_deadlock_may_be_no_failure, a_run_without_end_is_a_failure,
      what_else_is_a_failure,
+     an_application_runs_by_the_schedule, an_application_has_its_environment, the_application_of_a_mix_project_is_started,
+     what_an_application_does_wrong_is_said,
      nothing_is_found, a_planned_end_is_no_error, what_is_not_controlled_is_named, a_program_of_elixir_is_shown_in_its_notation,
      json_has_one_object_a_line, the_same_seed_finds_the_same_run, an_interrupt_ends_it, what_is_wrong_is_named].
 
@@ -23,6 +25,10 @@ init_per_suite(Config) ->
     {ok, _} = compile:file(filename:join([Root, "test", "cli_data", "cli_searched"]), [{outdir, Out}, debug_info]),
     Spec = filename:join(Out, "sold_once.hml"),
     ok = file:write_file(Spec, ~"sold_once: with cli_searched:hall(_) over _ ? {sell, _}\ncheck [_ ? {sell, _}] [_ ? {sell, _}] ff.\n"),
+    {ok, Shop} = compile:file(filename:join([Root, "test", "searched", "witness_searched_shop"]), [{outdir, Out}, debug_info]),
+    {module, Shop} = code:load_abs(filename:join(Out, atom_to_list(Shop))),
+    [ok = file:write_file(filename:join(Out, atom_to_list(App) ++ ".app"), io_lib:format("~tp.~n", [Resource]))
+     || Which <- [shop, street, closed], {application, App, _} = Resource <- [Shop:app(Which)]],
     [{programs, Out}, {spec, Spec}, {root, Root} | Config].
 
 end_per_suite(_) -> ok.
@@ -94,6 +100,118 @@ what_else_is_a_failure(Config) ->
          {"2", ["--left", "cli_searched:leaves()"], [~"FAILED after 1 schedule", ~"LEFT: the function has returned",
                                                      ~"cli_searched:wait_for/1: waits for a message in cli_searched:wait_for/1"]}]],
     #{exit := 0} = search(Config, ["--crashes", "none", "--schedules", "9", "lists:nth(2, [a])"]).
+
+%% --- applications ----------------------------------------------------------------
+
+-define(SHOP, "witness_searched_shop").
+
+an_application_runs_by_the_schedule(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    #{exit := 1, stdout := Text} = search(Config, ["--app", ?SHOP, "-o", Dir, ?SHOP ":buys(true)"]),
+    witness_command:contains(Text, [~"CRASH of <0.1.1>, witness_searched_shop:buys(true)", ~"ends: {badmatch,0}", ~"\norder     first "]),
+    #{exit := 0, stdout := Replayed} = witness(Config, ["replay", Dir]),
+    witness_command:contains(Replayed, [~"IDENTICAL"]),
+    #{exit := 0} = search(Config, ["--app", ?SHOP, "--schedules", "50", ?SHOP ":buys(false)"]),
+    %% A specification sees the processes of the application.
+    Spec = file(?FUNCTION_NAME, ".hml", Config),
+    ok = file:write_file(Spec, ~"sold: with witness_searched_shop:init(till) over _ ? {'$gen_cast', sold} check [_ ? {'$gen_cast', sold}] ff.\n"),
+    #{exit := 1, stdout := Violated} =
+        search(Config, ["--app", ?SHOP, "--spec", Spec, "-o", file(?FUNCTION_NAME, "_spec", Config), ?SHOP ":buys(false)"]),
+    witness_command:contains(Violated, [~"VIOLATION of sold", ~"IDENTICAL"]).
+
+an_application_has_its_environment(Config) ->
+    File = file(?FUNCTION_NAME, ".config", Config),
+    ok = file:write_file(File, ~"[{witness_searched_shop, [{tells_stop, true}]}].\n"),
+    Arguments = ["--app", "witness_searched_street", "--crashes", "any", "--schedules", "5",
+                 "-o", file(?FUNCTION_NAME, Config), ?SHOP ":buys(false)"],
+    #{exit := 0} = search(Config, Arguments),
+    #{exit := 1, stdout := Text} = search(Config, ["--config", File | Arguments]),
+    witness_command:contains(Text, [~"CRASH of ", ~"ends: was_stopped"]).
+
+the_application_of_a_mix_project_is_started(Config) ->
+    case os:find_executable("mix") of
+        false -> {skip, "there is no mix on the path"};
+        _ ->
+            Project = filename:join(proplists:get_value(priv_dir, Config), "parrot"),
+            [begin
+                 ok = filelib:ensure_dir(filename:join(Project, File)),
+                 ok = file:write_file(filename:join(Project, File), Text)
+             end || {File, Text} <- parrot()],
+            Dir = file(?FUNCTION_NAME, Config),
+            #{exit := 1, stdout := Found} = witness(Config, ["search", "--mix", Project, "-o", Dir, "Parrot.ask(true)"]),
+            witness_command:contains(Found, [~"CRASH of #PID<0.1.1>, Parrot.ask(true)", ~"(MatchError)", ~":nothing"]),
+            ?assertEqual(nomatch, string:find(Found, "unfaithful")),
+            #{exit := 0, stdout := Replayed} = witness(Config, ["replay", Dir]),
+            witness_command:contains(Replayed, [~"IDENTICAL"]),
+            #{exit := 0, stdout := Passed} =
+                witness(Config, ["search", "--mix", Project, "--schedules", "50", "Parrot.ask(false)"]),
+            ?assertEqual(nomatch, string:find(Passed, "unfaithful"))
+    end.
+
+%% The server may be asked before it is told what to say.
+parrot() ->
+    [{"mix.exs", ~"""
+      defmodule Parrot.MixProject do
+        use Mix.Project
+        def project, do: [app: :parrot, version: "1.0.0", deps: []]
+        def application, do: [mod: {Parrot.Application, []}, extra_applications: [:logger]]
+      end
+      """},
+     {"config/config.exs", ~"""
+      import Config
+      config :parrot, compiled: config_env()
+      """},
+     {"config/runtime.exs", ~"""
+      import Config
+      config :parrot, started: "runtime"
+      """},
+     {"lib/parrot.ex", ~"""
+      defmodule Parrot.Application do
+        use Application
+        require Logger
+
+        def start(_, _) do
+          Logger.error("a report")
+          Supervisor.start_link([Parrot], strategy: :one_for_one)
+        end
+      end
+
+      defmodule Parrot do
+        use GenServer
+        def start_link(arg), do: GenServer.start_link(__MODULE__, arg, name: __MODULE__)
+        def init(_), do: {:ok, :nothing}
+        def handle_call(:hear, _, said), do: {:reply, said, said}
+        def handle_cast({:say, what}, _), do: {:noreply, what}
+
+        def ask(fault) do
+          {:dev, "runtime"} = {Application.get_env(:parrot, :compiled), Application.get_env(:parrot, :started)}
+          IO.puts("asked")
+          self = self()
+
+          spawn(fn ->
+            unless fault, do: GenServer.cast(__MODULE__, {:say, :hello})
+            send(self, :said)
+            if fault, do: GenServer.cast(__MODULE__, {:say, :hello})
+          end)
+
+          receive do: (:said -> :ok)
+          :hello = GenServer.call(__MODULE__, :hear)
+        end
+      end
+      """}].
+
+what_an_application_does_wrong_is_said(Config) ->
+    [begin
+         Dir = file(?FUNCTION_NAME, "_" ++ Name, Config),
+         #{exit := 1, stdout := Text} = search(Config, ["-o", Dir | Arguments]),
+         witness_command:contains(Text, Words),
+         #{exit := 0, stdout := Replayed} = witness(Config, ["replay", Dir]),
+         witness_command:contains(Replayed, [~"IDENTICAL"])
+     end || {Name, Arguments, Words} <- [
+         {"1", ["--app", "witness_searched_closed", ?SHOP ":buys(false)"],
+          [~"FAILED after 1 schedule", ~"CRASH: the application witness_searched_closed does not start: ", ~"on_sundays"]},
+         {"2", [?SHOP ":ends(permanent)"],
+          [~"HALTED: with this end of an application, the VM ends: {application_terminated,witness_searched_shop,killed}"]}]].
 
 %% --- not found -------------------------------------------------------------------
 
@@ -221,6 +339,9 @@ what_is_wrong_is_named(Config) ->
          {["--report", "r", "cli_searched:fine()"], [~"--report: name a specification with --spec FILE.hml\n"]},
          {["--weave", "nobody_has_this", "cli_searched:fine()"], [~"nobody_has_this"]},
          {["--mix", "nowhere", "cli_searched:fine()"], [~"nowhere"]},
+         {["--app", "nobody_has_this", "cli_searched:fine()"], [~"there is no application nobody_has_this"]},
+         {["--app", "", "cli_searched:fine()"], [~"--app: the name of an application is expected"]},
+         {["--config", "nowhere.config", "cli_searched:fine()"], [~"--config: nowhere.config: "]},
          {["--schedule", "3", "cli_searched:fine()"], [~"did you mean --schedules?"]}]],
     ok.
 

@@ -26,7 +26,8 @@ init_per_suite(Config) ->
     ok = witness_record_programs:compile(Out),
     [{ok, _} = compile:file(filename:join(witness_checkout:root(filename:dirname(code:which(?MODULE))), File),
                             [return_errors, debug_info, {outdir, Out}])
-     || File <- ["test/searched/witness_searched.erl", "test/searched/witness_searched_shop.erl", "examples/last_seat/last_seat.erl", "examples/last_seat/last_seat_hall.erl",
+     || File <- ["test/searched/witness_searched.erl", "test/searched/witness_searched_shop.erl",
+                 "examples/last_seat/last_seat.erl", "examples/last_seat/last_seat_hall.erl",
                  "examples/last_seat/last_seat_cashier.erl"]],
     {module, Shop} = code:load_abs(filename:join(Out, "witness_searched_shop")),
     [ok = file:write_file(filename:join(Out, atom_to_list(App) ++ ".app"), io_lib:format("~tp.~n", [Resource]))

@@ -69,7 +69,7 @@ walk(Length, World, Random) ->
 
 %% Operations that make no reference: references are numbered in the order of the steps.
 operation(Random) ->
-    {[Kind, Id, Name, Choice], Next} = lists:mapfoldl(fun rand:uniform_s/2, Random, [14, ?PROCESSES, 2, 3]),
+    {[Kind, Id, Name, Choice], Next} = lists:mapfoldl(fun rand:uniform_s/2, Random, [15, ?PROCESSES, 2, 3]),
     Pid = witness_search_identity:pid(Id),
     Called = lists:nth(Name, [one, two]),
     Reason = lists:nth(Choice, [normal, kill, crash]),
@@ -87,8 +87,23 @@ operation(Random) ->
         11 -> {whereis, Called};
         12 -> {is_alive, Pid};
         13 -> {information, Pid};
-        14 -> {ended, case Reason of kill -> killed; _ -> Reason end}
+        14 -> {ended, case Reason of kill -> killed; _ -> Reason end};
+        15 -> {adopt, one, {m, f, []}, self()}
     end, Next}.
+
+a_process_is_adopted_once_test() ->
+    {1, First} = witness_search_world:first(#{start => {m, f, []}, leader => self()}, witness_search_world:new(#{})),
+    Adopt = fun(World) ->
+        witness_search_world:step({process, 1}, witness_search_world:park(1, {adopt, one, {m, g, []}, self()}, World))
+    end,
+    {[{start, 2, {m, g, []}, []}, {answer, 1, true}], Adopted} = Adopt(First),
+    ?assertMatch(#{parent := 0, path := [one]}, witness_search_world:birth(2, Adopted)),
+    ?assertEqual(2, witness_search_world:adopted(one, Adopted)),
+    {[{answer, 1, true}], Again} = Adopt(Adopted),
+    {[{ended, 2, normal}], Gone} =
+        witness_search_world:step({process, 2}, witness_search_world:park(2, {ended, normal}, Again)),
+    ?assertEqual(none, witness_search_world:adopted(one, Gone)),
+    ?assertMatch({[{answer, 1, false}], _}, Adopt(Gone)).
 
 %% --- single steps ------------------------------------------------------------------
 

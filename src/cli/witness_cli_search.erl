@@ -20,7 +20,8 @@ If a specification is violated, the recording is replayed with it (`m:witness_cl
 
 -doc "See `command/0`.".
 -type options() :: #{system := string(), json := boolean(), seed := non_neg_integer(), no_deadlock := boolean(), output => string(),
-                     mix => string(), app => [string()], config => string(), pa => [string()], weave => [string()], specs => [string()], include => [string()],
+                     mix => string(), app => [string()], config => string(), pa => [string()], weave => [string()],
+                     specs => [string()], include => [string()],
                      report => witness_web:report(), atom() => term()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".

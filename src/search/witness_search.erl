@@ -89,7 +89,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 `exists`: the folder is there already; `vm`: the VM of the search has ended; `not_written`: the recording could not be written;
 `not_started`: an application that the program needs, such as `elixir`, does not start in that VM.
 """.
--type reason() :: {exists, file:filename()} | {not_started, atom(), term()} | {vm, term()} | {not_written, term()} | {not_repeated, pos_integer()}.
+-type reason() :: {exists, file:filename()} | {not_started, atom(), term()} | {vm, term()} | {not_written, term()}
+                | {not_repeated, pos_integer()}.
 
 -doc "Searches. The caller waits.".
 -spec search(options()) -> {ok, report()} | {error, error()}.
@@ -135,8 +136,8 @@ outside(Apps) ->
     end.
 
 run(Specs, Code, #{dir := Dir} = Options) ->
-    Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes, normal, timeouts, delivery,
-                       busy_ms, syntax, schedule, step_digests], Options),
+    Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes, normal,
+                       timeouts, delivery, busy_ms, syntax, schedule, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of

@@ -12,12 +12,14 @@ no controlled process runs. So a run is a function of the program and the choice
 -export_type([options/0, result/0, outcome/0, entry/0, traced/0]).
 
 -doc """
-`start`: the first call; `applications`: those that it starts before, and that are stopped after it; `steps`: the most steps; `logging`: whether entries for a recording are wanted;
+`start`: the first call; `applications`: those that it starts before, and that are stopped after it; `steps`: the most steps;
+`logging`: whether entries for a recording are wanted;
 `digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `leader`: the group leader, a
 process outside; `monitors`: those that read the events; `busy_ms`: how long a process may run without an operation; `crashes`,
 `normal`, `left`, `timeouts`, `delivery`: as for `t:witness_search:options/0`.
 """.
--type options() :: #{start := witness_search_world:start(), applications => [atom()], strategy := witness_search_strategy:strategy(), steps := pos_integer(),
+-type options() :: #{start := witness_search_world:start(), applications => [atom()],
+                     strategy := witness_search_strategy:strategy(), steps := pos_integer(),
                      logging := boolean(), digests => boolean(), tracing => boolean(), leader := pid(),
                      monitors => witness_search_monitors:compiled(), busy_ms := pos_integer(),
                      crashes := witness_search:crashes(), normal := [atom()], left := boolean(),
@@ -110,8 +112,8 @@ quiet(#run{world = World, options = #{left := Left}} = S) ->
             end
     end.
 
-%% The function has returned, and nothing happens any more. The applications that were started for it are stopped, as at the end of their
-%% VM, if all other processes have ended: one that may still call them would fail.
+%% The function has returned, and nothing happens any more. The applications that were started for it are stopped, as at the end of
+%% their VM, if all other processes have ended: one that may still call them would fail.
 returned(#run{world = World, options = #{normal := Normal} = Options} = S) ->
     case controller(S) of
         none -> {returned, S};

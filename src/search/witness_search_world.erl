@@ -22,8 +22,8 @@ come at once, as in a VM that is slow somewhere.
 """.
 
 -export([new/1, first/2, park/3, steps/1, step/2, query/3]).
--export([alive/1, is_alive/2, adopted/2, leader/2, pid/2, birth/2, clock/1, real/2, set_real/3, status/2, receiver/2, timer_receiver/2, is_told/2,
-         is_pending/3, has/2, tell/3, describe/2, actor/2]).
+-export([alive/1, is_alive/2, adopted/2, leader/2, pid/2, birth/2, clock/1, real/2, set_real/3, status/2, receiver/2,
+         timer_receiver/2, is_told/2, is_pending/3, has/2, tell/3, describe/2, actor/2]).
 
 -export_type([world/0, id/0, path/0, actor/0, step/0, operation/0, receive_/0, effect/0, start/0, message/0, birth/0, timeouts/0,
               delivery/0]).
@@ -448,9 +448,10 @@ perform({spawn, Start, Leader, Options}, Id, W0) ->
     {[{start, Child, Start, Options}, {answer, Id, {spawned, Child, pid(Child, W3), Ref}}], W3};
 %% A process without a parent, which has this name from its birth, and traps exits. It comes once.
 perform({adopt, Name, Start, Leader}, Id, #world{names = Names, adopted = Adopted} = W0) ->
-    case Adopted of
-        #{Name := _} -> answer(Id, is_map_key(Name, Names), W0);
-        #{} ->
+    case {Names, Adopted} of
+        {#{Name := _}, _} -> answer(Id, true, W0);
+        {#{}, #{Name := _}} -> answer(Id, false, W0);
+        {#{}, #{}} ->
             {Child, W} = born(Start, 0, map_size(Adopted) + 1, [Name], Leader, W0),
             Named = update(Child, (process(Child, W))#process{name = Name, trap = true}, W),
             {[{start, Child, Start, []}, {answer, Id, true}],
