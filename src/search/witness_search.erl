@@ -136,8 +136,8 @@ outside(Apps) ->
     end.
 
 run(Specs, Code, #{dir := Dir} = Options) ->
-    Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes, normal,
-                       timeouts, delivery, busy_ms, syntax, schedule, step_digests], Options),
+    Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes,
+                       normal, timeouts, delivery, busy_ms, syntax, schedule, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of

@@ -101,13 +101,15 @@ sent(inactive, _, _, _, _, _) -> ok;
 sent({outside, Real}, To, Message, _, _, C) ->
     ok = named(0, To, C),
     send_outside(Real, Message, C);
-sent(noname, {_, _} = To, _, _, _, C) -> named(0, To, C);
-sent(noname, Name, Message, Function, Args, C) ->
+%% A name on this node.
+sent(noname, To, Message, Function, Args, C) ->
+    Name = case To of {Local, _} -> Local; _ -> To end,
     case witness_search_applications:find(Name, C) of
-        here -> deliver(Name, Message, Function, Args, C);
+        here -> deliver(To, Message, Function, Args, C);
+        none when is_tuple(To) -> named(0, To, C);
         none -> fail(Function, Args, C);
         Real ->
-            ok = named(0, Name, C),
+            ok = named(0, To, C),
             send_outside(Real, Message, C)
     end;
 sent(badarg, _, _, Function, Args, C) -> fail(Function, Args, C).

@@ -224,12 +224,15 @@ linked() ->
 
 misspelt() -> spawn(2).
 
-%% A process ends while it hibernates. Another process that this VM runs is monitored by its name, and does not end.
+%% A process ends while it hibernates. Another process that this VM runs is monitored by its name, and does not end; by its name and node
+%% it is called.
 asleep() ->
     {Pid, Ref} = spawn_monitor(erlang, hibernate, [?MODULE, asleep, []]),
     Server = monitor(process, code_server),
     true = exit(Pid, kill),
     receive {'DOWN', Ref, process, Pid, killed} -> ok end,
+    {code_server, node()} ! {code_call, self(), get_path},
+    receive {code_server, [_ | _]} -> ok end,
     receive {'DOWN', Server, process, _, _} -> error(ended) after 1 -> ok end.
 
 %% The first operation of a process comes before or after one of its parent. It is wrong if it comes as it is given.
