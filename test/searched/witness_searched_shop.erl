@@ -39,7 +39,10 @@ handle_call({sell, true}, From, Seats) ->
     gen_server:reply(From, sold),
     {noreply, sold(Seats)};
 handle_call({sell, false}, _, Seats) -> {reply, sold, sold(Seats)};
-handle_call(sum, _, Sum) -> {reply, Sum, Sum}.
+handle_call(sum, _, Sum) -> {reply, Sum, Sum};
+handle_call(slowly, From, Sum) ->
+    _ = erlang:send_after(1_000, self(), {answer, From}),
+    {noreply, Sum}.
 
 sold(Seats) ->
     ok = gen_server:cast(till, sold),
@@ -48,6 +51,10 @@ sold(Seats) ->
 handle_cast(sold, Sum) ->
     io:format("sold~n"),
     {noreply, Sum + 1}.
+
+handle_info({answer, From}, Sum) ->
+    gen_server:reply(From, Sum),
+    {noreply, Sum}.
 
 %% --- programs ----------------------------------------------------------------------
 
@@ -75,6 +82,8 @@ changes() ->
     [] = [App || {App, _, _} <- application:loaded_applications(), App =:= witness_searched_shop],
     undefined = application:get_env(witness_searched_shop, opened),
     undefined = application:get_env(stdlib, witness_searched),
+    {ok, []} = application:get_env(kernel, shell_history_drop),
+    ok = application:set_env(kernel, shell_history_drop, [changed]),
     ok = application:set_env(stdlib, witness_searched, true),
     {ok, true} = application:get_env(stdlib, witness_searched),
     {ok, [witness_searched_shop, witness_searched_street]} = application:ensure_all_started(witness_searched_street),
@@ -93,8 +102,5 @@ ends(Type) ->
     _ = [exit(Supervisor, kill) || Supervisor <- Links],
     receive {'DOWN', Monitor, process, _, _} -> ok end.
 
-%% This process is still at work when the function has returned.
-leaves() ->
-    spawn(fun() ->
-        receive never -> ok after 1_000 -> 0 = gen_server:call(till, sum) end
-    end).
+%% This process waits for an answer when the function has returned.
+leaves() -> spawn(fun() -> 0 = (catch gen_server:call(till, slowly)) end).
