@@ -12,7 +12,7 @@ all() ->
     [a_violation_is_explained_as_by_a_replay, a_violation_has_a_report, a_crash_names_the_process_and_the_reason,
      a_function_that_fails_is_a_crash,
      a_deadlock_names_each_process_and_where_it_waits, a_deadlock_may_be_no_failure, a_run_without_end_is_a_failure,
-     what_else_is_a_failure,
+     what_else_is_a_failure, another_value_is_a_failure, tests_of_eunit_are_programs,
      an_application_runs_by_the_schedule, an_application_has_its_environment, the_application_of_a_mix_project_is_started,
      what_an_application_does_wrong_is_said,
      nothing_is_found, a_planned_end_is_no_error, what_is_not_controlled_is_named, a_program_of_elixir_is_shown_in_its_notation,
@@ -213,6 +213,42 @@ what_an_application_does_wrong_is_said(Config) ->
          {"2", [?SHOP ":ends(permanent)"],
           [~"HALTED: with this end of an application, the VM ends: {application_terminated,witness_searched_shop,killed}"]}]].
 
+another_value_is_a_failure(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    #{exit := 1, stdout := Text} = search(Config, ["--expect", "{first, soup}", "-o", Dir, "cli_searched:first_dish()"]),
+    ?assertMatch({match, _}, re:run(Text, "^FAILED after [2-9] schedules ")),
+    witness_command:contains(Text, [~"UNEXPECTED result of <0.1.", ~", cli_searched:first_dish()\n  returned: {first,cake}\n  expected: {first,soup}\n"]),
+    #{exit := 0, stdout := Replayed} = witness(Config, ["replay", Dir]),
+    witness_command:contains(Replayed, [~"IDENTICAL"]),
+    #{exit := 1, stdout := Json} =
+        search(Config, ["--json", "--expect", "{first,soup}", "-o", file(?FUNCTION_NAME, "_json", Config), "cli_searched:first_dish()"]),
+    ?assertMatch(#{~"outcome" := ~"unexpected", ~"reason" := ~"{returned,{first,cake}}", ~"process" := <<"<0.1.", _/binary>>},
+                 json:decode(Json)),
+    %% An end that is no crash is no value either.
+    #{exit := 1, stdout := Ended} =
+        search(Config, ["--expect", "ok", "-o", file(?FUNCTION_NAME, "_ended", Config), "cli_searched:ends(shutdown)"]),
+    witness_command:contains(Ended, [~"UNEXPECTED result", ~"has ended, and not returned: shutdown\n  expected: ok"]),
+    #{exit := 0} = search(Config, ["--schedules", "9", "cli_searched:ends(shutdown)"]),
+    #{exit := 0} = search(Config, ["--schedules", "9", "--expect", "[b]", "lists:nthtail(1, [a, b])"]),
+    %% The notation is that of the function.
+    [?assertMatch({Expected, #{exit := Code}}, {Expected, search(Config, ["--schedules", "2", "--expect", Expected,
+                                                   "-o", file(?FUNCTION_NAME, Expected, Config), "Map.new([a: 1])"])})
+     || os:find_executable("elixirc") =/= false, {Expected, Code} <- [{"%{a: 1}", 0}, {"#{a => 1}", 0}, {"%{a: 2}", 1}]].
+
+%% A test function is a program; EUnit itself runs what generators and fixtures return.
+tests_of_eunit_are_programs(Config) ->
+    [begin
+         Dir = file(?FUNCTION_NAME, Name, Config),
+         #{exit := 1, stdout := Text} = search(Config, Options ++ ["-o", Dir, Call]),
+         witness_command:contains(Text, [~"FAILED after ", ~"\n  witness replay " | Words]),
+         #{exit := 0, stdout := Replayed, stderr := Printed} = witness(Config, ["replay", "--mirror-output", Dir]),
+         witness_command:contains(Replayed, [~"IDENTICAL"]),
+         _ = Options =:= [] orelse witness_command:contains(Printed, [~"{expected,soup}"])
+     end || {Name, Options, Call, Words} <- [
+         {"1", [], "cli_searched:soup_test()", [~"CRASH of <0.1.", ~"assertEqual", ~"{expected,soup},{value,cake}"]},
+         {"2", ["--weave", "eunit", "--expect", "ok"], "eunit:test({generator, cli_searched, all_test_})",
+          [~"UNEXPECTED result", ~"returned: error"]}]].
+
 %% --- not found -------------------------------------------------------------------
 
 nothing_is_found(Config) ->
@@ -342,6 +378,11 @@ what_is_wrong_is_named(Config) ->
          {["--app", "nobody_has_this", "cli_searched:fine()"], [~"there is no application nobody_has_this"]},
          {["--app", "", "cli_searched:fine()"], [~"--app: the name of an application is expected"]},
          {["--config", "nowhere.config", "cli_searched:fine()"], [~"--config: nowhere.config: "]},
+         {["cli_searched:all_test_()"], [~"cli_searched:all_test_() returns tests of EUnit, and runs none of them",
+                                         ~"eunit:test({generator,cli_searched,all_test_}), with --weave eunit --expect ok"]},
+         {["--expect", "[a", "cli_searched:fine()"], [~"--expect TERM: syntax error", ~"\n  [a\n"]},
+         {["--expect", "1, 2", "cli_searched:fine()"], [~"--expect TERM: one term is expected here"]},
+         {["--expect", "node()", "cli_searched:fine()"], [~"--expect TERM: only terms are allowed here", ~"\n  node()\n"]},
          {["--schedule", "3", "cli_searched:fine()"], [~"did you mean --schedules?"]}]],
     ok.
 

@@ -23,7 +23,7 @@ unexpected '2': arguments are separated by commas
 ```
 """.
 
--export([parse/1, parse_application/1, parse_weave/1, check/1, parse_monitor/1, signatures/1]).
+-export([parse/1, parse_term/2, parse_application/1, parse_weave/1, check/1, parse_monitor/1, signatures/1]).
 
 -export_type([pattern/0, mfa_call/0]).
 
@@ -77,6 +77,34 @@ parse_erlang(Text) ->
         Module =/= '_' andalso Function =/= '_' orelse
             throw({problem, 1, ~"one function is expected here, not any (_)"}),
         {Module, Function, arguments(Rest)}
+    end).
+
+-doc "The term that the text is, in the notation of a module's language. A term that is none of Elixir may be one of Erlang.".
+-spec parse_term(string(), module()) -> {ok, term()} | {error, unicode:chardata()}.
+parse_term(Text, Module) ->
+    case length(Text) =< ?MAX_CHARS andalso atom_to_list(Module) of
+        "Elixir." ++ _ -> parse_elixir_term(Text);
+        _ -> parse_erlang_term(Text)
+    end.
+
+parse_elixir_term(Text) ->
+    case witness_cli_setup:load_elixir('Elixir.Code', []) of
+        ok ->
+            maybe
+                {problem, Column, Problem} ?= witness_cli_call_elixir:parse_term(Text),
+                {error, _} ?= parse_erlang_term(Text),
+                {error, point_at(Text, Column, Problem)}
+            end;
+        {error, _} = Error -> Error
+    end.
+
+parse_erlang_term(Text) ->
+    parsing(Text, fun(Tokens) ->
+        {Inner, [{'end', End}]} = lists:split(length(Tokens) - 1, Tokens),
+        case terms([{'[', {1, 1}} | Inner] ++ [{']', End}, {dot, End}]) of
+            [Term] -> Term;
+            [_ | _] -> throw({problem, 1, ~"one term is expected here"})
+        end
     end).
 
 -doc "The application that the text names.".

@@ -8,7 +8,7 @@ Elixir's own parser reads it, which evaluates nothing. Only terms pass: numbers,
 lists, keywords, tuples, maps, binaries of bytes, and `&M.f/1`.
 """.
 
--export([is_call/1, parse/1]).
+-export([is_call/1, parse/1, parse_term/1]).
 
 -define(TERMS, "terms of Elixir with commas between them are expected").
 
@@ -19,11 +19,17 @@ is_call(Text) ->
 
 -doc "The calls, or the column of what is wrong. Elixir must be on the code path, and started.".
 -spec parse(string()) -> {ok, [{module(), atom(), [term()]}, ...]} | {problem, pos_integer(), unicode:chardata()}.
-parse(Text) ->
+parse(Text) -> quoted(Text, fun calls/1).
+
+-doc "The term, or the column of what is wrong.".
+-spec parse_term(string()) -> {ok, term()} | {problem, pos_integer(), unicode:chardata()}.
+parse_term(Text) -> quoted(Text, fun value/1).
+
+quoted(Text, Read) ->
     case elixir("Code", string_to_quoted, [unicode:characters_to_binary(Text), [{columns, true}, {emit_warnings, false}]]) of
         {ok, Quoted} ->
             try
-                {ok, calls(Quoted)}
+                {ok, Read(Quoted)}
             catch
                 throw:{problem, Place, Problem} -> {problem, column(Place), Problem}
             end;

@@ -38,7 +38,7 @@ in RFC 3339).
   when the recording ended as planned), `changed` (modules), `kept` (whether the code was that which is kept with the recording), `messages` (what
   was compared of them: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `text`, `position`, `log`, `program`, `stack`, `recent`),
   `elapsed_ms`;
-- `search`, of `witness search`: `outcome` (`passed`, `violated`, `crashed`, `deadlock`, `left`, `halted`, `steps`, `busy`, `lost`,
+- `search`, of `witness search`: `outcome` (`passed`, `violated`, `crashed`, `deadlock`, `left`, `unexpected`, `halted`, `steps`, `busy`, `lost`,
   `refused` or `interrupted`), `schedules` (how many there were), `seed`, `strategies`; of a run that went wrong also `number`, `strategy` (`null`: that of
   no strategy), `length` (steps), `switches`, `spec` and `name` of the property, `process` and `signature` of the process, `reason`,
   `processes`: those that were alive, as in a `summary`; `reversed`: pairs of steps that are enough for the failure if the `first` comes
@@ -217,7 +217,7 @@ replay(#{dir := Dir, outcome := Outcome, complete := Complete, processes := Proc
           {divergences, [{maps:to_list(Divergence)} || Divergence <- Divergences]}, {elapsed_ms, Elapsed}]).
 
 -doc "The result of a search.".
--spec search(witness_cli_search_text:report(), header()) -> iolist().
+-spec search(witness_search_text:report(), header()) -> iolist().
 search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies := Strategies, unfaithful := Unfaithful,
          elapsed_ms := Elapsed, dir := Dir} = Report, Header) ->
     Processes = maps:get(processes, Report, #{}),
@@ -238,17 +238,17 @@ search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies :=
           end},
           {reason, Reason},
           {processes, case Report of
-              #{processes := _} -> [remaining_process(witness_cli_search_text:describe(One))
+              #{processes := _} -> [remaining_process(witness_search_text:describe(One))
                                     || _ := #{stack := _} = One <- maps:iterator(Processes, ordered)];
               #{} -> null
           end},
           {reversed, case Report of
-              #{reversed := Pairs} -> [{[{Place, text(witness_cli_search_text:step(map_get(Place, Pair)))}
+              #{reversed := Pairs} -> [{[{Place, text(witness_search_text:step(map_get(Place, Pair)))}
                                          || Place <- [first, second]]} || Pair <- Pairs];
               #{} -> null
           end},
           {dir, case Report of #{recorded := _} -> text(Dir); #{} -> null end},
-          {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_cli_search_text:unfaithful(One))}]}
+          {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_search_text:unfaithful(One))}]}
                         || {Fault, What} = One <- Unfaithful]},
           {elapsed_ms, Elapsed}]).
 

@@ -40,7 +40,7 @@ command() ->
                "  witness replay --step found.rec\n"],
       arguments => witness_cli_options:arguments(search, [output, specs, include, pa, syntax,
         schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, timeouts, delivery, crashes,
-        left, no_deadlock, weave, app, config,
+        expect, left, no_deadlock, weave, app, config,
         witness_cli_options:json(~"one JSON object a line on standard output"),
         witness_cli_options:report(), project(), system])}.
 
@@ -67,16 +67,18 @@ run(Given, Properties) ->
         {ok, Weave} ?= applications(~"--weave", maps:get(weave, Options, [])),
         {ok, Named} ?= applications(~"--app", maps:get(app, Options, [])),
         ok ?= check_config(Options),
+        {ok, Expected} ?= expected(Options, Call),
         {ok, Warnings} ?= warnings(Options),
         witness_cli_io:note([[witness_spec:format_diagnostic(Warning), $\n] || Warning <- Warnings]),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Own = [Name || #{name := Name} <- witness_option_schema:search()],
-        Search = (maps:with(Own, Options))#{run => Call, dir => Dir, pa => Folders, weave => Weave,
-                                            applications => case Named of [] -> maps:get(apps, Mix, []); _ -> Named end,
-                                            environment => maps:get(environment, Mix, []),
-                                            deadlocks => not maps:get(no_deadlock, Options)},
+        Search = (maps:merge(maps:with(Own, Options), Expected))#{
+            run => Call, dir => Dir, pa => Folders, weave => Weave,
+            applications => case Named of [] -> maps:get(apps, Mix, []); _ -> Named end,
+            environment => maps:get(environment, Mix, []),
+            deadlocks => not maps:get(no_deadlock, Options)},
         {ok, Report} ?= search(Search),
-        {ok, result(Report, Properties, Out, Options#{strategies => strategies(Search)})}
+        {ok, result(Report, Properties, Out, (maps:merge(Options, Expected))#{strategies => strategies(Search)})}
     end.
 
 %% A Mix project is used in its folder.
@@ -107,6 +109,14 @@ check_config(#{config := File}) ->
         ok
     end;
 check_config(#{}) -> ok.
+
+expected(#{expect := _}, {erl_eval, exprs, _}) -> {error, ~"--expect TERM: name one function, not several calls"};
+expected(#{expect := Text}, {Module, _, _}) ->
+    case witness_cli_call:parse_term(Text, Module) of
+        {ok, Term} -> {ok, #{expect => Term}};
+        {error, Problem} -> {error, [~"--expect TERM: ", Problem]}
+    end;
+expected(#{}, _) -> {ok, #{}}.
 
 default_name() ->
     {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
@@ -143,7 +153,7 @@ wait(Monitor, #state{ref = Ref, worker = Worker, progress = Progress, begun = Be
         {Ref, searched, {ok, Report}} -> searched(Monitor, {ok, Report});
         {Ref, searched, {error, Error}} -> searched(Monitor, refusal(Error));
         {Ref, Number} ->
-            ok = Progress(witness_cli_search_text:progress(Number, now_ms() - Begun)),
+            ok = Progress(witness_search_text:progress(Number, now_ms() - Begun)),
             wait(Monitor, S#state{schedules = Number});
         {'DOWN', Monitor, process, Worker, Reason} -> error({search_died, Reason});
         interrupt -> stop(Monitor, S);
@@ -165,6 +175,7 @@ now_ms() -> erlang:monotonic_time(millisecond).
 
 %% A run that cannot be repeated, and a full disk, are not errors in the user's arguments.
 refusal({witness_search, {exists, _}} = Error) -> {error, Error};
+refusal({witness_search, {generator, _, _}} = Error) -> {error, Error};
 refusal({witness_search, _} = Error) -> {error, {unwritten, witness:format_error(Error)}};
 refusal({witness_record, {file, _, _}} = Error) -> {error, {unwritten, witness:format_error(Error)}};
 refusal(Error) -> {error, Error}.
@@ -172,14 +183,14 @@ refusal(Error) -> {error, Error}.
 %% --- results ---------------------------------------------------------------------
 
 result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output := Dir} = Options) ->
-    Report = maps:merge(Found, maps:merge(#{dir => Dir, specs => []}, maps:with([seed, strategies, specs], Options))),
+    Report = maps:merge(Found, maps:merge(#{dir => Dir, specs => []}, maps:with([seed, strategies, specs, expect], Options))),
     Look = witness_cli_io:look(),
     Code = code(Outcome),
-    _ = Json orelse witness_cli_io:print(Out, witness_cli_search_text:head(Report, Look)),
+    _ = Json orelse witness_cli_io:print(Out, witness_search_text:head(Report, Look)),
     ok = explain(Report, Properties, Options),
     witness_cli_io:print(Out, case Json of
         true -> witness_cli_json:search(Report, witness_cli_json:header(node()));
-        false -> witness_cli_search_text:tail(Report, Look)
+        false -> witness_search_text:tail(Report, Look)
     end),
     Code.
 

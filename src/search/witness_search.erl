@@ -34,6 +34,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `left`: whether it is a failure if another process waits for ever when the function has ended (`false`);
 - `crashes`: which ends of processes are a failure, `t:crashes/0` (`unnoticed`); `normal`: atoms that are as good a reason as `normal`
   for `any`, alone or as the first element of a tuple (`[]`);
+- `expect`: what the function must return: it is a failure if it returns another value, or ends without returning;
 - `timeouts`: `late`: a timeout comes when nothing else can happen, the earliest first; `any`: each one may come at any moment (`late`);
 - `delivery`: `causal`: a message is in the mailbox when it is sent; `pairwise`: it comes later, as between nodes, but never before an
   older one of the same sender to the same process (`causal`);
@@ -45,7 +46,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
                      schedules => pos_integer(), for => pos_integer() | infinity, seed => non_neg_integer(),
                      steps => pos_integer(),
                      strategies => [witness_search_strategy:name(), ...], depth => pos_integer(), deadlocks => boolean(),
-                     left => boolean(), crashes => crashes(), normal => [atom()], timeouts => witness_search_world:timeouts(),
+                     left => boolean(), crashes => crashes(), normal => [atom()], expect => term(),
+                     timeouts => witness_search_world:timeouts(),
                      busy_ms => pos_integer(), schedule => pos_integer(), step_digests => boolean(),
                      delivery => witness_search_world:delivery(),
                      cache => file:filename(), vm_args => [string()], syntax => auto | erlang | elixir,
@@ -86,10 +88,11 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 -type error() :: {?MODULE, reason()} | {witness_record, witness_record:reason()} | witness_spec:error() | witness_option:error().
 
 -doc """
-`exists`: the folder is there already; `vm`: the VM of the search has ended; `not_written`: the recording could not be written;
-`not_started`: an application that the program needs, such as `elixir`, does not start in that VM.
+`generator`: the function returns tests of EUnit, and runs none; `exists`: the folder is there already; `vm`: the VM of the search has
+ended; `not_written`: the recording could not be written; `not_started`: an application that the program needs, such as `elixir`, does not start in that VM.
 """.
--type reason() :: {exists, file:filename()} | {not_started, atom(), term()} | {vm, term()} | {not_written, term()}
+-type reason() :: {generator, module(), atom()} | {exists, file:filename()} | {not_started, atom(), term()} | {vm, term()}
+                | {not_written, term()}
                 | {not_repeated, pos_integer()}.
 
 -doc "Searches. The caller waits.".
@@ -97,13 +100,23 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 search(Given) ->
     maybe
         ok ?= witness_option:check(Given, witness_option_schema:search()),
-        Options = #{dir := Dir, specs := Files} = maps:merge(witness_option:defaults(witness_option_schema:search()), Given),
+        Options = #{run := Run, dir := Dir, specs := Files} =
+            maps:merge(witness_option:defaults(witness_option_schema:search()), Given),
+        ok ?= check_function(Run),
         ok ?= check_new(Dir),
         {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:with([include], Options)),
         {ok, Code} ?= code(Options),
         {ok, Report} ?= run(Specs, Code, Options),
         {ok, sealed(Report, Code)}
     end.
+
+%% It would pass, whatever its tests do.
+check_function({Module, Function, []}) ->
+    case string:find(atom_to_list(Function), "_test_", trailing) of
+        "_test_" -> {error, {?MODULE, {generator, Module, Function}}};
+        _ -> ok
+    end;
+check_function(_) -> ok.
 
 check_new(Dir) ->
     case filelib:is_file(Dir) of
@@ -137,7 +150,7 @@ outside(Apps) ->
 
 run(Specs, Code, #{dir := Dir} = Options) ->
     Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes,
-                       normal, timeouts, delivery, busy_ms, syntax, schedule, step_digests], Options),
+                       normal, expect, timeouts, delivery, busy_ms, syntax, schedule, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of
@@ -155,6 +168,10 @@ sealed(Report, _) -> Report.
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().
+format_error({generator, Module, Function}) ->
+    Term = fun(Atom) -> witness_event:format_term(Atom, 200) end,
+    [Term(Module), $:, Term(Function), ~"() returns tests of EUnit, and runs none of them. EUnit runs them in eunit:test({generator,", Term(Module),
+     $,, Term(Function), ~"}), with --weave eunit --expect ok (in Erlang weave => [eunit], expect => ok)"];
 format_error({exists, Dir}) -> [Dir, ~": it exists; name a folder that does not"];
 format_error({not_started, App, Reason}) ->
     [~"the application ", witness_event:format_term(App, 100), ~" does not start: ", witness_event:format_term(Reason, 500)];

@@ -67,7 +67,7 @@ tell(What, Port) -> try port_command(Port, term_to_binary(What)) catch error:bad
 search(#{run := Start} = Job, To) ->
     _ = [exit({searched, {error, Reason}}) || {error, Reason} <- [prepare(Job)]],
     Monitors = witness_search_monitors:load(maps:get(specs, Job)),
-    Run = (maps:with([steps, crashes, normal, left, timeouts, delivery, busy_ms], Job))#{
+    Run = (maps:with([steps, crashes, normal, expect, left, timeouts, delivery, busy_ms], Job))#{
         start => witness_search_applications:first_call(maps:get(applications, Job, []), Start),
         applications => maps:get(applications, Job, []), leader => swallow_output(), monitors => Monitors},
     To ! {schedules, 0},
@@ -212,6 +212,7 @@ cause(#{outcome := {crashed, _, {Reason, [{Module, Function, _, Info} | _]}}}) w
     {crashed, kind(Reason), Module, Function, proplists:get_value(line, Info)};
 cause(#{outcome := {crashed, _, Reason}}) -> {crashed, kind(Reason)};
 cause(#{outcome := {violated, _, _} = Violated}) -> Violated;
+cause(#{outcome := {unexpected, _, {How, _}}}) -> {unexpected, How};
 cause(#{outcome := Outcome}) when is_tuple(Outcome) -> element(1, Outcome);
 cause(#{outcome := Outcome}) -> Outcome.
 

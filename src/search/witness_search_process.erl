@@ -9,7 +9,7 @@ of the scheduler, and messages from outside.
 Any other process is outside: what it does passes through.
 """.
 
--export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, log/2, outside/3, arrivals/2, expect/1, fault/3]).
+-export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, log/2, returns/2, outside/3, arrivals/2, expect/1, fault/3]).
 
 -export_type([control/0]).
 
@@ -61,6 +61,13 @@ log(_, #control{logging = false}) -> ok;
 log(Entry, #control{id = Id, scheduler = Scheduler}) ->
     Scheduler ! {logs, Id, Entry},
     ok.
+
+-doc "The function of the process returns this value. Only that of the run is of interest.".
+-spec returns(term(), control()) -> ok.
+returns(Value, #control{id = 1, scheduler = Scheduler}) ->
+    Scheduler ! {returns, 1, Value},
+    ok;
+returns(_, _) -> ok.
 
 -doc "The run is not a function of its schedule from here on.".
 -spec fault(Kind :: atom(), term(), control()) -> ok.

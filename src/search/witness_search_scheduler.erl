@@ -16,24 +16,26 @@ no controlled process runs. So a run is a function of the program and the choice
 `logging`: whether entries for a recording are wanted;
 `digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `leader`: the group leader, a
 process outside; `monitors`: those that read the events; `busy_ms`: how long a process may run without an operation; `crashes`,
-`normal`, `left`, `timeouts`, `delivery`: as for `t:witness_search:options/0`.
+`normal`, `expect`, `left`, `timeouts`, `delivery`: as for `t:witness_search:options/0`.
 """.
 -type options() :: #{start := witness_search_world:start(), applications => [atom()],
                      strategy := witness_search_strategy:strategy(), steps := pos_integer(),
                      logging := boolean(), digests => boolean(), tracing => boolean(), leader := pid(),
                      monitors => witness_search_monitors:compiled(), busy_ms := pos_integer(),
-                     crashes := witness_search:crashes(), normal := [atom()], left := boolean(),
+                     crashes := witness_search:crashes(), normal := [atom()], expect => term(), left := boolean(),
                      timeouts := witness_search_world:timeouts(), delivery := witness_search_world:delivery()}.
 
 -doc """
 How a run has ended: `returned`: the function has returned, and what is left waits; `left`: the same, and it is asked for that these
 processes wait for ever; `violated`: a property; `crashed`: a process has ended by an error that no other one is told of, or the function
-has failed, or what else is asked for; `deadlock`: the function waits for ever, as do these processes; `steps`: there were too many;
+has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or has ended without
+returning; `deadlock`: the function waits for ever, as do these processes; `steps`: there were too many;
 `refused`: a process has called a function that cannot be controlled; `halted`: the program has ended its VM, with this status if it is
 not zero; `busy`: a process ran for too long without an operation; `lost`: a process was ended from outside.
 """.
 -type outcome() :: returned | {violated, Spec :: binary(), Name :: binary() | undefined}
                  | {crashed, witness_search_world:id(), Reason :: term()} | {deadlock | left, [witness_search_world:id()]}
+                 | {unexpected, witness_search_world:id(), {returned, Value :: term()} | {ended, Reason :: term()}}
                  | steps | halted | {halted, witness_search_world:id(), Status :: term()}
                  | {busy | lost | refused, witness_search_world:id(), term()}.
 
@@ -189,6 +191,8 @@ failure([Effect | Effects], World, Options) ->
         {How, Id, Reason} ->
             case is_crash(How, Id, Reason, World, Options) of
                 true -> {crashed, Id, Reason};
+                %% The function has not returned: then nothing is expected any more.
+                false when Id =:= 1, is_map_key(expect, Options) -> {unexpected, Id, {ended, Reason}};
                 false -> failure(Effects, World, Options)
             end;
         none -> failure(Effects, World, Options)
@@ -276,6 +280,7 @@ await_parking(Id, Slice, #run{world = World, unfaithful = Unfaithful, options = 
             {Answer, World1} = witness_search_world:query(Question, Id, World),
             real(Id, S) ! {witness_search, Answer},
             await_parking(Id, S#run{world = World1});
+        {returns, Id, Value} -> await_parking(Id, returned(Id, Value, S));
         {logs, Id, Entry} -> await_parking(Id, log(Id, Entry, S));
         {unfaithful, Id, What} -> await_parking(Id, S#run{unfaithful = [{Id, What} | Unfaithful]});
         {'DOWN', _, process, Real, Reason} when is_map_key(Real, S#run.ids) ->
@@ -285,6 +290,12 @@ await_parking(Id, Slice, #run{world = World, unfaithful = Unfaithful, options = 
             ?SLICES -> throw({?MODULE, {busy, Id, where(real(Id, S))}, S});
             _ -> await_parking(Id, Slice + 1, S)
         end
+    end.
+
+returned(Id, Value, #run{options = Options} = S) ->
+    case Options of
+        #{expect := Expected} when Value =/= Expected -> throw({?MODULE, {unexpected, Id, {returned, Value}}, S});
+        #{} -> S#run{options = maps:remove(expect, Options)}
     end.
 
 await_end(Real, #run{ids = Ids} = S) ->

@@ -28,7 +28,9 @@ begin_process(Identity, Start, Scheduler, Logging, Apply) ->
 -spec run(witness_search_world:start(), apply()) -> no_return().
 run({Module, Function, Args}, Apply) ->
     try Apply(Module, Function, Args) of
-        _ -> finish(normal)
+        Value ->
+            ok = witness_search_process:returns(Value, witness_search_process:current()),
+            finish(normal)
     catch
         throw:Reason:Stack -> finish({{nocatch, Reason}, witness_search_results:of_program(Stack)});
         error:Reason:Stack -> finish({Reason, witness_search_results:of_program(Stack)});

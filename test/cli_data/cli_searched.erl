@@ -1,7 +1,9 @@
 -module(cli_searched).
 %% Programs for `witness search': what can go wrong, and what cannot.
 -export([seats/0, dishes/0, clerks/0, fine/0, endless/0, measured/0, marks/1, kiosks/1, quits/1]).
--export([leaves/0, hall/1, wait_for/1]).
+-export([leaves/0, hall/1, wait_for/1, first_dish/0, ends/1, soup_test/0, all_test_/0]).
+
+-include_lib("stdlib/include/assert.hrl").
 
 %% Two visitors ask for a seat, and the hall forgets for a moment that it has sold it.
 seats() ->
@@ -25,6 +27,21 @@ dishes() ->
     First = receive Dish -> Dish end,
     spawn(fun() -> soup = First end),
     receive Second -> Second end.
+
+%% Returns what has come first.
+first_dish() ->
+    Cook = self(),
+    [spawn(fun() -> Cook ! Dish end) || Dish <- [soup, cake]],
+    receive Dish -> {first, Dish} end.
+
+soup_test() ->
+    {first, Dish} = first_dish(),
+    ?assertEqual(soup, Dish).
+
+all_test_() -> {setup, fun() -> ok end, [fun() -> ok end, {"soup comes first", fun soup_test/0}]}.
+
+%% Ends without returning.
+ends(Reason) -> exit(Reason).
 
 %% Each of two processes waits for the other one.
 clerks() ->

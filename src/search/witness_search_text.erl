@@ -1,4 +1,4 @@
--module(witness_cli_search_text).
+-module(witness_search_text).
 -moduledoc """
 What `witness search` prints for people: what went wrong, where the processes were, and what to do next. Pure.
 
@@ -49,6 +49,15 @@ outcome({crashed, Id, Reason}, Report, Look) ->
     [[witness_text:style(bad, ~"CRASH", Look), ~" of ", process(Id, Report)], [~"  ", told(Id)],
      [~"  ends: ", witness_event:format_reason(case Syntax of elixir -> Reason; erlang -> Why end, ?MAX_REASON_CHARS, Syntax)]
      | frames(Stack, Syntax)];
+outcome({unexpected, Id, Result}, #{expect := Expected} = Report, Look) ->
+    Syntax = syntax_of(Id, none, Report),
+    Term = fun(Value) -> witness_event:format_term(Value, ?MAX_REASON_CHARS, Syntax) end,
+    [[witness_text:style(bad, ~"UNEXPECTED", Look), ~" result of ", process(Id, Report)],
+     case Result of
+         {returned, Value} -> [~"  returned: ", Term(Value)];
+         {ended, Reason} -> [~"  has ended, and not returned: ", Term(Reason)]
+     end,
+     [~"  expected: ", Term(Expected)]];
 outcome({deadlock, Ids}, Report, Look) ->
     [[witness_text:style(bad, ~"DEADLOCK", Look), ~": ",
       case lists:member(1, Ids) of true -> ~"the function has not returned"; false -> ~"the applications do not stop" end,
