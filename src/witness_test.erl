@@ -66,6 +66,37 @@ Those of `witness:start/1` for a system that runs, such as `source` or `include`
 
 Warnings are printed, so that they appear with the output of the test.
 
+## Searches
+
+`search/3` runs a function by many schedules, each of which decides which process goes on next (`m:witness_search`), and fails the test if one
+of these runs goes wrong: if it violates a specification, if an assertion in it fails, if a process crashes, or if it waits for ever.
+
+```erlang
+-export([two_people_want_the_last_seat/0]).
+
+seat_is_sold_once_test_() ->
+    {timeout, 300, fun() ->
+        witness_test:search("specs/sold_once.hml", {?MODULE, two_people_want_the_last_seat, []}, #{schedules => 200})
+    end}.
+```
+
+The function is an exported one, `{Module, Function, Arguments}` or `fun Module:Function/0`: it runs in a VM of its own, where nothing of the
+test's VM exists, no process, application or local fun. So it starts what it needs. The code is that of the folders of the code path but those of
+OTP and Elixir; the option `pa` names others.
+
+The failure says after how many schedules the run was found, what went wrong, and how to replay it: the recording is a folder
+`recording-...` in the current folder, in Common Test that of the logs, or the one that the option `dir` names. Options are those of
+`t:witness_search:options/0`, such as `schedules`, `for`, `seed` or `expect`, and `base`.
+
+| Problem | Raised in the test |
+|---|---|
+| a run violated a specification | `error:{violation, Lines}` |
+| a run went wrong otherwise | `error:{failed_schedule, Lines}` |
+| the function cannot be controlled or repeated | `error:{no_result, Lines}` |
+| a specification, an option or the function is wrong | `error:{not_started, Lines}` |
+
+A search takes seconds, and up to a minute when the code is prepared for the first time. EUnit gives a test five seconds, unless it has a `timeout`.
+
 ## Specifications
 
 A file, a monitor `{{Module, Function, Arity}, {Monitor, Arg}}`, or a list of these. A relative name is looked for in
@@ -73,10 +104,10 @@ the current folder, then in the folder of the source of the fun's module, then i
 `specs/sum.hml` may be beside the tests or beside the `rebar.config`, for EUnit and for Common Test.
 """.
 
--export([check/2, check/3]).
+-export([check/2, check/3, search/2, search/3]).
 -export([run/1, watch/3, allow/2, finish/1, observe/3, print/1]).
 
--export_type([specs/0, options/0, watch/0, outcome/0]).
+-export_type([specs/0, options/0, search_options/0, watch/0, outcome/0]).
 
 %% Minimum columns of a line in an exception.
 -define(MIN_COLUMNS, 40).
@@ -90,13 +121,17 @@ the current folder, then in the folder of the source of the fun's module, then i
 -type options() :: #{timeout => timeout(), wait => boolean(), unmonitored => rule(), vacuous => rule(),
                      base => file:name_all(), atom() => term()}.
 
+-doc "The options of `search/3`: those of `t:witness_search:options/0` without `run` and `specs`, and `base`.".
+-type search_options() :: #{base => file:name_all(), schedules => pos_integer(), seed => non_neg_integer(), expect => term(),
+                            atom() => term()}.
+
 -type rule() :: fail | warn | ignore.
 
 -doc "A run for a test, with the options of the test.".
 -opaque watch() :: {witness:run(), rules()}.
 
 -doc "Whether the test has passed, or what is wrong with it, as lines for people.".
--type outcome() :: ok | {failed, witness_test_result:problem() | not_started, Lines :: [binary()]}.
+-type outcome() :: ok | {failed, witness_test_result:problem() | failed_schedule | not_started, Lines :: [binary()]}.
 
 -type rules() :: #{timeout := timeout(), wait := boolean(), unmonitored := rule(), vacuous := rule(),
                    base := file:name_all() | undefined, redact := boolean(), scope := tree | node | children, test := [pid()]}.
@@ -115,9 +150,25 @@ check(Specs, Fun, Options) when is_function(Fun, 0), is_map(Options) ->
         {{raised, Class, Reason, Stack}, Outcome} ->
             print(Outcome),
             erlang:raise(Class, Reason, Stack);
-        {_, {failed, Problem, Lines}} ->
-            erlang:raise(error, {Problem, [pad_line(Line) || Line <- Lines]}, stacktrace(Fun))
+        {_, {failed, Problem, Lines}} -> fail(Problem, Lines, stacktrace(Fun))
     end.
+
+-doc "`search/3` without options.".
+-spec search(specs(), witness_test_search:searched()) -> ok.
+search(Specs, Function) -> search(Specs, Function, #{}).
+
+-doc "Runs the function by many schedules, and fails if it goes wrong in one; see above.".
+-spec search(specs(), witness_test_search:searched(), search_options()) -> ok.
+search(Specs, Function, Options) when is_map(Options) ->
+    {Outcome, Warnings} = witness_test_search:search(Specs, Function, Options),
+    print_warnings(Warnings),
+    case Outcome of
+        ok -> ok;
+        {failed, Problem, Lines} -> fail(Problem, Lines, stacktrace(Function))
+    end.
+
+-spec fail(atom(), [binary()], erlang:stacktrace()) -> no_return().
+fail(Problem, Lines, Stack) -> erlang:raise(error, {Problem, [pad_line(Line) || Line <- Lines]}, Stack).
 
 %% Printers of terms show a list of strings line by line, on two conditions. No two of the strings fit on one line. No string has
 %% a character beyond Latin-1, for which numbers would be printed.
@@ -127,16 +178,22 @@ pad_line(Line) ->
 latin_1(Char) when Char < 256 -> Char;
 latin_1(Char) -> io_lib:format("\\x{~.16B}", [Char]).
 
-%% The place of the test. If the call is a tail call, only the fun shows the place.
-stacktrace(Fun) ->
+%% The place of the test. If the call is a tail call, only the function shows the place.
+stacktrace(Fun) when is_function(Fun) ->
     {module, Module} = erlang:fun_info(Fun, module),
     {name, Name} = erlang:fun_info(Fun, name),
-    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
-    Frames = [Frame || Frame = {M, _, _, _} <- Stack, M =/= ?MODULE, M =/= erlang],
+    stacktrace({Module, Name, []});
+stacktrace({Module, Name, Args}) when is_atom(Module), is_list(Args) ->
+    Frames = stacktrace(),
     case lists:keymember(Module, 1, Frames) of
         true -> Frames;
-        false -> [{Module, Name, 0, [{file, witness_test_files:source_file(Module)}, {line, 0}]} | Frames]
-    end.
+        false -> [{Module, Name, length(Args), [{file, witness_test_files:source_file(Module)}, {line, 0}]} | Frames]
+    end;
+stacktrace(_) -> stacktrace().
+
+stacktrace() ->
+    {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+    [Frame || Frame = {M, _, _, _} <- Stack, M =/= ?MODULE, M =/= erlang].
 
 %% --- a fun under observation -----------------------------------------------------
 
@@ -154,7 +211,7 @@ observe(Specs, Fun, Options) ->
                     #{wait := Wait} = Rules,
                     _ = Wait andalso release(Body1),
                     {Outcome, #{system := System, warnings := Warnings}} = finish_run({Run, Rules#{test := [element(1, Body1)]}}),
-                    io:put_chars([["witness: warning: ", Text, $\n] || Text <- Warnings]),
+                    print_warnings(Warnings),
                     _ = Wait orelse release(Body1),
                     {returned_or_crash(Returned, System), Outcome}
             end;
@@ -317,6 +374,8 @@ running(#{redact := Redact, test := Test}, Run) ->
     Show = case Redact of true -> fun witness_run_remaining:redact/1; false -> fun(Process) -> Process end end,
     [(Show(Process))#{origin => witness_run_remaining:origin(Process, Test, Called, Redact)}
      || P <- witness_run:awaited(Run), #{} = Process <- [witness_run_remaining:describe(P)]].
+
+print_warnings(Warnings) -> io:put_chars([["witness: warning: ", Text, $\n] || Text <- Warnings]).
 
 -doc false.
 -spec print(outcome()) -> ok.

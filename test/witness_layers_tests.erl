@@ -26,11 +26,11 @@ table() ->
       "record" => ["trace", "weave", "log/recording", "log", "option", "event"],
       "replay" => ["record", "trace", "weave", "log/recording", "log", "option", "event"],
       "step" => ["replay", "record", "check", "log/recording", "log", "event"],
-      "search" => ["run", "replay", "record", "log/recording", "log", "trace", "weave", "spec", "monitor", "option", "event"
+      "search" => ["run", "replay", "record", "log/recording", "log", "trace", "weave", "spec", "monitor", "text", "option", "event"
                    | instruments()],
       "explore" => ["instrument/outline", "instrument", "event"],
       "run" => ["replay", "log/recording", "trace", "check", "monitor", "spec", "weave", "log", "text", "event" | instruments()],
-      "" => ["run", "record", "spec", "check", "monitor", "trace", "weave", "text", "option", "event" | instruments()],
+      "" => ["run", "record", "spec", "check", "monitor", "trace", "weave", "text", "search", "option", "event" | instruments()],
       "elixir" => ["", "run", "text", "option", "event"],
       "remote" => ["", "run", "check", "spec", "weave", "event"],
       "bench" => ["", "event"],

@@ -1,0 +1,169 @@
+-module(witness_test_search).
+-moduledoc """
+A search as a part of a test (`witness_test:search/3`): what can run in its VM, with which code, and what the test says if a schedule fails.
+""".
+
+-export([search/3, format_error/1]).
+
+-export_type([searched/0, reason/0]).
+
+-doc "An exported function with its arguments, or one without arguments.".
+-type searched() :: {module(), atom(), [term()]} | fun(() -> term()).
+
+-doc """
+- `fun_of_module`: a fun that is none of an exported function;
+- `argument`: a term of the arguments that means nothing in another VM;
+- `no_module`: the module is not loaded from a file; `not_exported`: it does not have the function;
+- `monitor`: a monitor among the specifications; `own`: an option that the test itself determines.
+""".
+-type reason() :: fun_of_module | {argument, term()} | {no_module, module()} | {not_exported, mfa()} | monitor | {own, atom()}
+                | {function, term()}.
+
+-define(LOOK, #{colour => false, width => 100}).
+%% Violations that are shown in full.
+-define(MAX_CHARTS, 3).
+
+-doc "Searches; the outcome of the test, and warnings.".
+-spec search(witness_test:specs(), searched(), map()) -> {witness_test:outcome(), Warnings :: [binary()]}.
+search(Specs, What, Given) ->
+    maybe
+        [] ?= [Name || Name <- [run, specs], is_map_key(Name, Given)],
+        {ok, Run = {Module, _, _}} ?= run(What),
+        Base = maps:with([base], Given),
+        ok ?= witness_option:check(Base, witness_option_schema:test()),
+        {ok, Names} ?= files(Specs),
+        {ok, Files} ?= witness_test_files:find(Names, maps:get(base, Base, folder(Module))),
+        {ok, Folders} ?= folders(Run, Given),
+        Options = maps:merge(#{dir => new_name()}, maps:without([base], Given)),
+        {ok, Report} ?= witness_search:search(Options#{run => Run, specs => Files, pa => Folders}),
+        judge(Report, maps:merge(Options, #{specs => Files}))
+    else
+        [Option | _] -> refused({?MODULE, {own, Option}});
+        {error, {witness_search, {exists, _}} = Error} -> refused(Error);
+        {error, {witness_search, {generator, _, _}} = Error} -> refused(Error);
+        {error, {witness_search, _} = Error} -> {{failed, no_result, lines(witness:format_error(Error))}, []};
+        {error, Error} -> refused(Error)
+    end.
+
+refused(Error) -> {{failed, not_started, lines(witness:format_error(Error))}, []}.
+
+lines(Text) -> witness_test_result:lines(Text).
+
+%% --- what runs -------------------------------------------------------------------
+
+run({Module, Function, Args} = Run) when is_atom(Module), is_atom(Function), is_list(Args) ->
+    _ = code:ensure_loaded(Module),
+    case {[Term || Arg <- Args, Term <- of_this_vm(Arg)], erlang:function_exported(Module, Function, length(Args))} of
+        {[], true} -> {ok, Run};
+        {[], false} -> {error, {?MODULE, {not_exported, {Module, Function, length(Args)}}}};
+        {[Term | _], _} -> {error, {?MODULE, {argument, Term}}}
+    end;
+run(Fun) when is_function(Fun, 0) ->
+    case erlang:fun_info(Fun, type) of
+        {type, external} ->
+            {module, Module} = erlang:fun_info(Fun, module),
+            {name, Name} = erlang:fun_info(Fun, name),
+            run({Module, Name, []});
+        {type, local} -> {error, {?MODULE, fun_of_module}}
+    end;
+run(Other) -> {error, {?MODULE, {function, Other}}}.
+
+%% The first term in it that is something of this VM.
+of_this_vm(Term) when is_pid(Term); is_port(Term); is_reference(Term) -> [Term];
+of_this_vm(Fun) when is_function(Fun) -> [Fun || erlang:fun_info(Fun, type) =:= {type, local}];
+of_this_vm([Head | Tail]) ->
+    case of_this_vm(Head) of
+        [] -> of_this_vm(Tail);
+        Found -> Found
+    end;
+of_this_vm(Tuple) when is_tuple(Tuple) -> of_this_vm(tuple_to_list(Tuple));
+of_this_vm(Map) when is_map(Map) -> of_this_vm(maps:to_list(Map));
+of_this_vm(_) -> [].
+
+files(Specs) when is_binary(Specs); is_tuple(Specs) -> files([Specs]);
+files(Specs) ->
+    case io_lib:char_list(Specs) andalso Specs =/= [] of
+        true -> {ok, [Specs]};
+        false ->
+            case lists:any(fun is_tuple/1, Specs) of
+                true -> {error, {?MODULE, monitor}};
+                false -> {ok, Specs}
+            end
+    end.
+
+folder(Module) ->
+    case witness_test_files:source_file(Module) of
+        "" -> undefined;
+        File -> filename:dirname(filename:absname(File))
+    end.
+
+%% The code of the project, with all that it depends on: the folders of the code path that are not of OTP, Elixir or rebar3. The
+%% first one is that of the module.
+folders(_, #{pa := Folders}) -> {ok, Folders};
+folders({Module, _, _}, _) ->
+    maybe
+        File = [_ | _] ?= code:where_is_file(atom_to_list(Module) ++ ".beam"),
+        Own = filename:absname(filename:dirname(File)),
+        Others = [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".", filelib:is_dir(Dir)],
+        {ok, lists:uniq([Dir || Dir <- [Own | Others], not is_of_system(Dir)])}
+    else
+        _ -> {error, {?MODULE, {no_module, Module}}}
+    end.
+
+is_of_system(Dir) ->
+    lists:any(fun(Root) -> string:prefix(Dir, Root ++ "/") =/= nomatch end, [code:lib_dir() | elixir()])
+        orelse lists:member("plugins", filename:split(Dir)).
+
+elixir() -> [filename:dirname(Dir) || Dir <- [code:lib_dir(elixir)], is_list(Dir)].
+
+%% In the current folder, as that of the command. Tests may run at the same time.
+new_name() ->
+    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
+    filename:absname(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b-~b",
+                                   [Y, Mo, D, H, Mi, S, erlang:unique_integer([positive])])).
+
+%% --- the result ------------------------------------------------------------------
+
+judge(#{outcome := passed, unfaithful := Unfaithful}, _) ->
+    {ok, [unicode:characters_to_binary([~"search: ", witness_search_text:unfaithful(One)]) || One <- Unfaithful]};
+judge(#{outcome := Outcome, recorded := Dir} = Found, Options) ->
+    Defaults = maps:with([seed, strategies], witness_option:defaults(witness_option_schema:search())),
+    Report = maps:merge(maps:merge(Defaults, maps:with([seed, strategies, specs, expect], Options)), Found#{dir => Dir}),
+    Text = [witness_search_text:head(Report, ?LOOK), explanation(Outcome, Dir, Options), witness_search_text:tail(Report, ?LOOK)],
+    {{failed, problem(Outcome), lines(Text)}, []}.
+
+problem({violated, _, _}) -> violation;
+problem({Kind, _, _}) when Kind =:= busy; Kind =:= lost; Kind =:= refused -> no_result;
+problem(_) -> failed_schedule.
+
+%% A violation is explained by a replay.
+explanation({violated, _, _}, Dir, #{specs := Files} = Options) ->
+    Replay = #{system => {log, {replay, #{dir => Dir}}}, specs => Files, log => false},
+    maybe
+        {ok, Run} ?= witness:start(maps:merge(maps:with([include], Options), Replay)),
+        {ok, _} ?= witness:await(Run, infinity),
+        Violations = [V || #{verdict := no} = V <- witness:verdicts(Run)],
+        {ok, _} ?= witness:stop(Run),
+        lists:join("\n", [witness_text_verdict:verdict(V, ?LOOK) || V <- lists:sublist(Violations, ?MAX_CHARTS)])
+    else
+        {error, Error} -> [~"the replay of the recording does not explain the violation: ", witness:format_error(Error), $\n]
+    end;
+explanation(_, _, _) -> [].
+
+-doc "A reason as text.".
+-spec format_error(reason()) -> unicode:chardata().
+format_error(fun_of_module) ->
+    ~"the search runs in a VM of its own, where this fun does not exist: name an exported function, as in {my_tests, scenario, []}";
+format_error({argument, Term}) ->
+    [~"the search runs in a VM of its own, where ", witness_event:format_term(Term, 200),
+     ~" of the arguments does not exist: let the function start what it needs"];
+format_error({no_module, Module}) ->
+    [~"the search loads the code from files, and the code path has none of ", witness_event:format_term(Module, 200),
+     ~": compile it to a file, in a folder of the code path"];
+format_error({not_exported, {Module, _, _} = MFA}) ->
+    [witness_event:format_function(MFA, witness_event:syntax([Module])),
+     ~" is not exported: the search runs in a VM of its own, and calls it there"];
+format_error(monitor) -> ~"a search takes files of specifications, and no monitors";
+format_error({own, Option}) -> [~"option ", atom_to_binary(Option), ~": expected nothing: a test has its own"];
+format_error({function, Term}) ->
+    [~"a function to run is expected, {Module, Function, Arguments}, not ", witness_event:format_term(Term, 200)].
