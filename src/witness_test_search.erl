@@ -3,9 +3,12 @@
 A search as a part of a test (`witness_test:search/3`): what can run in its VM, with which code, and what the test says if a schedule fails.
 """.
 
--export([search/3, format_error/1]).
+-export([search/3, search/4, format_error/1]).
 
--export_type([searched/0, reason/0]).
+-export_type([searched/0, reason/0, code/0]).
+
+-doc "Modules of this VM that have no file, and applications whose code is searched, too.".
+-type code() :: #{modules => #{module() => binary()}, applications => [atom()]}.
 
 -doc "An exported function with its arguments, or one without arguments.".
 -type searched() :: {module(), atom(), [term()]} | fun(() -> term()).
@@ -25,7 +28,39 @@ A search as a part of a test (`witness_test:search/3`): what can run in its VM, 
 
 -doc "Searches; the outcome of the test, and warnings.".
 -spec search(witness_test:specs(), searched(), map()) -> {witness_test:outcome(), Warnings :: [binary()]}.
-search(Specs, What, Given) ->
+search(Specs, What, Given) -> search(Specs, What, Given, #{}).
+
+-doc "The same, with more code.".
+-spec search(witness_test:specs(), searched(), map(), code()) -> {witness_test:outcome(), Warnings :: [binary()]}.
+search(Specs, What, Given, Code) ->
+    Modules = maps:get(modules, Code, #{}),
+    Dir = written(Modules),
+    try
+        More = [filename:join(Folder, "ebin") || App <- maps:get(applications, Code, []), Folder <- [code:lib_dir(App)], is_list(Folder)],
+        searched(Specs, What, Given, [Dir || Modules =/= #{}] ++ More)
+    after
+        ok = remove(Dir, Modules)
+    end.
+
+%% A folder of this account alone, for the time of the search: a recording keeps the code of its program.
+written(Modules) ->
+    Name = lists:concat([os:getpid(), "-", erlang:unique_integer([positive])]),
+    Dir = filename:join([filename:dirname(witness_weave_cache:default_dir()), "tests", Name]),
+    [begin
+         File = file(Module, Dir),
+         ok = filelib:ensure_dir(File),
+         ok = file:write_file(File, Beam)
+     end || Module := Beam <- Modules],
+    Dir.
+
+file(Module, Dir) -> filename:join(Dir, atom_to_list(Module) ++ ".beam").
+
+remove(Dir, Modules) ->
+    [_ = file:delete(file(Module, Dir)) || Module := _ <- Modules],
+    _ = file:del_dir(Dir),
+    ok.
+
+searched(Specs, What, Given, More) ->
     maybe
         [] ?= [Name || Name <- [run, specs], is_map_key(Name, Given)],
         {ok, Run = {Module, _, _}} ?= run(What),
@@ -33,8 +68,8 @@ search(Specs, What, Given) ->
         ok ?= witness_option:check(Base, witness_option_schema:test()),
         {ok, Names} ?= files(Specs),
         {ok, Files} ?= witness_test_files:find(Names, maps:get(base, Base, folder(Module))),
-        {ok, Folders} ?= folders(Run, Given),
-        Options = maps:merge(#{dir => new_name()}, maps:without([base], Given)),
+        {ok, Folders} ?= folders(Run, Given, More),
+        Options = maps:merge(#{dir => new_name(), environment => environment()}, maps:without([base], Given)),
         {ok, Report} ?= witness_search:search(Options#{run => Run, specs => Files, pa => Folders}),
         judge(Report, maps:merge(Options, #{specs => Files}))
     else
@@ -99,15 +134,19 @@ folder(Module) ->
 
 %% The code of the project, with all that it depends on: the folders of the code path that are not of OTP, Elixir or rebar3. The
 %% first one is that of the module.
-folders(_, #{pa := Folders}) -> {ok, Folders};
-folders({Module, _, _}, _) ->
-    maybe
-        File = [_ | _] ?= code:where_is_file(atom_to_list(Module) ++ ".beam"),
-        Own = filename:absname(filename:dirname(File)),
-        Others = [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".", filelib:is_dir(Dir)],
-        {ok, lists:uniq([Dir || Dir <- [Own | Others], not is_of_system(Dir)])}
-    else
-        _ -> {error, {?MODULE, {no_module, Module}}}
+folders(_, #{pa := Folders}, More) -> {ok, More ++ Folders};
+folders({Module, _, _}, _, More) ->
+    Own = [Dir || Dir <- More ++ [module_folder(Module)], filelib:is_regular(file(Module, Dir))],
+    Others = [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".", filelib:is_dir(Dir)],
+    case Own of
+        [] -> {error, {?MODULE, {no_module, Module}}};
+        [First | _] -> {ok, lists:uniq(More ++ [Dir || Dir <- [First | Others], not is_of_system(Dir)])}
+    end.
+
+module_folder(Module) ->
+    case code:where_is_file(atom_to_list(Module) ++ ".beam") of
+        non_existing -> "";
+        File -> filename:absname(filename:dirname(File))
     end.
 
 is_of_system(Dir) ->
@@ -115,6 +154,17 @@ is_of_system(Dir) ->
         orelse lists:member("plugins", filename:split(Dir)).
 
 elixir() -> [filename:dirname(Dir) || Dir <- [code:lib_dir(elixir)], is_list(Dir)].
+
+%% The applications of the project are configured as here. What means nothing in another VM is left out.
+environment() ->
+    [{App, [Parameter || {_, Value} = Parameter <- application:get_all_env(App), of_this_vm(Value) =:= []]}
+     || {App, _, _} <- application:loaded_applications(), App =/= witness, not is_of_otp(App)].
+
+is_of_otp(App) ->
+    case code:lib_dir(App) of
+        {error, _} -> false;
+        Dir -> string:prefix(Dir, code:lib_dir() ++ "/") =/= nomatch
+    end.
 
 %% In the current folder, as that of the command. Tests may run at the same time.
 new_name() ->
@@ -129,7 +179,8 @@ judge(#{outcome := passed, unfaithful := Unfaithful}, _) ->
 judge(#{outcome := Outcome, recorded := Dir} = Found, Options) ->
     Defaults = maps:with([seed, strategies], witness_option:defaults(witness_option_schema:search())),
     Report = maps:merge(maps:merge(Defaults, maps:with([seed, strategies, specs, expect], Options)), Found#{dir => Dir}),
-    Text = [witness_search_text:head(Report, ?LOOK), explanation(Outcome, Dir, Options), witness_search_text:tail(Report, ?LOOK)],
+    Text = [witness_search_text:head(Report, ?LOOK), explanation(Outcome, Dir, Options), hint(Outcome),
+            witness_search_text:tail(Report, ?LOOK)],
     {{failed, problem(Outcome), lines(Text)}, []}.
 
 problem({violated, _, _}) -> violation;
@@ -149,6 +200,22 @@ explanation({violated, _, _}, Dir, #{specs := Files} = Options) ->
         {error, Error} -> [~"the replay of the recording does not explain the violation: ", witness:format_error(Error), $\n]
     end;
 explanation(_, _, _) -> [].
+
+%% What an assertion of ExUnit has compared; and what is there in the VM of the tests, and not in that of the search.
+hint({crashed, _, {#{'__struct__' := 'Elixir.ExUnit.AssertionError'} = Error, [_ | _]}}) ->
+    Exception = 'Elixir.Exception',
+    [[~"    ", Line, $\n] || Line <- string:split(string:trim(Exception:message(Error)), "\n", all), Line =/= <<>>];
+hint({crashed, _, {undef, [{Module, _, _, _} | _]}}) ->
+    case code:is_loaded(Module) =/= false andalso module_folder(Module) of
+        "" -> [~"  the module is only in the VM of the tests: compile it to a file, for example in test/support\n"];
+        _ -> []
+    end;
+hint({crashed, _, {noproc, _}}) -> no_process();
+hint({crashed, _, {{noproc, _}, _}}) -> no_process();
+hint(_) -> [].
+
+no_process() ->
+    ~"  processes and applications of the VM of the tests are not in that of the search: the test starts there what it needs\n".
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().

@@ -5,7 +5,7 @@ a test itself. Tested by Mix in processes of the operating system.
 """.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([what_is_started_for_a_test_fails_it_and_no_other/1, the_process_of_a_test_is_observed/1]).
+-export([what_is_started_for_a_test_fails_it_and_no_other/1, the_process_of_a_test_is_observed/1, a_test_is_searched/1]).
 
 -include_lib("stdlib/include/assert.hrl").
 
@@ -14,7 +14,7 @@ a test itself. Tested by Mix in processes of the operating system.
 
 suite() -> [{timetrap, {minutes, 60}}].
 
-all() -> [what_is_started_for_a_test_fails_it_and_no_other, the_process_of_a_test_is_observed].
+all() -> [what_is_started_for_a_test_fails_it_and_no_other, the_process_of_a_test_is_observed, a_test_is_searched].
 
 init_per_suite(Config) ->
     Root = witness_checkout:root(filename:dirname(proplists:get_value(data_dir, Config))),
@@ -62,3 +62,26 @@ the_process_of_a_test_is_observed(Config) ->
                     "test/itself_test.exs:7: \\(test\\)",
                     "(5 tests, 1 failure|4/5 passed)",
                     "warning: NotTest: nothing was monitored in 2 tests"]].
+
+a_test_is_searched(Config) ->
+    {2, Output} = witness_project:run("mix", ["test", "test/search_test.exs"], [], Config),
+    ?assertMatch({match, _}, re:run(Output, "(9 tests, 7 failures|2/9 passed)")),
+    Failures = maps:from_list([{Name, Text} || Part <- tl(re:split(Output, "^ *[0-9]+\\) test ", [multiline])),
+                                               [Name, Text] <- [binary:split(Part, ~" (SearchTest)\n")]]),
+    [witness_command:contains(map_get(Name, Failures), Words)
+     || {Name, Words} <- [
+         {~"an update is lost", [~"FAILED after ", ~"CRASH of #PID<0.1.1>, SearchTest.\"test an update is lost\"(", ~"the function has failed",
+                                 ~"left:  1\n", ~"right: 2\n", ~"order     first ", ~"  mix witness.replay /", ~"  mix witness.step /"]},
+         {~"the application is outside", [~"GenServer.call(Web.Desk, :anything, 5000)",
+                                          ~"processes and applications of the VM of the tests are not in that of the search"]},
+         {~"a module without a file", [~"SearchTest.Inside.one/0 is undefined", ~"compile it to a file, for example in test/support"]},
+         {~"a callback fails", [~"(RuntimeError) not at the end"]},
+         {~"a specification is violated", [~"FAILED after 1 schedule", ~"VIOLATION of counts_up (specs/room.hml:3)"]},
+         {~"an option is wrong", [~"option schedules: expected a number above 0"]},
+         {~"nothing can be expected", [~"a test returns nothing that can be expected: use assert"]}]],
+    %% The recording has the code of the test, which is in no file.
+    {match, [Recording]} = re:run(map_get(~"an update is lost", Failures), "mix witness.replay (\\S+)", [{capture, all_but_first, list}]),
+    {0, Replayed} = witness_project:run("mix", ["witness.replay", Recording], [{"MIX_ENV", "test"}], Config),
+    witness_command:contains(Replayed, [~"IDENTICAL: "]),
+    {0, Stepped} = witness_project:run("mix", ["witness.step", "--command", "goto end", Recording], [{"MIX_ENV", "test"}], Config),
+    witness_command:contains(Stepped, [~"SearchTest"]).

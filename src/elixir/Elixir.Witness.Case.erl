@@ -55,6 +55,13 @@ shorter `@tag witness: "specs/other.hml"`; with `@tag witness: false` a test is 
 A test may start no process that the specifications are for. If no test of a module has started one, a warning says so after all tests.
 With `unmonitored: :fail` each such test fails. Warnings come after all tests, each once, with the tests that it is about.
 
+## Searching
+
+`@tag witness_search: 200` runs a test by 200 schedules, each of which decides which process goes on next, and fails the test if it fails in
+one of them, or violates a specification (`m:witness_search`). A keyword list has other options: `@tag witness_search: [schedules: 200, seed: 7]`.
+The test runs in a VM of its own, with `setup_all`, `setup`, `start_supervised` and `on_exit`. Processes of the application, and other modules that
+are defined in files of tests, are not there. With `@tag witness_search: false` a test of a module with such a tag is none.
+
 ## A part of a test
 
 `Witness.Case.check("specs/counter.hml", fn -> ... end, timeout: 1_000)` observes the processes that a function
@@ -69,7 +76,7 @@ reports only that.
 
 %% Written in Erlang, so that a project of Elixir needs only the application that rebar3 has built. Modules of Elixir are
 %% called through a variable: they are no dependency of Witness.
--export(['MACRO-__using__'/2, '__count__'/1, '__watch__'/1]).
+-export(['MACRO-__using__'/2, 'MACRO-__before_compile__'/2, '__keep__'/2, '__count__'/1, '__watch__'/1, '__search__'/1]).
 -export([allow/1, allow/2, check/2, check/3]).
 
 -include("witness_elixir.hrl").
@@ -84,14 +91,18 @@ reports only that.
 -define(MONITORED, 2).
 %% Likewise, for each module, which signatures there were instead.
 -define(SEEN, case_seen).
+%% Likewise, the code of modules with tests that are searched.
+-define(CODE, case_code).
 %% Properties that are named.
 -define(MAX_SEEN, 3).
 
 %% quote do
 %%   use ExUnit.Case, ...                  # unless the module already does
 %%   @moduletag witness_case: options
-%%   ExUnit.Callbacks.setup_all({Witness.Case, :__count__})
-%%   ExUnit.Callbacks.setup({Witness.Case, :__watch__})
+%%   defp witness_count(...), defp witness_watch(...)
+%%   ExUnit.Callbacks.setup_all(:witness_count)
+%%   ExUnit.Callbacks.setup(:witness_watch)
+%%   @before_compile Witness.Case
 %% end
 -doc false.
 'MACRO-__using__'(Caller, Options) ->
@@ -101,11 +112,89 @@ reports only that.
     Modules = 'Elixir.Module',
     Use = [{use, [{context, ?MODULE}, {imports, [{1, 'Elixir.Kernel'}, {2, 'Elixir.Kernel'}]}], [?EXUNIT_CASE, Async]}
            || not Modules:'has_attribute?'(Module, ex_unit_tests)],
-    Tag = {'@', [{context, ?MODULE}, {imports, [{1, 'Elixir.Kernel'}]}],
-           [{moduletag, [{context, ?MODULE}], [[{witness_case, Others}]]}]},
-    Setups = [{{'.', [], ['Elixir.ExUnit.Callbacks', Callback]}, [], [{?MODULE, Function}]}
-              || {Callback, Function} <- [{setup_all, '__count__'}, {setup, '__watch__'}]],
-    {'__block__', [], Use ++ [Tag | Setups]}.
+    Tag = attribute(moduletag, [{witness_case, Others}]),
+    Setups = [{{'.', [], ['Elixir.ExUnit.Callbacks', Callback]}, [], [Function]}
+              || {Callback, Function} <- [{setup_all, witness_count}, {setup, witness_watch}]],
+    %% A template of test cases and its module may both use it.
+    Functions = [functions() || not Modules:'defines?'(Module, {witness_watch, 1})],
+    {'__block__', [], Use ++ [Tag | Functions] ++ Setups ++ [attribute(before_compile, ?MODULE)]}.
+
+%% In a search a test does without this module: what it does there could not be replayed.
+functions() ->
+    Code = 'Elixir.Code',
+    Code:'string_to_quoted!'(~"""
+        defp witness_count(%{witness_inside: true}), do: :ok
+        defp witness_count(context), do: Witness.Case.__count__(context)
+        defp witness_watch(%{witness_inside: true}), do: :ok
+        defp witness_watch(context), do: Witness.Case.__watch__(context)
+        """).
+
+attribute(Name, Value) -> kernel('@', [{Name, [{context, ?MODULE}], [Value]}]).
+
+kernel(Macro, Args) -> {Macro, [{context, ?MODULE}, {imports, [{length(Args), 'Elixir.Kernel'}]}], Args}.
+
+%% A test with the tag `witness_search' becomes
+%%
+%%   defoverridable ["test name": 1]
+%%   def unquote(:"test name")(context), do: witness_searched(context, fn context -> super(context) end)
+%%
+%% and the module has the code that runs it in a search. That is compiled with the module, so that it is controlled like the test.
+-doc false.
+'MACRO-__before_compile__'(_, #{module := Module}) ->
+    Modules = 'Elixir.Module',
+    Tests = Modules:get_attribute(Module, ex_unit_tests),
+    case [Name || #{name := Name, tags := #{witness_search := Tag}} <- Tests, Tag =/= false] of
+        [] -> nil;
+        Names ->
+            {'__block__', [], [attribute(compile, {debug_info, true}), attribute(after_compile, {?MODULE, '__keep__'}), searched()
+                               | lists:append([overridden(Name) || Name <- Names])]}
+    end.
+
+overridden(Name) ->
+    Var = {context, [], ?MODULE},
+    Super = {fn, [], [{'->', [], [[Var], {super, [], [Var]}]}]},
+    [kernel(defoverridable, [[{Name, 1}]]),
+     kernel(def, [{Name, [], [Var]}, [{do, {witness_searched, [], [Var, Super]}}]])].
+
+%% As ExUnit runs a test: the callbacks of `on_exit' are called when its process has ended. Everything that they need is started
+%% inside, and ends with the run.
+searched() ->
+    Code = 'Elixir.Code',
+    Code:'string_to_quoted!'(~"""
+        defp witness_searched(%{witness_inside: true, test: name} = given, body) do
+          module = __MODULE__.__ex_unit__()
+          %{tags: tags} = Enum.find(module.tests, &(&1.name == name))
+          test = self()
+          begun = make_ref()
+
+          spawn(fn ->
+            for table <- [ExUnit.Server, ExUnit.OnExitHandler], do: :ets.new(table, [:named_table, :public])
+            ended = Process.monitor(test)
+            send(test, begun)
+            receive do: ({:DOWN, ^ended, _, _, _} -> :ok)
+
+            case ExUnit.OnExitHandler.run(test, :infinity) do
+              :ok -> :ok
+              {kind, reason, stack} when is_atom(kind) -> :erlang.raise(kind, reason, stack)
+              {_, reason, _} -> exit(reason)
+            end
+          end)
+
+          receive do: (^begun -> :ok)
+          ExUnit.OnExitHandler.register(test)
+          start = module |> Map.get(:tags, %{}) |> Map.merge(given) |> Map.merge(%{module: __MODULE__, async: false})
+          all = __MODULE__.__ex_unit__(:setup_all, start) |> Map.merge(tags) |> Map.merge(given) |> Map.put(:test_pid, test)
+          body.(__MODULE__.__ex_unit__(:setup, all))
+          exit(:shutdown)
+        end
+
+        defp witness_searched(context, _body), do: Witness.Case.__search__(context)
+        """).
+
+%% The code of a module of tests is in no file. The search gets it from here.
+-doc false.
+'__keep__'(#{module := Module}, Beam) ->
+    locked(fun() -> application:set_env(witness, ?CODE, (application:get_env(witness, ?CODE, #{}))#{Module => Beam}) end).
 
 split_async(Options) when is_list(Options) ->
     lists:partition(fun(Option) -> is_tuple(Option) andalso element(1, Option) =:= async end, Options);
@@ -173,6 +262,7 @@ locked(Fun) ->
 
 %% ExUnit calls it in the process of the test. The parent of that process lives as long as the module's tests, and owns the run.
 -doc false.
+'__watch__'(#{witness_search := Tag}) when Tag =/= false -> ok;
 '__watch__'(#{module := Module, test := Test, file := File, line := Line} = Context) ->
     #{witness_case := Default, witness_counts := Counts} = Context,
     case options(maps:get(witness, Context, []), Default) of
@@ -184,7 +274,8 @@ locked(Fun) ->
             {parent, Owner} = process_info(self(), parent),
             Given = #{base => filename:dirname(File), owner => Owner},
             {Specs, Others} = split_specs(maps:merge(Given#{unmonitored => ignore}, Options)),
-            Counted = not is_map_key(unmonitored, Options),
+            %% A module may have tests that are only searched.
+            Counted = not is_map_key(unmonitored, Options) andalso (Specs =/= [] orelse is_map_key(checks, Options)),
             ok = label(Module, Test),
             Place = [{Module, Test, 1, [{file, relative(File)}, {line, Line}]}],
             case witness_test:watch(Specs, [{self(), {Module, Test, ['_']}}, Supervisor], Others) of
@@ -201,6 +292,53 @@ locked(Fun) ->
                     ok;
                 {error, Lines} -> erlang:raise(error, failure(Lines), Place)
             end
+    end.
+
+%% In the place of the body of a test with the tag `witness_search'.
+-doc false.
+'__search__'(#{module := Module, test := Test, file := File, line := Line} = Context) ->
+    #{witness_search := Tag, witness_case := Default} = Context,
+    Specs = case options(maps:get(witness, Context, []), Default) of
+        none -> [];
+        Options -> element(1, split_specs(Options))
+    end,
+    Given = case Tag of
+        Schedules when is_integer(Schedules) -> #{schedules => Schedules};
+        _ -> to_map(Tag)
+    end,
+    %% What ExUnit adds to the context itself, besides the tags.
+    Parameters = lists:append([maps:keys(One) || One <- parameters(Module)]),
+    Inside = (maps:with([tmp_dir | Parameters], Context))#{witness_inside => true, test => Test},
+    Place = [{Module, Test, 1, [{file, relative(File)}, {line, Line}]}],
+    is_map_key(expect, Given) andalso
+        erlang:raise(error, failure([~"witness_search: a test returns nothing that can be expected: use assert"]), Place),
+    Code = #{modules => maps:with([Module], application:get_env(witness, ?CODE, #{})), applications => [ex_unit]},
+    {Outcome, Warnings} =
+        witness_test_search:search(maps:get(specs, Given, Specs), {Module, Test, [Inside]},
+                                   maps:merge(#{base => filename:dirname(File)}, maps:remove(specs, Given)), Code),
+    warn_after_suite({Module, Test}, Warnings),
+    assert(as_tasks(Outcome), Place).
+
+%% The commands as they are called in a project of Mix.
+as_tasks({failed, Problem, Lines}) ->
+    Name = fun(Command) -> re:replace(Command, "^  witness replay( --step)?", case Command of
+        <<"  witness replay --step", _/binary>> -> "  mix witness.step";
+        _ -> "  mix witness.replay"
+    end, [{return, binary}]) end,
+    {failed, Problem, case code:is_loaded('Elixir.Mix.Project') of
+        false -> Lines;
+        _ -> [Name(Line) || Line <- Lines]
+    end};
+as_tasks(ok) -> ok.
+
+%% Since Elixir 1.18, first in a tuple.
+parameters(Module) ->
+    try Module:'__ex_unit__'(config) of
+        #{parameterize := [_ | _] = Parameters} -> Parameters;
+        Config when is_tuple(Config) -> [One || List <- tuple_to_list(Config), is_list(List), One <- List, is_map(One)];
+        _ -> []
+    catch
+        error:_ -> []
     end.
 
 %% As ExUnit does since Elixir 1.18, so that charts show which process is that of the test.

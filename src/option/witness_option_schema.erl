@@ -199,8 +199,7 @@ record() ->
        flags => [#{commands => [record], flag => "--outside", argument => "APP", repeated => true,
                    text => [~"an application that is started before anything is recorded, so that its processes are not; may ",
                             ~"be repeated"]}]},
-     #{name => environment, type => {list, {tuple, [atom, {list, {tuple, [atom, any]}}]}},
-       expected => "a list of {Application, [{Parameter, Value}]}"},
+     environment(),
      #{name => config, type => path,
        flags => [#{commands => [run, record], flag => "--config", argument => "FILE.config",
                    text => ~"the environment of applications (sys.config)"}]},
@@ -280,8 +279,7 @@ search() ->
        flags => [#{commands => [search], name => app, flag => "--app", argument => "APP", repeated => true,
                    text => [~"in each run start this application, with all that it needs, before the function, and stop it ",
                             ~"afterwards; may be repeated"]}]},
-     #{name => environment, type => {list, {tuple, [atom, {list, {tuple, [atom, any]}}]}}, default => [],
-       expected => "a list of {Application, [{Parameter, Value}]}"},
+     environment(),
      #{name => config, type => path,
        flags => [#{commands => [search], flag => "--config", argument => "FILE.config",
                    text => ~"the environment of applications (sys.config)"}]},
@@ -334,6 +332,10 @@ search() ->
      #{name => vm_args, type => {list, text}},
      #{name => on_progress, type => {function, 1}},
      #{name => on_schedules, type => {function, 1}}].
+
+environment() ->
+    #{name => environment, type => {list, {tuple, [atom, {list, {tuple, [atom, any]}}]}},
+      expected => "a list of {Application, [{Parameter, Value}]}"}.
 
 signature_flag(Commands, More) ->
     #{commands => Commands, flag => "--signature", argument => "'m:f(PATTERNS)'", repeated => true,
