@@ -7,7 +7,7 @@ A search as a part of a test (`witness_test:search/3`): what can run in its VM, 
 
 -export_type([searched/0, reason/0, code/0]).
 
--doc "Modules of this VM that have no file, and applications whose code is searched, too.".
+-doc "Modules of this VM that have no file, and applications: their code is searched, too.".
 -type code() :: #{modules => #{module() => binary()}, applications => [atom()]}.
 
 -doc "An exported function with its arguments, or one without arguments.".
