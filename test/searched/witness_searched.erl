@@ -224,8 +224,8 @@ linked() ->
 
 misspelt() -> spawn(2).
 
-%% A process ends while it hibernates. Another process that this VM runs is monitored by its name, and does not end; by its name and node
-%% it is called.
+%% A process ends while it hibernates. Another process that this VM runs is monitored by its name, and does not end; by its name and
+%% node it is called.
 asleep() ->
     {Pid, Ref} = spawn_monitor(erlang, hibernate, [?MODULE, asleep, []]),
     Server = monitor(process, code_server),
