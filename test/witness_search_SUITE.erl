@@ -13,10 +13,11 @@ alone and after others; each recording replays identically; what cannot be contr
 
 suite() -> [{timetrap, {minutes, 15}}].
 
-all() -> [faults_are_found, twins_pass, the_last_seat_is_sold_twice, a_schedule_is_a_run, recordings_replay_identically,
+all() -> [faults_are_found, twins_pass, faults_in_elixir_are_found, twins_in_elixir_pass, the_last_seat_is_sold_twice,
+          a_schedule_is_a_run, recordings_replay_identically,
           savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
           failures_are_those_that_are_asked_for, what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
-          late_ends_and_failed_spawns_replay_identically,
+          late_ends_and_failed_spawns_replay_identically, the_first_schedule_is_the_default_order,
           races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
           applications_are_stopped, an_application_that_does_not_start_is_a_failure, an_application_may_end_the_vm,
           wrong_folders_are_named].
@@ -36,7 +37,23 @@ init_per_suite(Config) ->
 
 end_per_suite(_) -> ok.
 
-faults() -> [register, update, deadlock, call, restart, notify, name, links, machine].
+init_per_testcase(Case, Config) when Case =:= faults_in_elixir_are_found; Case =:= twins_in_elixir_pass ->
+    case os:find_executable("elixirc") of
+        false -> {skip, "there is no elixirc on the path"};
+        _ ->
+            Out = filename:join(proplists:get_value(priv_dir, Config), "elixir"),
+            ok = witness_record_programs:compile_elixir("test/searched/searched.ex", Out),
+            ok = witness_cli_setup:load_elixir('Elixir.Searched', [Out]),
+            [{pa, [Out]} | proplists:delete(pa, Config)]
+    end;
+init_per_testcase(_, Config) -> Config.
+
+end_per_testcase(_, _) -> ok.
+
+faults() -> [register, update, deadlock, call, restart, notify, name, links, machine, event, acknowledge].
+
+faults_in_elixir() ->
+    [server, task, shutdown, task_supervisor, agent, registry, via, subscribe, dynamic, restart].
 
 search(MFA, Options, Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), integer_to_list(erlang:unique_integer([positive])) ++ ".rec"),
@@ -46,12 +63,16 @@ identical(Dir) ->
     {ok, Report} = witness_replay:replay(#{dir => Dir}),
     ?assertMatch(#{outcome := identical}, Report).
 
-faults_are_found(Config) ->
-    Missed = [{Fault, Seed} || Fault <- faults(), Seed <- ?SEEDS, not is_found(Fault, Seed, Config)],
+faults_are_found(Config) -> are_found(witness_searched, faults(), Config).
+
+faults_in_elixir_are_found(Config) -> are_found('Elixir.Searched', faults_in_elixir(), Config).
+
+are_found(Module, Faults, Config) ->
+    Missed = [{Fault, Seed} || Fault <- Faults, Seed <- ?SEEDS, not is_found(Module, Fault, Seed, Config)],
     ?assertEqual([], Missed).
 
-is_found(Fault, Seed, Config) ->
-    {ok, Report} = search({witness_searched, Fault, [true]}, #{schedules => ?SCHEDULES, seed => Seed}, Config),
+is_found(Module, Fault, Seed, Config) ->
+    {ok, Report} = search({Module, Fault, [true]}, #{schedules => ?SCHEDULES, seed => Seed}, Config),
     case Report of
         #{outcome := passed} -> false;
         #{outcome := {Kind, _}, unfaithful := [], recorded := Dir} when Kind =:= deadlock -> identical(Dir), true;
@@ -60,11 +81,15 @@ is_found(Fault, Seed, Config) ->
             true
     end.
 
-twins_pass(Config) ->
-    Wrong = [{Fault, Seed, Outcome} || Fault <- faults() ++ [stale, late], Seed <- ?SEEDS,
-             {ok, #{outcome := Outcome}} <-
-                 [search({witness_searched, Fault, [false]}, #{schedules => ?SCHEDULES, seed => Seed}, Config)],
-             Outcome =/= passed],
+twins_pass(Config) -> pass(witness_searched, faults() ++ [stale, late], Config).
+
+twins_in_elixir_pass(Config) -> pass('Elixir.Searched', faults_in_elixir(), Config).
+
+pass(Module, Twins, Config) ->
+    Wrong = [{Twin, Seed, Report} || Twin <- Twins, Seed <- ?SEEDS,
+             {ok, #{outcome := Outcome, unfaithful := Unfaithful} = Report} <-
+                 [search({Module, Twin, [false]}, #{schedules => ?SCHEDULES, seed => Seed}, Config)],
+             {Outcome, Unfaithful} =/= {passed, []}],
     ?assertEqual([], Wrong).
 
 the_last_seat_is_sold_twice(Config) ->
@@ -236,6 +261,15 @@ late_ends_and_failed_spawns_replay_identically(Config) ->
             search({witness_searched, asleep, []}, #{schedule => Number}, Config),
         identical(Asleep)
     end, [1, 2, 3, 4]).
+
+%% The process that has acted goes on if it can, and a time is over when nothing else is possible.
+the_first_schedule_is_the_default_order(Config) ->
+    {ok, #{outcome := passed}} = search({witness_searched, slow, []}, #{schedules => 1, timeouts => any}, Config),
+    {ok, #{outcome := passed}} = search({witness_searched, acknowledge, [true]}, #{schedules => 1}, Config),
+    lists:foreach(fun({Module, Function}) ->
+        {ok, Report} = search({witness_searched, run, [Module, Function]}, #{schedule => 1}, Config),
+        ?assertMatch({_, _, #{switches := 0}}, {Module, Function, Report})
+    end, programs()).
 
 wrong_folders_are_named(Config) ->
     Dir = proplists:get_value(priv_dir, Config),

@@ -80,9 +80,9 @@ search(#{run := Start} = Job, To) ->
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
-%% The first schedule is that of no strategy. From its length strategies know what to expect: no schedule depends on any other.
+%% The first schedule is the default order. From its length strategies know what to expect: no schedule depends on any other.
 searched(Run, Job, To) ->
-    Result = #{length := Length} = once(Run#{strategy => witness_search_strategy:replaying([]), logging => false}),
+    Result = #{length := Length} = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false}),
     Known = add(Result, #{unfaithful => [], digests => []}),
     case Job of
         #{schedule := 1} -> found(1, none, Result, Known, Run, Job);

@@ -2,9 +2,9 @@
 -moduledoc """
 A run as its difference from the default order, and the smallest such difference with which it still fails. Pure.
 
-In the *default order* a process goes on as long as it can, and then the oldest one that can does. A *pair* says of two steps that the
-first one comes before the second: the second waits until the first is done, unless nothing else is possible. A step is named by what acts,
-and how many steps that has done, so it has the same name in all runs.
+In the *default order* a process goes on as long as it can, and then the oldest one that can does; a time is over when nothing else is
+possible. A *pair* says of two steps that the first one comes before the second: the second waits until the first is done, unless nothing
+else is possible. A step is named by what acts, and how many steps that has done, so it has the same name in all runs.
 
 `pairs/2` takes from a run of each two steps that follow each other in touching something, one of them changing it, which one came first.
 With all these pairs the order of all dependent steps is that of the run. `shrink/3` finds a subset (delta debugging; Zeller, Hildebrandt:
@@ -28,14 +28,19 @@ new(Pairs, _) -> #reversal{before = maps:groups_from_list(fun({_, Second}) -> Se
 
 -doc false.
 choose(Steps, #{actor := Actor}, #reversal{done = Done, last = Last} = R) ->
-    Named = [{Place, Actor(Step)} || {Place, Step} <- lists:enumerate(Steps)],
-    Free = [Item || {_, Of} = Item <- Named, not is_held(Of, R)],
+    Named = [{Place, Actor(Step), is_time(Step)} || {Place, Step} <- lists:enumerate(Steps)],
+    Free = [Item || {_, Of, _} = Item <- Named, not is_held(Of, R)],
     Possible = case Free of [] -> Named; _ -> Free end,
-    {Place, Chosen} = case lists:keyfind(Last, 2, Possible) of
+    %% Times come last, the earliest one first.
+    {Place, Chosen, _} = case lists:keyfind(Last, 2, [Item || {_, _, false} = Item <- Possible]) of
         false -> hd(Possible);
         Same -> Same
     end,
     {Place, R#reversal{last = Chosen, done = Done#{Chosen => maps:get(Chosen, Done, 0) + 1}}}.
+
+%% With the option `timeouts => any` a time may be over while other steps are possible.
+is_time({Kind, _}) -> Kind =:= timeout orelse Kind =:= timer;
+is_time({signal, _, _}) -> false.
 
 is_held(Actor, #reversal{before = Before, done = Done}) ->
     Next = {Actor, maps:get(Actor, Done, 0) + 1},

@@ -275,9 +275,12 @@ make_unready(Id, #world{ready = Ready} = W) -> W#world{ready = lists:delete(Id, 
 
 %% --- steps -----------------------------------------------------------------------
 
--doc "What can happen next, in an order that follows from the steps so far. None: all processes wait for ever, or have ended.".
+-doc """
+What can happen next, in an order that follows from the steps so far: the oldest process first, and last what waits for a time, the earliest
+one first. None: all processes wait for ever, or have ended.
+""".
 -spec steps(world()) -> [step()].
-steps(#world{timeouts = any} = W) -> now_possible(W) ++ lists:sort([Step || {_, Step} <- times(W)]);
+steps(#world{timeouts = any} = W) -> now_possible(W) ++ [Step || {_, Step} <- lists:sort(times(W))];
 steps(#world{ready = [], signals = []} = W) -> due(times(W));
 steps(W) -> now_possible(W).
 

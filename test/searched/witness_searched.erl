@@ -3,10 +3,12 @@
 
 -export([run/2, savina/1]).
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
+-export([event/1, acknowledge/1]).
 -export([left/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
 -export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0, asleep/0]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4,
+         handle_event/2, handle_call/2, started/2]).
 
 -include_lib("stdlib/include/assert.hrl").
 
@@ -156,6 +158,38 @@ machine(Fault) ->
     receive {'DOWN', Ref, process, _, Reason} -> normal = Reason end,
     ok.
 
+-doc "The handler of an event manager is asked for its sum, and an event removes it.".
+event(Fault) ->
+    {ok, Manager} = gen_event:start_link(),
+    ok = gen_event:add_handler(Manager, ?MODULE, 0),
+    Last = fun() -> ok = gen_event:notify(Manager, 2), ok = gen_event:notify(Manager, last) end,
+    Ask = fun() ->
+        case gen_event:call(Manager, ?MODULE, sum) of
+            Sum when is_integer(Sum) -> ok;
+            {error, bad_module} when not Fault -> ok
+        end
+    end,
+    join([Ask, Last]),
+    ok = gen_event:stop(Manager).
+
+-doc "A process says that it has started before it has its name.".
+acknowledge(Fault) ->
+    {ok, Pid} = proc_lib:start_link(?MODULE, started, [self(), Fault]),
+    Me = self(),
+    started ! {are_you, Me},
+    receive {Pid, started} -> ok end.
+
+started(Parent, true) ->
+    proc_lib:init_ack(Parent, {ok, self()}),
+    started(Parent, named);
+started(_, named) ->
+    true = erlang:register(started, self()),
+    receive {are_you, From} -> From ! {self(), started}, ok end;
+started(Parent, false) ->
+    true = erlang:register(started, self()),
+    proc_lib:init_ack(Parent, {ok, self()}),
+    receive {are_you, From} -> From ! {self(), started}, ok end.
+
 %% --- what is a failure, if it is asked for -----------------------------------------
 
 left() ->
@@ -303,6 +337,12 @@ handle_call(list, _, {log, Pids}) -> {reply, Pids, {log, Pids}}.
 handle_cast({peer, Peer}, State) -> {noreply, {State, Peer}}.
 
 handle_info(_, State) -> {noreply, State}.
+
+%% The handler of the event manager.
+handle_event(last, _) -> remove_handler;
+handle_event(N, Sum) -> {ok, Sum + N}.
+
+handle_call(sum, Sum) -> {ok, Sum, Sum}.
 
 callback_mode() -> handle_event_function.
 

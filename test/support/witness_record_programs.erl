@@ -1,7 +1,7 @@
 -module(witness_record_programs).
 -moduledoc "The programs that are recorded in tests: those of `test/recorded`, and the benchmarks of Savina.".
 
--export([compile/1, compile_noting/1, compile_elixir/1, unwoven/1]).
+-export([compile/1, compile_noting/1, compile_elixir/1, compile_elixir/2, unwoven/1]).
 
 -doc "Compiles them into a folder.".
 -spec compile(file:filename()) -> ok.
@@ -31,10 +31,14 @@ compile_noting(Out) ->
 
 -doc "Compiles those in Elixir.".
 -spec compile_elixir(file:filename()) -> ok.
-compile_elixir(Out) ->
+compile_elixir(Out) -> compile_elixir("test/recorded/recorded.ex", Out).
+
+-doc "Compiles a file of this repository, in Elixir.".
+-spec compile_elixir(file:filename(), Out :: file:filename()) -> ok.
+compile_elixir(File, Out) ->
     ok = filelib:ensure_path(Out),
     Port = open_port({spawn_executable, os:find_executable("elixirc")},
-                     [{args, ["-o", Out, filename:join(root(), "test/recorded/recorded.ex")]},
+                     [{args, ["-o", Out, filename:join(root(), File)]},
                       exit_status, stderr_to_stdout, binary]),
     compiled(Port, []).
 
