@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-acme-air clean
+.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -171,6 +171,12 @@ bench-step: ## Measure how long one waits while stepping through a run of a mill
 
 bench-search: ## Search Concuerror's test suites for errors, beside Concuerror: make bench-search SOURCE=DIR, with its source
 	@WITNESS_CONCUERROR="$(SOURCE)" bench/search
+
+bench-search-behaviours: ## Search small programs with one race each, and their repaired twins: how many schedules a race takes
+	@bench/search-behaviours
+
+bench-search-libraries: ## Search uses of libraries: make bench-search-libraries SOURCE=DIR, with checkouts of their sources
+	@WITNESS_LIBRARIES="$(SOURCE)" bench/search-libraries
 
 bench-acme-air: ## Measure what recording costs a web service, and replay a recording of ten minutes
 	@$(toolchain) && bench/acme-air/run
