@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean
+.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean deep-search
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -100,6 +100,10 @@ replays: ## Record each program of the tests ten times, and replay each recordin
 replay-fuzz: ## 200 recordings of each kind of generated program, 10 replays of each; ends after half an hour, and goes on there
 	@$(toolchain) && WITNESS_REPLAY_RECORDINGS=200 WITNESS_REPLAYS=10 WITNESS_REPLAY_DONE=$$PWD/_build/replay-fuzz-$${WITNESS_BUILD##*/} \
 	  rebar3 ct --suite=test/witness_replay_SUITE --group=generated
+
+deep-search: ## Search each program of the tests a hundred times: the same steps each time; ends after some 35 minutes, and goes on there
+	@$(toolchain) && WITNESS_SEARCH_REPEATS=$${WITNESS_SEARCH_REPEATS:-100} WITNESS_SEARCH_DONE=$$PWD/_build/deep-search-$${WITNESS_BUILD##*/} \
+	  WITNESS_SEARCH_UNTIL=$$(($$(date +%s) + $${WITNESS_SEARCH_SECONDS:-2100})) rebar3 ct --suite=test/witness_search_repeat_SUITE
 
 concuerror: ## Record and replay the programs of Concuerror's test suites three times: make concuerror SOURCE=DIR, with its source
 	@WITNESS_RECORDINGS=$${WITNESS_RECORDINGS:-3} bench/concuerror "$(SOURCE)"

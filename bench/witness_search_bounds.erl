@@ -20,7 +20,7 @@ all dependent. The fault shows if some of these steps come in a certain order.
 
 -spec main([string()]) -> ok.
 main([Runs]) ->
-    io:format("| depth | threads | steps of each | bound of pct | ~s |~n|---|---|---|---|---|---|---|~n",
+    io:format("| depth | threads | steps of each | bound of pct | ~s |~n|---|---|---|---|---|---|---|---|~n",
               [lists:join(" | ", [atom_to_binary(Name) || Name <- names()])]),
     [begin
          Found = [io_lib:format("~.4f", [measure(Name, Depth, Program, list_to_integer(Runs), 1)]) || Name <- names()],
@@ -28,7 +28,7 @@ main([Runs]) ->
      end || Depth <- [1, 2, 3], {Threads, Steps} = Program <- [{2, 5}, {2, 20}, {5, 5}, {5, 20}, {10, 20}]],
     ok.
 
-names() -> [pct, pos, random].
+names() -> [pct, pos, random, surw].
 
 -doc "The probability of PCT with this depth, for so many threads and steps of all threads.".
 -spec bound(pos_integer(), Threads :: pos_integer(), AllSteps :: pos_integer()) -> float().
@@ -37,9 +37,11 @@ bound(Depth, Threads, Steps) -> 1 / (Threads * math:pow(Steps, Depth - 1)).
 -doc "The share of so many runs that find the fault.".
 -spec measure(witness_search_strategy:name(), Depth :: 1..3, program(), Runs :: pos_integer(), Seed :: integer()) -> float().
 measure(Name, Depth, {Threads, Steps}, Runs, Seed) ->
-    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end},
+    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end,
+             interesting => fun(_) -> true end},
     Left = maps:from_list([{Id, Steps} || Id <- lists:seq(1, Threads)]),
-    Options = #{depth => Depth, length => Threads * Steps},
+    Options = #{depth => Depth, length => Threads * Steps,
+                profile => #{counts => #{[Id] => Steps || Id <- lists:seq(1, Threads)}, parents => #{}}},
     Found = [Run || Run <- lists:seq(1, Runs),
              is_found(Depth, Threads, Steps,
                       order(witness_search_strategy:new(Name, Options#{seed => erlang:phash2({Seed, Run})}), View, Left, #{}, 1))],

@@ -176,7 +176,8 @@ new_name() ->
 
 judge(#{outcome := passed, unfaithful := Unfaithful}, _) ->
     {ok, [unicode:characters_to_binary([~"search: ", witness_search_text:unfaithful(One)]) || One <- Unfaithful]};
-judge(#{outcome := Outcome, recorded := Dir} = Found, Options) ->
+judge(#{outcome := Outcome} = Found, Options) ->
+    Dir = maps:get(recorded, Found, ""),
     Defaults = maps:with([seed, strategies], witness_option:defaults(witness_option_schema:search())),
     Report = maps:merge(maps:merge(Defaults, maps:with([seed, strategies, specs, expect], Options)), Found#{dir => Dir}),
     Text = [witness_search_text:head(Report, ?LOOK), explanation(Outcome, Dir, Options), hint(Outcome),
@@ -184,7 +185,7 @@ judge(#{outcome := Outcome, recorded := Dir} = Found, Options) ->
     {{failed, problem(Outcome), lines(Text)}, []}.
 
 problem({violated, _, _}) -> violation;
-problem({Kind, _, _}) when Kind =:= busy; Kind =:= lost; Kind =:= refused -> no_result;
+problem({Kind, _, _}) when Kind =:= busy; Kind =:= lost; Kind =:= refused; Kind =:= exceeded -> no_result;
 problem(_) -> failed_schedule.
 
 %% A violation is explained by a replay.

@@ -71,7 +71,7 @@ errors_name_what_was_expected_test_() ->
         {["run", "m:f()", "--scope", "galaxy"], ["--scope tree|node", "'galaxy'"]},
         {["run", "m:f(1,", "2)"], ["'2)'", "quotes"]},
         {["search"], ["'mod:fun(args)' is expected"]},
-        {["search", "m:f()", "--strategy", "pct,luck"], ["--strategy LIST", "'pct,luck': the names are pct, pos and random"]},
+        {["search", "m:f()", "--strategy", "pct,luck"], ["--strategy LIST", "'pct,luck': the names are pct, pos, random and surw"]},
         {["search", "m:f()", "--strategy", ""], ["--strategy LIST"]},
         {["search", "m:f()", "--seed", "-1"], ["--seed NUMBER", "'-1'"]},
         {["compile"], ["FILE.hml"]},

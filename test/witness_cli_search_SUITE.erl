@@ -16,13 +16,18 @@ all() ->
      an_application_runs_by_the_schedule, an_application_has_its_environment, the_application_of_a_mix_project_is_started,
      what_an_application_does_wrong_is_said,
      nothing_is_found, a_planned_end_is_no_error, what_is_not_controlled_is_named, a_program_of_elixir_is_shown_in_its_notation,
-     json_has_one_object_a_line, the_same_seed_finds_the_same_run, an_interrupt_ends_it, what_is_wrong_is_named].
+     json_has_one_object_a_line, the_same_seed_finds_the_same_run, an_interrupt_ends_it,
+     what_has_no_result_says_why, what_is_wrong_is_named].
 
 init_per_suite(Config) ->
     Root = witness_checkout:root(filename:dirname(code:which(?MODULE))),
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
     ok = filelib:ensure_path(Out),
     {ok, _} = compile:file(filename:join([Root, "test", "cli_data", "cli_searched"]), [{outdir, Out}, debug_info]),
+    {ok, cli_unwoven, Unwoven} = compile:forms([{attribute, 1, module, cli_unwoven}, {attribute, 1, export, [{f, 0}]},
+                                                {attribute, 1, on_load, {f, 0}},
+                                                {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}], [debug_info]),
+    ok = file:write_file(filename:join(Out, "cli_unwoven.beam"), Unwoven),
     Spec = filename:join(Out, "sold_once.hml"),
     ok = file:write_file(Spec, ~"sold_once: with cli_searched:hall(_) over _ ? {sell, _}\ncheck [_ ? {sell, _}] [_ ? {sell, _}] ff.\n"),
     {ok, Shop} = compile:file(filename:join([Root, "test", "searched", "witness_searched_shop"]), [{outdir, Out}, debug_info]),
@@ -352,6 +357,22 @@ wait_for_file(File) ->
         false -> receive after 20 -> wait_for_file(File) end
     end.
 
+what_has_no_result_says_why(Config) ->
+    [begin
+         #{exit := Code, stdout := Text, stderr := Error} = search(Config, Arguments),
+         ?assertEqual({Arguments, Exit}, {Arguments, Code}),
+         witness_command:contains(iolist_to_binary([Text, Error]), Words),
+         ?assertEqual(nomatch, string:find(Text, "recorded"))
+     end || {Exit, Arguments, Words} <- [
+         {2, ["os:cmd(\"echo\")"], [~"NO RESULT after 1 schedule", ~"calls erlang:open_port/2, whose effects cannot be controlled"]},
+         {3, ["--memory", "200", "cli_searched:collects()"],
+          [~"NO RESULT after 1 schedule", ~"needs more memory than --memory allows, while this process runs: <0.1.1>, cli_searched:collects()",
+           ~"    in cli_searched:collects/1 (cli_searched.erl:"]},
+         {3, ["--memory", "200", "binary:copy(<<1>>, 68719476736)"],
+          [~"witness search: the VM of the search has ended with status ", ~"--memory"]},
+         {2, ["cli_unwoven:f()"],
+          [~"witness search: cli_unwoven cannot be controlled: cli_unwoven cannot be woven: it has a function that runs when it is loaded"]}]].
+
 what_is_wrong_is_named(Config) ->
     Exists = proplists:get_value(priv_dir, Config),
     Bad = filename:join(Exists, "bad.hml"),
@@ -368,7 +389,7 @@ what_is_wrong_is_named(Config) ->
          {["--pa", "nowhere", "cli_searched:fine()"], [~"--pa: there is no folder nowhere"]},
          {["-o", Exists, "cli_searched:fine()"], [~"witness search: ", unicode:characters_to_binary(Exists), ~"it exists"]},
          {["--schedules", "0", "cli_searched:fine()"], [~"--schedules NUMBER", ~"is expected, not '0'"]},
-         {["--strategy", "luck", "cli_searched:fine()"], [~"--strategy LIST", ~"not 'luck': the names are pct, pos and random"]},
+         {["--strategy", "luck", "cli_searched:fine()"], [~"--strategy LIST", ~"not 'luck': the names are pct, pos, random and surw"]},
          {["--seed", "-1", "cli_searched:fine()"], [~"--seed NUMBER"]},
          {["--spec", "nowhere.hml", "cli_searched:fine()"], [~"nowhere.hml"]},
          {["--spec", Bad, "cli_searched:fine()"], [~"bad.hml:1:"]},

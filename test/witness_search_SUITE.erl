@@ -13,9 +13,10 @@ alone and after others; each recording replays identically; what cannot be contr
 
 suite() -> [{timetrap, {minutes, 15}}].
 
-all() -> [faults_are_found, twins_pass, faults_in_elixir_are_found, twins_in_elixir_pass, the_last_seat_is_sold_twice,
-          a_schedule_is_a_run, recordings_replay_identically,
+all() -> [faults_are_found, surw_finds_faults, twins_pass, faults_in_elixir_are_found, twins_in_elixir_pass,
+          the_last_seat_is_sold_twice, a_schedule_is_a_run, recordings_replay_identically,
           savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
+          hard_programs_have_a_bound, what_changes_the_vm_is_refused, nothing_is_left_for_the_next_run,
           failures_are_those_that_are_asked_for, what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
           late_ends_and_failed_spawns_replay_identically, the_first_schedule_is_the_default_order,
           races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
@@ -27,7 +28,7 @@ init_per_suite(Config) ->
     ok = witness_record_programs:compile(Out),
     [{ok, _} = compile:file(filename:join(witness_checkout:root(filename:dirname(code:which(?MODULE))), File),
                             [return_errors, debug_info, {outdir, Out}])
-     || File <- ["test/searched/witness_searched.erl", "test/searched/witness_searched_shop.erl",
+     || File <- ["test/searched/witness_searched.erl", "test/searched/witness_searched_hard.erl", "test/searched/witness_searched_shop.erl",
                  "examples/last_seat/last_seat.erl", "examples/last_seat/last_seat_hall.erl",
                  "examples/last_seat/last_seat_cashier.erl"]],
     {module, Shop} = code:load_abs(filename:join(Out, "witness_searched_shop")),
@@ -80,6 +81,18 @@ is_found(Module, Fault, Seed, Config) ->
             identical(Dir),
             true
     end.
+
+surw_finds_faults(Config) ->
+    Spec = filename:join(witness_checkout:root(filename:dirname(code:which(?MODULE))), "examples/last_seat/sold_once.hml"),
+    Options = #{schedules => ?SCHEDULES, strategies => [surw], step_digests => true},
+    [begin
+         {ok, #{outcome := Outcome, strategy := surw, recorded := Dir, digests := Digests} = Report} = search(MFA, Given, Config),
+         ?assertNotEqual(passed, Outcome),
+         identical(Dir),
+         {ok, Same} = search(MFA, Given, Config),
+         ?assertEqual({Digests, maps:get(reversed, Report)}, {maps:get(digests, Same), maps:get(reversed, Same)})
+     end || {MFA, Given} <- [{{witness_searched, update, [true]}, Options}, {{witness_searched, machine, [true]}, Options},
+                             {{last_seat, main, [1]}, Options#{specs => [Spec]}}]].
 
 twins_pass(Config) -> pass(witness_searched, faults() ++ [stale, late], Config).
 
@@ -214,6 +227,50 @@ what_cannot_be_controlled_is_refused(Config) ->
 runs_have_bounds(Config) ->
     {ok, #{outcome := steps, length := 500}} = search({witness_searched, crowd, []}, #{steps => 500}, Config),
     {ok, #{outcome := {busy, 1, [_ | _]}}} = search({witness_searched, computes, []}, #{busy_ms => 200}, Config).
+
+hard_programs_have_a_bound(Config) ->
+    Outcome = fun(Function, Options) ->
+        Given = maps:merge(#{steps => 2_000, busy_ms => 60_000, memory => 200 bsl 20, schedules => 2}, Options),
+        {ok, #{outcome := Found} = Report} = search({witness_searched_hard, Function, []}, Given, Config),
+        ?assertEqual({Function, is_recorded(Found)}, {Function, is_map_key(recorded, Report)}),
+        Found
+    end,
+    [?assertMatch({_, steps}, {Function, Outcome(Function, #{})}) || Function <- [spawns, messages]],
+    [?assertMatch({_, {busy, 1, [{witness_searched_hard, _, _, _} | _]}}, {Function, Outcome(Function, #{busy_ms => 200})})
+     || Function <- [clock, references, urgent]],
+    [?assertMatch({_, {exceeded, 1, {memory, [_ | _]}}}, {Function, Outcome(Function, #{})})
+     || Function <- [list, binaries, queue, table, tables]],
+    ?assertMatch({exceeded, 1, {atoms, [_ | _]}}, Outcome(atoms, #{})),
+    {error, {witness_search, {vm, {exit_status, _}}}} = search({witness_searched_hard, at_once, []}, #{}, Config).
+
+is_recorded({How, _, _}) -> not lists:member(How, [busy, exceeded, refused, lost]);
+is_recorded(_) -> true.
+
+what_changes_the_vm_is_refused(Config) ->
+    lists:foreach(fun({Function, Args, Refused}) ->
+        {ok, #{outcome := Outcome}} = search({witness_searched_hard, Function, Args}, #{schedules => 2}, Config),
+        ?assertMatch({Function, {refused, 1, {Refused, _}}}, {Function, Outcome})
+    end, [{kills, [code_server], {erlang, exit, 2}}, {kills, [init], {erlang, exit, 2}}, {kills, [user], {erlang, exit, 2}},
+          {unregisters, [], {erlang, unregister, 1}}, {links, [], {erlang, link, 1}}, {deletes, [], {ets, delete, 1}},
+          {tells, [], {erlang, send, 2}}, {flags, [], {erlang, system_flag, 2}}, {blocks, [], {erlang, system_flag, 2}},
+          {traces, [], {erlang, trace, 3}}, {session, [], {erts_internal, trace_session_create, 3}},
+          {monitors, [], {erlang, system_monitor, 2}}, {restarts, [], {init, restart, 0}}, {command, [], {erlang, open_port, 2}},
+          {interval, [], {erlang, send, 2}}, {elsewhere, [], {erlang, spawn, 2}}, {remote_call, [], {erlang, spawn_request, 5}},
+          {node_monitor, [], {erlang, monitor_node, 2}},
+          {distributes, [], {erlang, send, 2}}, {replaces, [], {code, load_binary, 3}}, {purges, [], {code, purge, 1}}]).
+
+nothing_is_left_for_the_next_run(Config) ->
+    lists:foreach(fun({Function, Args, Unfaithful}) ->
+        {ok, Report} = search({witness_searched_hard, Function, Args}, #{schedules => 30}, Config),
+        ?assertMatch({_, #{outcome := passed}}, {Function, Report}),
+        ?assertEqual({Function, Unfaithful}, {Function, lists:sublist(maps:get(unfaithful, Report), length(Unfaithful))}),
+        ?assert(Unfaithful =/= [] orelse maps:get(unfaithful, Report) =:= [])
+    end, [{leaves, [], []},
+          {starts, [], [{outside, file_server_2}]}, {tables_are_named, [], []}, {logs, [], []}, {tagged, [], []},
+          {nested, [20], []}, {stops, [[]], []}, {stops, [[0]], []}, {alone, [], []},
+          {groups, [], [{differs, {erlang, nodes, 0}}]}, {upgrades, [], [{outside, code_server}]},
+          {limited, [], [{differs, {erlang, process_flag, 2}}]}]),
+    {ok, #{outcome := {halted, 1, 3}}} = search({witness_searched_hard, stops, [[3]]}, #{}, Config).
 
 failures_are_those_that_are_asked_for(Config) ->
     Outcome = fun(Function, Args, Options) ->

@@ -12,7 +12,7 @@ a_seed_determines_all_choices_test() ->
 
 choices(Name, Seed) ->
     Steps = [{process, Id} || Id <- lists:seq(1, 5)],
-    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end},
+    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end, interesting => fun(_) -> true end},
     {Choices, _} = lists:mapfoldl(fun(_, Strategy) -> witness_search_strategy:choose(Steps, View, Strategy) end,
                                   witness_search_strategy:new(Name, #{seed => Seed, length => 50, depth => 3}), lists:seq(1, 50)),
     Choices.
@@ -26,10 +26,70 @@ pct_keeps_its_bound_test_() ->
         ?assert(Share >= Bound - 4 * math:sqrt(Bound * (1 - Bound) / ?RUNS))
     end}} || Depth <- [1, 2, 3], {Threads, Steps} <- [{2, 5}, {5, 5}, {5, 10}]].
 
+%% --- surw ------------------------------------------------------------------------
+
+%% Of a chi-square distribution, one value in a thousand is larger. The seeds are fixed.
+orders_of_interesting_steps_are_equally_likely_test_() ->
+    [{timeout, 60, {Name, fun() ->
+        ?assert(chi_square(surw, Program, Orders) < Critical),
+        ?assert(chi_square(random, Program, Orders) > Critical)
+    end}} || {Name, Program, Orders, Critical} <-
+        [{"the same lengths", #{1 => [i, i, i], 2 => [i, i, i]}, 20, 43.8},
+         {"different lengths", #{1 => [i, i, i, i, i], 2 => [i]}, 6, 20.5},
+         {"steps of no interest", #{1 => [n, i, n, n, n, i], 2 => [i, n, i, n], 3 => [i]}, 30, 58.3},
+         {"a late child", #{1 => [i, {spawn, 2, [n, i, i, i]}, i]}, 4, 16.3},
+         {"children of children",
+          #{1 => [{spawn, 2, [{spawn, 3, [n, n, i]}, i]}, {spawn, 4, [i, n, i]}], 5 => [n, i, n, i]}, 180, 245.0}]].
+
+%% How far the shares of all orders are from being equal.
+chi_square(Strategy, Program, Orders) ->
+    Profile = #{counts => counts(Program), parents => parents(Program)},
+    Runs = 200 * Orders,
+    Found = lists:foldl(fun(Seed, Acc) ->
+        New = witness_search_strategy:new(Strategy, #{seed => erlang:phash2({Program, Seed}), profile => Profile}),
+        maps:update_with(interesting(New, Program), fun(N) -> N + 1 end, 1, Acc)
+    end, #{}, lists:seq(1, Runs)),
+    ?assert(map_size(Found) =< Orders),
+    lists:sum([(N - 200) * (N - 200) / 200 || _ := N <- Found]) + 200 * (Orders - map_size(Found)).
+
+%% Which process did each interesting step.
+interesting(_, Program) when map_size(Program) =:= 0 -> [];
+interesting(Strategy, Program) ->
+    Possible = [{process, Id} || Id <- lists:sort(maps:keys(Program))],
+    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end,
+             interesting => fun({process, Id}) -> hd(map_get(Id, Program)) =:= i end},
+    {Choice, Next} = witness_search_strategy:choose(Possible, View, Strategy),
+    {process, Id} = lists:nth(Choice, Possible),
+    #{Id := [Step | Others]} = Program,
+    Left = case Others of [] -> maps:remove(Id, Program); _ -> Program#{Id := Others} end,
+    case Step of
+        i -> [Id | interesting(Next, Left)];
+        n -> interesting(Next, Left);
+        {spawn, Child, Steps} -> interesting(Next, Left#{Child => Steps})
+    end.
+
+counts(Program) ->
+    maps:from_list(lists:append([[{[Id], length([i || i <- Steps])} | lists:append([maps:to_list(counts(#{Child => Of}))
+                                                                                    || {spawn, Child, Of} <- Steps])]
+                                 || Id := Steps <- Program])).
+
+parents(Program) ->
+    maps:from_list(lists:append([[{[Child], [Id]} | maps:to_list(parents(#{Child => Of}))]
+                                 || Id := Steps <- Program, {spawn, Child, Of} <- Steps])).
+
+%% What was counted may be wrong: a process does more or less, is not there, or was not known.
+wrong_counts_do_not_stop_it_test() ->
+    Program = #{1 => [i, n, i], 2 => [n, i, i, {spawn, 3, [i, i]}]},
+    [?assertEqual([1, 1, 2, 2, 3, 3],
+                  lists:sort(interesting(witness_search_strategy:new(surw, #{seed => Seed, profile => Profile}), Program)))
+     || Seed <- lists:seq(1, 20),
+        Profile <- [#{counts => #{}, parents => #{}}, #{counts => #{[1] => 9, [7] => 3}, parents => #{[7] => [2]}},
+                    #{counts => #{[3] => 1}, parents => #{[3] => [1]}}]].
+
 %% A schedule that is given is followed; then the first step is taken.
 choices_are_replayed_test() ->
     Steps = [{process, 1}, {process, 2}, {process, 3}],
-    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> false end},
+    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> false end, interesting => fun(_) -> true end},
     {Choices, _} = lists:mapfoldl(fun(_, Strategy) -> witness_search_strategy:choose(Steps, View, Strategy) end,
                                   witness_search_strategy:replaying([3, 2]), [1, 2, 3]),
     ?assertEqual([3, 2, 1], Choices).

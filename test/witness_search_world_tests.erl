@@ -97,7 +97,7 @@ a_process_is_adopted_once_test() ->
         witness_search_world:step({process, 1}, witness_search_world:park(1, {adopt, one, {m, g, []}, self()}, World))
     end,
     {[{start, 2, {m, g, []}, []}, {answer, 1, true}], Adopted} = Adopt(First),
-    ?assertMatch(#{parent := 0, path := [one]}, witness_search_world:birth(2, Adopted)),
+    ?assertMatch(#{parent := 0, path := <<_:16/binary>>}, witness_search_world:birth(2, Adopted)),
     ?assertEqual(2, witness_search_world:adopted(one, Adopted)),
     {[{answer, 1, true}], Again} = Adopt(Adopted),
     {[{ended, 2, normal}], Gone} =

@@ -8,8 +8,8 @@ Results go to standard output, progress to standard error. What the program prin
 |---|---|
 | 0 | nothing went wrong in all schedules |
 | 1 | a run went wrong: something was violated, a process crashed, or the run does not end |
-| 2 | wrong usage or bad input |
-| 3 | no result: it was interrupted, a run could not be controlled or repeated, or its recording could not be written |
+| 2 | wrong usage or bad input, such as a program that cannot be controlled |
+| 3 | no result: it was interrupted, a run took too much time or memory or could not be repeated, or its recording could not be written |
 
 If a specification is violated, the recording is replayed with it (`m:witness_cli_replay`). So the explanation is that of `witness replay`.
 """.
@@ -32,15 +32,15 @@ command() ->
                "not end, is written as a recording, and the search ends. The program is not changed, and what it prints is not "
                "shown.\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nExit codes: 0 nothing went wrong; 1 a run went wrong; 2 wrong usage or bad input; 3 no result: interrupted, or "
-               "the program cannot be controlled.\n\n"
+               "\n\nExit codes: 0 nothing went wrong; 1 a run went wrong; 2 wrong usage or bad input, or the program cannot "
+               "be controlled; 3 no result: interrupted, or too much time or memory.\n\n"
                "  witness search --pa ebin --app shop 'shop_demo:visits()'\n"
                "  witness search --spec shop.hml --pa ebin 'shop_demo:main(2)'\n"
                "  witness search --pa ebin --schedules 10000 --seed 7 -o found.rec 'shop_demo:main(2)'\n"
                "  witness replay --step found.rec\n"],
       arguments => witness_cli_options:arguments(search, [output, specs, include, pa, syntax,
-        schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, timeouts, delivery, crashes,
-        expect, left, no_deadlock, weave, app, config,
+        schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, memory, timeouts,
+        delivery, crashes, expect, left, no_deadlock, weave, app, config,
         witness_cli_options:json(~"one JSON object a line on standard output"),
         witness_cli_options:report(), project(), system])}.
 
@@ -176,6 +176,7 @@ now_ms() -> erlang:monotonic_time(millisecond).
 %% A run that cannot be repeated, and a full disk, are not errors in the user's arguments.
 refusal({witness_search, {exists, _}} = Error) -> {error, Error};
 refusal({witness_search, {generator, _, _}} = Error) -> {error, Error};
+refusal({witness_search, {uncontrolled, _, _}} = Error) -> {error, Error};
 refusal({witness_search, _} = Error) -> {error, {unwritten, witness:format_error(Error)}};
 refusal({witness_record, {file, _, _}} = Error) -> {error, {unwritten, witness:format_error(Error)}};
 refusal(Error) -> {error, Error}.
@@ -194,12 +195,13 @@ result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output :=
     end),
     Code.
 
--spec code(term()) -> 0 | 1 | 3.
+-spec code(term()) -> 0..3.
 code(passed) -> 0;
 code(interrupted) -> 3;
 code({busy, _, _}) -> 3;
 code({lost, _, _}) -> 3;
-code({refused, _, _}) -> 3;
+code({exceeded, _, _}) -> 3;
+code({refused, _, _}) -> 2;
 code(_) -> 1.
 
 %% A violation, and every report, is that of a replay.

@@ -26,9 +26,10 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `schedules`: how many to try (1,000); `for`: milliseconds after which no further one begins; `seed`: a number, from which all
   schedules follow (1);
 - `steps`: the most steps of a run (10,000): a run that has not ended then is a failure;
-- `strategies`: which take turns (`[pct, pos, random]`, `m:witness_search_strategy`); `depth`: for `pct` (3);
+- `strategies`: which take turns, also `surw` (`[pct, pos, random]`, `m:witness_search_strategy`); `depth`: for `pct` (3);
 - `deadlocks`: whether it is a failure if the function waits for ever (`true`);
 - `busy_ms`: how many milliseconds a process may run without an operation (10,000): longer is a failure;
+- `memory`: how many bytes the VM of the search may take, with all that is in it (1 GiB): a run that needs more ends the search;
 - `schedule`: runs only the schedule with this number, and records it whatever comes of it;
 - `step_digests`: the report has a digest of the steps of each schedule, the last one first: equal runs have equal ones;
 - `left`: whether it is a failure if another process waits for ever when the function has ended (`false`);
@@ -48,7 +49,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
                      strategies => [witness_search_strategy:name(), ...], depth => pos_integer(), deadlocks => boolean(),
                      left => boolean(), crashes => crashes(), normal => [atom()], expect => term(),
                      timeouts => witness_search_world:timeouts(),
-                     busy_ms => pos_integer(), schedule => pos_integer(), step_digests => boolean(),
+                     busy_ms => pos_integer(), memory => pos_integer(), schedule => pos_integer(), step_digests => boolean(),
                      delivery => witness_search_world:delivery(),
                      cache => file:filename(), vm_args => [string()], syntax => auto | erlang | elixir,
                      on_progress => fun((iodata()) -> term()), on_schedules => fun((non_neg_integer()) -> term())}.
@@ -88,12 +89,12 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 -type error() :: {?MODULE, reason()} | {witness_record, witness_record:reason()} | witness_spec:error() | witness_option:error().
 
 -doc """
-`generator`: the function returns tests of EUnit, and runs none; `exists`: the folder is there already; `vm`: the VM of the search has
-ended; `not_written`: the recording could not be written; `not_started`: an application that the program needs, such as `elixir`, does not start in that VM.
+`generator`: the function returns tests of EUnit, and runs none; `exists`: the folder is there already; `uncontrolled`: the module of the
+function cannot be woven; `vm`: the VM of the search has ended; `not_written`: the recording could not be written; `not_started`: an
+application that the program needs, such as `elixir`, does not start in that VM.
 """.
--type reason() :: {generator, module(), atom()} | {exists, file:filename()} | {not_started, atom(), term()} | {vm, term()}
-                | {not_written, term()}
-                | {not_repeated, pos_integer()}.
+-type reason() :: {generator, module(), atom()} | {exists, file:filename()} | {uncontrolled, module(), witness_weave_error:reason()}
+                | {not_started, atom(), term()} | {vm, term()} | {not_written, term()} | {not_repeated, pos_integer()}.
 
 -doc "Searches. The caller waits.".
 -spec search(options()) -> {ok, report()} | {error, error()}.
@@ -104,9 +105,11 @@ search(Given) ->
             maps:merge(witness_option:defaults(witness_option_schema:search()), Given),
         ok ?= check_function(Run),
         ok ?= check_new(Dir),
+        Apps = witness_record_needs:apps(maps:with([run, dir, pa, weave], Options)),
+        Needed = Options#{weave => lists:uniq(maps:get(weave, Options, []) ++ Apps)},
         {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:with([include], Options)),
-        {ok, Code} ?= code(Options),
-        {ok, Report} ?= run(Specs, Code, Options),
+        {ok, Code} ?= code(Needed),
+        {ok, Report} ?= run(Specs, Code, Needed),
         {ok, sealed(Report, Code)}
     end.
 
@@ -130,6 +133,7 @@ code(Options) ->
     maybe
         {ok, Dirs} ?= witness_record_code:folders(Program),
         {ok, Folders} ?= witness_record_code:objects(Dirs, maps:with([cache], Options)),
+        ok ?= check_module(element(1, map_get(run, Options)), Folders),
         Plan = witness_search_calls:plan(Folders),
         {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Folders, Plan, maps:with([cache, on_progress], Options)),
         Archive = witness_record_kept:archive(Folders, witness_record_code:user(Options),
@@ -138,6 +142,7 @@ code(Options) ->
                                          digests => witness_record_code:digests(Folders), outside => Outside,
                                          archive => Archive}}
     else
+        {error, {?MODULE, _}} = Error -> Error;
         {error, Reason} -> {error, {witness_record, Reason}}
     end.
 
@@ -148,9 +153,20 @@ outside(Apps) ->
         false -> Apps
     end.
 
+%% A function that is called for real does nothing that can be scheduled.
+check_module(Module, Folders) ->
+    case [Object || #{objects := Objects} <- Folders, {Name, Object} <- Objects, Name =:= Module] of
+        [{File, Binary} | _] ->
+            case witness_weave:forms({Module, File, Binary}) of
+                {ok, _, _} -> ok;
+                {error, Reason} -> {error, {?MODULE, {uncontrolled, Module, Reason}}}
+            end;
+        [] -> ok
+    end.
+
 run(Specs, Code, #{dir := Dir} = Options) ->
     Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes,
-                       normal, expect, timeouts, delivery, busy_ms, syntax, schedule, step_digests], Options),
+                       normal, expect, timeouts, delivery, busy_ms, memory, syntax, schedule, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of
@@ -175,6 +191,11 @@ format_error({generator, Module, Function}) ->
 format_error({exists, Dir}) -> [Dir, ~": it exists; name a folder that does not"];
 format_error({not_started, App, Reason}) ->
     [~"the application ", witness_event:format_term(App, 100), ~" does not start: ", witness_event:format_term(Reason, 500)];
+format_error({vm, {exit_status, Status}}) ->
+    [~"the VM of the search has ended with status ", integer_to_binary(Status),
+     ~": the program needs far more memory at once than --memory allows, or it has ended the VM by something that is not controlled"];
+format_error({uncontrolled, Module, Reason}) ->
+    [atom_to_binary(Module), ~" cannot be controlled: ", witness_weave:format_error(Reason)];
 format_error({vm, Reason}) -> [~"the VM of the search has ended: ", witness_event:format_term(Reason, 1000)];
 format_error({not_written, Reason}) -> [~"the recording could not be written: ", witness_event:format_term(Reason, 1000)];
 format_error({not_repeated, Number}) ->

@@ -7,7 +7,7 @@ differ from run to run. All of it is in one table, which is empty between two ru
 """.
 
 -export([init/0, add/2, is_controlled/1, virtual_pid/1, keep_term/1, is_kept/1, keep_heir/2, heirs/0, keep_outside/1,
-         is_kept_outside/1, real/2, virtual/1, virtual/2, clear/0]).
+         is_kept_outside/1, is_own_term/1, real/2, virtual/1, virtual/2, clear/0]).
 
 -define(TABLE, ?MODULE).
 
@@ -28,9 +28,17 @@ is_controlled(Real) -> ets:member(?TABLE, Real).
 -spec virtual_pid(pid()) -> pid().
 virtual_pid(Real) -> ets:lookup_element(?TABLE, Real, 2, Real).
 
--doc "The program has put this persistent term.".
+-doc "The program is about to put or erase this persistent term. It is as before when the run has ended.".
 -spec keep_term(term()) -> true.
-keep_term(Key) -> ets:insert(?TABLE, {{term, Key}}).
+keep_term(Key) ->
+    Before = case persistent_term:get(Key, ?MODULE) of ?MODULE -> none; Value -> {is, Value} end,
+    ets:insert_new(?TABLE, {{term, Key}, Before}) orelse true.
+
+-doc "Whether a persistent term is Witness's, which the program does not see.".
+-spec is_own_term(term()) -> boolean().
+is_own_term(Key) when is_atom(Key) -> lists:prefix("witness_", atom_to_list(Key));
+is_own_term({Key, _}) when is_atom(Key) -> is_own_term(Key);
+is_own_term(_) -> false.
 
 -spec is_kept(term()) -> boolean().
 is_kept(Key) -> ets:member(?TABLE, {term, Key}).
@@ -82,7 +90,8 @@ virtual(Value, _) -> Value.
 -doc "The program has ended: nothing of it remains.".
 -spec clear() -> ok.
 clear() ->
-    _ = [persistent_term:erase(Key) || [Key] <- ets:match(?TABLE, {{term, '$1'}})],
+    _ = [case Before of none -> persistent_term:erase(Key); {is, Value} -> persistent_term:put(Key, Value) end
+         || [Key, Before] <- ets:match(?TABLE, {{term, '$1'}, '$2'})],
     _ = [restore(Table, Before) || [Table, Before] <- ets:match(?TABLE, {{outside, '$1'}, '$2'})],
     true = ets:delete_all_objects(?TABLE),
     ok.

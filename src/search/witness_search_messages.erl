@@ -12,6 +12,8 @@ in this VM. Then the answer comes to that pid. *Invariant:* a process that may g
 
 %% Milliseconds that an answer from outside may take.
 -define(OUTSIDE_MS, 5_000).
+%% Processes that decide what the VM is. What they are asked for changes it for all later runs.
+-define(RULERS, [init, kernel_sup]).
 
 -doc "A `receive` of woven code, as `m:witness_weave_runtime` defines it.".
 -spec take(fun((tuple(), term()) -> boolean()) | none, tuple(), term()) -> [term()] | timeout.
@@ -133,9 +135,12 @@ send_outside(To, {io_request, From, As, Request} = Message, C) ->
 send_outside(To, Message, C) -> send_real(To, Message, C).
 
 send_real(To, Message, C) ->
+    Name = name(To),
+    _ = [witness_search_process:refuse({erlang, send, 2}, C) || lists:member(Name, ?RULERS)],
+    _ = [witness_search_process:refuse(Function, C) || Name =:= code_server, Function <- replaces(Message)],
     Real = real(Message, witness_search_process:pid(C)),
-    _ = [ok = witness_search_process:fault(outside, name(To), C)
-         || To =/= witness_search_process:query(leader, C), not is_reading(Message)],
+    _ = [ok = witness_search_process:fault(outside, Name, C)
+         || To =/= witness_search_process:query(leader, C), Name =/= standard_error, not is_reading(Message)],
     _ = [ok = witness_search_process:expect(C) || Real =/= Message],
     _ = erlang:send(To, Real),
     ok.
@@ -147,6 +152,15 @@ reply({requests, Requests}) -> reply(lists:last([{setopts, []} | Requests]));
 reply(Request) when element(1, Request) =:= get_geometry -> {error, enotsup};
 reply(getopts) -> [];
 reply(_) -> eof.
+
+%% What is loaded in the place of woven code is not controlled, in this run and all later ones.
+replaces({code_call, _, {load_module, _, Module, _, _, _}}) -> [{code, load_binary, 3} || is_woven(Module)];
+replaces({code_call, _, {Function, Module}}) when Function =:= delete; Function =:= purge; Function =:= soft_purge ->
+    [{code, Function, 1} || is_woven(Module)];
+replaces(_) -> [].
+
+is_woven(Module) ->
+    erlang:module_loaded(Module) andalso lists:keymember(witness_weave, 1, erlang:get_module_info(Module, attributes)).
 
 real(Own, Own) -> self();
 real([Head | Tail], Own) -> [real(Head, Own) | real(Tail, Own)];

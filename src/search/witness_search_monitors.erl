@@ -6,13 +6,13 @@ happens, so a run ends with the step that violates a property.
 The events are those of a recording that has the contents of messages: `recv` is a message that the process takes.
 """.
 
--export([compile/2, load/1, new/1, read/2]).
+-export([compile/2, load/1, new/1, read/2, is_wanted/2]).
 
 -export_type([object/0, compiled/0, monitors/0]).
 
 -type object() :: {witness_spec:instrumentation_map(), binary()}.
 
--type compiled() :: none | #{log := witness_offline_core:config(),
+-type compiled() :: none | #{log := witness_offline_core:config(), alphabets := [witness_monitor_alphabet:compiled()],
                              specs := #{non_neg_integer() => witness_monitor_machine:prepared()}}.
 
 -opaque monitors() :: none | {witness_offline_core:state(), Lines :: non_neg_integer(),
@@ -42,6 +42,8 @@ load(Objects) ->
     Properties = witness_run_maps:entries(Maps, []),
     #{log => #{maps => [witness_run_maps:of_spec(Map) || Map <- Maps], properties => Properties,
                all => witness_run_maps:over_all(Maps), mode => outline, spread => 1, roots => auto},
+      alphabets => [witness_monitor_alphabet:compile(witness_monitor_alphabet:of_monitor(Monitor))
+                    || #{monitor := Monitor} <- Properties],
       specs => #{Number => witness_monitor_machine:prepare(#{monitor => Monitor, explain => ?EXPLAIN_STEPS})
                  || {Number, #{monitor := Monitor}} <- lists:enumerate(0, Properties)}}.
 
@@ -49,6 +51,14 @@ load(Objects) ->
 -spec new(compiled()) -> monitors().
 new(none) -> none;
 new(#{log := Log, specs := Specs}) -> {witness_offline_core:new(Log), 0, #{Shard => {Spec, #{}} || Shard := Spec <- Specs}}.
+
+-doc "Whether a monitor may match one of the events that a function makes. Without monitors each step is of interest.".
+-spec is_wanted(fun(() -> [witness_event:item()]), compiled()) -> boolean().
+is_wanted(_, none) -> true;
+is_wanted(Make, #{alphabets := Alphabets}) ->
+    lists:any(fun(Event) ->
+        lists:any(fun(Alphabet) -> witness_monitor_alphabet:slice(Event, Alphabet) =:= all end, Alphabets)
+    end, Make()).
 
 -doc "Reads the events that a function makes, in their order; without monitors it makes none. `violated`: which property.".
 -spec read(fun(() -> [witness_event:item()]), monitors()) ->

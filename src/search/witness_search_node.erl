@@ -9,8 +9,9 @@ Searches inside a VM of its own: runs the program by one schedule after the othe
 
 -define(PROGRESS_MS, 250).
 -define(MAX_UNFAITHFUL, 20).
-%% The most runs in which a failure is made smaller.
+%% The most runs in which a failure is made smaller, and steps of all of them.
 -define(SHRINK_RUNS, 1_000).
+-define(SHRINK_STEPS, 1_000_000).
 -define(SHRINK_ROUNDS, 3).
 
 -doc "Starts to listen. Called while the VM boots.".
@@ -70,6 +71,8 @@ search(#{run := Start} = Job, To) ->
     Run = (maps:with([steps, crashes, normal, expect, left, timeouts, delivery, busy_ms], Job))#{
         start => witness_search_applications:first_call(maps:get(applications, Job, []), Start),
         applications => maps:get(applications, Job, []), leader => swallow_output(), monitors => Monitors},
+    ok = witness_search_limit:start(maps:get(memory, Job)),
+    ok = witness_search_process:protect(processes()),
     To ! {schedules, 0},
     Begin = now_ms(),
     Until = case Job of #{for := Time} when is_integer(Time) -> Begin + Time; #{} -> infinity end,
@@ -80,20 +83,23 @@ search(#{run := Start} = Job, To) ->
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
-%% The first schedule is the default order. From its length strategies know what to expect: no schedule depends on any other.
+%% The first schedule is the default order. From its length and its profile strategies know what to expect: no schedule depends on
+%% another one.
 searched(Run, Job, To) ->
-    Result = #{length := Length} = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false}),
+    Profiling = lists:member(surw, map_get(strategies, Job)),
+    Result = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling}),
+    First = maps:with([length, profile], Result),
     Known = add(Result, #{unfaithful => [], digests => []}),
     case Job of
         #{schedule := 1} -> found(1, none, Result, Known, Run, Job);
         #{schedule := Number} ->
-            {Name, Strategy} = strategy(Number, Length, Job),
+            {Name, Strategy} = strategy(Number, First, Job),
             Only = once(Run#{strategy => Strategy, logging => false}),
             found(Number, Name, Only, add(Only, Known), Run, Job);
         #{} ->
             case is_failure(Result, Job) of
                 true -> found(1, none, Result, Known, Run, Job);
-                false -> schedules(2, Known, Length, Run, Job, To)
+                false -> schedules(2, Known, First, Run, Job, To)
             end
     end.
 
@@ -106,7 +112,9 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
     ok = code:ensure_modules_loaded([witness_search_runtime, witness_search_process, witness_search_messages,
                                      witness_search_results,
                                      witness_search_spawn, witness_search_scheduler, witness_search_identity, witness_search_world,
+                                     witness_search_limit, witness_search_recording,
                                      witness_search_strategy, witness_search_random, witness_search_pct, witness_search_pos,
+                                     witness_search_surw,
                                      witness_search_conflict, witness_search_memory, witness_search_reversal,
                                      witness_search_applications,
                                      witness_record_calls, witness_replay_calls, witness_weave_runtime,
@@ -122,9 +130,12 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
 
 %% The output of the program is not shown: it would be that of thousands of runs. As in a plain run, its group leader is `user`.
 swallow_output() ->
-    Leader = spawn_link(fun swallow/0),
-    true = unregister(user),
-    true = register(user, Leader),
+    [Leader | _] = [begin
+                        Device = spawn_link(fun swallow/0),
+                        true = unregister(Name),
+                        true = register(Name, Device),
+                        Device
+                    end || Name <- [user, standard_error]],
     Leader.
 
 -spec swallow() -> no_return().
@@ -137,38 +148,44 @@ swallow() ->
     end.
 
 schedules(Number, Known, _, _, #{schedules := Most}, _) when Number > Most -> {ok, Known#{outcome => passed, schedules => Most}};
-schedules(Number, Known, Length, Run, #{until := Until} = Job, To) ->
+schedules(Number, Known, First, Run, #{until := Until} = Job, To) ->
     To ! {schedules, Number - 1},
     %% An atom is above all numbers.
     case now_ms() >= Until of
         true -> {ok, Known#{outcome => passed, schedules => Number - 1}};
-        false -> one(Number, Known, Length, Run, Job, To)
+        false -> one(Number, Known, First, Run, Job, To)
     end.
 
-one(Number, Known0, Length, Run, Job, To) ->
-    {Name, Strategy} = strategy(Number, Length, Job),
+one(Number, Known0, First, Run, Job, To) ->
+    {Name, Strategy} = strategy(Number, First, Job),
     Result = once(Run#{strategy => Strategy, logging => false}),
     Known = add(Result, Known0),
     case is_failure(Result, Job) of
-        false -> schedules(Number + 1, Known, Length, Run, Job, To);
+        false -> schedules(Number + 1, Known, First, Run, Job, To);
         true -> found(Number, Name, Result, Known, Run, Job)
     end.
 
-strategy(Number, Length, #{seed := Seed, strategies := Strategies, depth := Depth}) ->
+strategy(Number, First, #{seed := Seed, strategies := Strategies, depth := Depth}) ->
     Name = lists:nth((Number - 2) rem length(Strategies) + 1, Strategies),
-    {Name, witness_search_strategy:new(Name, #{seed => erlang:phash2({Seed, Number}), length => Length, depth => Depth})}.
+    {Name, witness_search_strategy:new(Name, First#{seed => erlang:phash2({Seed, Number}), depth => Depth})}.
 
 add(#{digest := Digest} = Result, #{digests := Digests} = Known) ->
     Known#{unfaithful := unfaithful(Result, Known), digests := [Digest || Digest =/= none] ++ Digests}.
 
 %% The same schedule again; then the one with the fewest differences from the first one that fails in the same way. In that one each
-%% process writes down what it does.
+%% process writes down what it does. What is no result was not controlled to its end, and would not be the same again.
+found(Number, Name, #{outcome := {How, _, _}} = Result, Known, _, _)
+  when How =:= busy; How =:= lost; How =:= refused; How =:= exceeded ->
+    {ok, maps:merge(Known#{schedules => Number, number => Number, strategy => Name, processes => processes(Result)},
+                    maps:with([outcome, length, switches], Result))};
 found(Number, Name, #{choices := Choices} = Result, Known, Run, Job) ->
     Again = once(Run#{strategy => witness_search_strategy:replaying(Choices), logging => false, tracing => true}),
     case cause(Again) =:= cause(Result) andalso maps:get(choices, Again) =:= Choices of
         true ->
+            %% The first schedule is the default order itself.
             {Reversed, #{choices := Smallest}} = case Job of
                 #{schedule := _} -> {[], Again};
+                #{} when Number =:= 1 -> {[], Again};
                 #{} -> shrink(Again, Run, ?SHRINK_ROUNDS)
             end,
             Written = once(Run#{strategy => witness_search_strategy:replaying(Smallest), logging => true, tracing => true}),
@@ -187,13 +204,14 @@ record(#{outcome := Outcome, length := Length, switches := Switches} = Result, K
 
 %% The pairs, and a run with them. A step of the failed run may not be there in the smaller run: then the pairs are those of the
 %% smaller run.
-shrink(#{trace := Trace} = Failed, Run, Rounds) ->
+shrink(#{trace := Trace, length := Length} = Failed, Run, Rounds) ->
     Cause = cause(Failed),
     Try = fun(Pairs) -> once(Run#{strategy => witness_search_strategy:reversing(Pairs), logging => false, tracing => true}) end,
     #{trace := Default} = Try([]),
     Pairs = witness_search_reversal:pairs(witness_search_reversal:named(lists:reverse(Trace)),
                                           witness_search_reversal:named(lists:reverse(Default))),
-    case witness_search_reversal:shrink(Pairs, fun(Some) -> cause(Try(Some)) =:= Cause end, ?SHRINK_RUNS) of
+    Runs = min(?SHRINK_RUNS, ?SHRINK_STEPS div max(1, Length)),
+    case witness_search_reversal:shrink(Pairs, fun(Some) -> cause(Try(Some)) =:= Cause end, Runs) of
         none -> {[], Failed};
         Smallest ->
             Smaller = Try(Smallest),
@@ -250,9 +268,9 @@ processes(#{births := Births, alive := Alive, outcome := Outcome}) ->
     #{Id => maps:merge(#{pid => Pid, signature => witness_event_signature:resolve(Start)}, maps:get(Id, Alive, #{}))
       || Id := #{pid := Pid, start := Start} <- Births, is_map_key(Id, Alive) orelse lists:member(Id, Named)}.
 
-%% Each run has a process of its own, so that it finds an empty mailbox.
+%% Each run has a process of its own, so that it finds an empty mailbox. No process of the program keeps it from running.
 once(Run) ->
-    {Pid, Monitor} = spawn_monitor(?MODULE, run, [Run]),
+    {Pid, Monitor} = spawn_opt(?MODULE, run, [Run], [monitor, {priority, max}]),
     receive
         {'DOWN', Monitor, process, Pid, {ran, Result}} -> Result;
         {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)

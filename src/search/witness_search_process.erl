@@ -9,7 +9,8 @@ of the scheduler, and messages from outside.
 Any other process is outside: what it does passes through.
 """.
 
--export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, log/2, returns/2, outside/3, arrivals/2, expect/1, fault/3]).
+-export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, refuse/2, log/2, returns/2, outside/3, arrivals/2, expect/1,
+         fault/3, protect/1, is_protected/1]).
 
 -export_type([control/0]).
 
@@ -54,6 +55,19 @@ answer() -> receive {witness_search, Answer} -> Answer end.
 query(Question, #control{id = Id, scheduler = Scheduler}) ->
     Scheduler ! {asks, Id, Question},
     answer().
+
+-doc "The process calls a function that cannot be controlled: the run ends.".
+-spec refuse(mfa(), control()) -> no_return().
+refuse(Function, C) ->
+    perform({refuse, Function}, C),
+    exit(kill).
+
+-doc "These processes are those of the VM, which the program may not end.".
+-spec protect([pid()]) -> ok.
+protect(Pids) -> persistent_term:put(?MODULE, maps:from_keys(Pids, [])).
+
+-spec is_protected(term()) -> boolean().
+is_protected(Pid) -> is_map_key(Pid, persistent_term:get(?MODULE, #{})).
 
 -doc "An entry for the recording of this run.".
 -spec log(term(), control()) -> ok.

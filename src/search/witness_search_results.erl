@@ -56,7 +56,8 @@ is_own(_) -> false.
 -doc "A call of a function that is not woven.".
 -spec foreign(non_neg_integer(), module(), atom(), [term()], witness_search_process:control()) -> term().
 foreign(Number, Module, Function, Args, C) ->
-    _ = [refuse(Module, Function, Args, C) || is_opening(Module, Function)],
+    _ = [refuse(Module, Function, Args, C) || is_refused(Module, Function)],
+    _ = [witness_search_process:perform({halt, case Args of [] -> [0]; _ -> Args end}, C) || Module =:= init, Function =:= stop],
     _ = [ok = witness_search_process:fault(foreign, {Module, Function, length(Args)}, C) || is_outside(Module, Function)],
     try witness_search_process:outside(Module, Function, Args) of
         Value ->
@@ -66,16 +67,15 @@ foreign(Number, Module, Function, Args, C) ->
         Class:Reason -> failed(Number, Class, Reason, Module, Function, Args, C)
     end.
 
-%% What comes over a port or a socket comes when it likes.
 -spec refuse(module(), atom(), [term()], witness_search_process:control()) -> no_return().
-refuse(Module, Function, Args, C) ->
-    witness_search_process:perform({refuse, {Module, Function, length(Args)}}, C),
-    exit(kill).
+refuse(Module, Function, Args, C) -> witness_search_process:refuse({Module, Function, length(Args)}, C).
 
-is_opening(prim_inet, open) -> true;
-is_opening(prim_socket, open) -> true;
-is_opening(erl_ddll, _) -> true;
-is_opening(_, _) -> false.
+%% What comes over a port or a socket comes when it likes.
+is_refused(prim_inet, open) -> true;
+is_refused(prim_socket, open) -> true;
+is_refused(erl_ddll, _) -> true;
+is_refused(init, Function) -> lists:member(Function, [restart, reboot, restart_with_mode]);
+is_refused(_, _) -> false.
 
 %% Reading files and loading code is the same in each run, as long as the files are.
 is_outside(code, ensure_loaded) -> false;
@@ -95,8 +95,14 @@ run(os, system_time, [], C) -> system_time(native, C);
 run(os, system_time, [Unit], C) -> system_time(Unit, C);
 run(os, timestamp, [], C) -> timestamp(C);
 run(os, perf_counter, [], C) -> clock(C);
+run(os, Function, Args, C) when Function =:= putenv; Function =:= unsetenv; Function =:= set_signal ->
+    ok = witness_search_process:fault(differs, {os, Function, length(Args)}, C),
+    apply(os, Function, Args);
+run(ets, internal_request_all, [], C) -> request_tables(C);
 run(Module, Function, Args, C) when Module =:= ets; Module =:= persistent_term; Module =:= atomics; Module =:= counters ->
     shared(Module, Function, Args, C);
+run(erts_internal, Function, Args, C) when Function =:= trace; Function =:= trace_session_create; Function =:= system_monitor ->
+    refuse(erts_internal, Function, Args, C);
 run(Module, Function, Args, _) -> apply(Module, Function, Args).
 
 run(monotonic_time, [], C) -> clock(C);
@@ -137,7 +143,9 @@ run(register, [Name, Pid], C) when is_atom(Name), Name =/= undefined, is_pid(Pid
     end;
 run(unregister, [Name], C) when is_atom(Name) ->
     case witness_search_process:perform({unregister, Name}, C) of
-        noname -> erlang:unregister(Name);
+        noname ->
+            _ = [refuse(erlang, unregister, [Name], C) || witness_search_process:is_protected(erlang:whereis(Name))],
+            erlang:unregister(Name);
         true -> true
     end;
 run(registered, [], C) -> witness_search_process:perform(registered, C) ++ erlang:registered();
@@ -167,7 +175,10 @@ run(process_flag, [Pid, save_calls, _], C) when is_pid(Pid) -> unfaithful(proces
 run(Function, [_ | _] = Args, C) when Function =:= suspend_process; Function =:= resume_process ->
     unfaithful(Function, length(Args), C),
     true;
-run(Function, Args, C) when Function =:= open_port; Function =:= monitor_node -> refuse(erlang, Function, Args, C);
+%% A flag of the VM holds for the search, and for all later runs. What is traced is the VM that runs the program.
+run(Function, Args, C) when Function =:= open_port; Function =:= monitor_node; Function =:= system_flag; Function =:= trace;
+                            Function =:= system_monitor; Function =:= system_profile ->
+    refuse(erlang, Function, Args, C);
 run(Function, Args, C) ->
     _ = [unfaithful(Function, length(Args), C) || differs(Function)],
     apply(erlang, Function, Args).
@@ -175,8 +186,8 @@ run(Function, Args, C) ->
 %% They depend on what else this VM does, or act on something outside.
 differs(Function) ->
     lists:member(Function, [memory, statistics, port_call, port_close, port_command, port_connect, port_control, port_get_data,
-                            port_info, port_set_data, ports, nodes, process_display, system_flag, system_monitor,
-                            system_profile, trace, trace_delivered, trace_info, trace_pattern, processes_iterator, processes_next,
+                            port_info, port_set_data, ports, nodes, process_display,
+                            trace_delivered, trace_info, trace_pattern, processes_iterator, processes_next,
                             spawn_request_abandon, dist_ctrl_put_data, dist_ctrl_get_data]).
 
 unfaithful(Function, Arity, C) -> witness_search_process:fault(differs, {erlang, Function, Arity}, C).
@@ -185,7 +196,9 @@ unfaithful(Function, Arity, C) -> witness_search_process:fault(differs, {erlang,
 badarg() -> throw({?MODULE, badarg}).
 
 %% The result of the world, or that of this VM for what is outside.
-known({outside, Real}, Function, [_ | Rest], _) -> apply(erlang, Function, [Real | Rest]);
+known({outside, Real}, Function, [_ | Rest] = Args, C) ->
+    _ = [refuse(erlang, link, Args, C) || Function =:= link, witness_search_process:is_protected(Real)],
+    apply(erlang, Function, [Real | Rest]);
 known(Value, _, _, _) when is_boolean(Value) -> Value;
 known(_, _, _, _) -> badarg().
 
@@ -238,6 +251,21 @@ asked(Function, Result, Ref, Options, C) ->
         {false, false} -> Result
     end.
 
+%% `ets:all/0' asks for the tables, and receives as many lists as the VM has schedulers.
+request_tables(C) ->
+    go = witness_search_process:perform({shared, {ets, all, []}}, C),
+    Ref = witness_search_process:query(reference, C),
+    Tables = lists:sort([Shown || Table <- witness_search_process:outside(ets, all, []), Shown <- shown(Table, C)]),
+    Lists = [Tables | lists:duplicate(erlang:system_info(schedulers) - 1, [])],
+    _ = [ok = witness_search_process:query({arrives, {Ref, List}}, C) || List <- Lists],
+    Ref.
+
+%% The search has tables itself. The program can know those of other processes outside by their names alone.
+shown(Table, _) when is_atom(Table) -> [Table || not lists:prefix("witness_", atom_to_list(Table)) orelse is_controlled(Table)];
+shown(Table, C) -> [known(Table, C) || is_controlled(Table)].
+
+is_controlled(Table) -> witness_search_memory:is_controlled(ets:info(Table, owner)).
+
 %% --- time ------------------------------------------------------------------------
 
 clock(C) -> witness_search_process:query(clock, C).
@@ -254,8 +282,9 @@ timestamp(C) ->
 %% the same in each run, until the program changes it.
 shared(Module, Function, Args, C) ->
     Real = witness_search_memory:real(Module, Args),
+    _ = [refuse(Module, Function, Args, C) || Module =:= ets, removes_outside(Function, Real)],
     _ = [go = witness_search_process:perform({shared, {Module, Function, Args}}, C) || is_visible(Module, Function, Real)],
-    _ = [witness_search_memory:keep_term(hd(Args)) || Module =:= persistent_term, Function =:= put orelse Function =:= put_new],
+    _ = [witness_search_memory:keep_term(hd(Args)) || Module =:= persistent_term, lists:member(Function, [put, put_new, erase])],
     virtual(Module, Function, done(Module, Function, Real, C), C).
 
 is_visible(ets, new, [_, Options]) -> is_list(Options) andalso lists:member(named_table, Options);
@@ -271,6 +300,16 @@ is_visible(persistent_term, get, [Key | _]) ->
     %% It may be put yet.
     witness_search_memory:is_kept(Key) orelse persistent_term:get(Key, ?MODULE) =:= ?MODULE;
 is_visible(_, Function, _) -> Function =/= new.
+
+%% Tables of the VM, which others need. The controlled application controller has `ac_tab' in common with the real one, and deletes it
+%% when it ends.
+removes_outside(delete, [ac_tab]) -> false;
+removes_outside(Function, [Table | Args]) when Function =:= delete, Args =:= []; Function =:= rename ->
+    case ets:info(Table, owner) of
+        undefined -> false;
+        Owner -> not witness_search_memory:is_controlled(Owner)
+    end;
+removes_outside(_, _) -> false.
 
 changes_outside(Function, Table) ->
     witness_record_shared:kind(ets, Function) =:= change andalso ets:info(Table, protection) =:= public
@@ -313,6 +352,7 @@ keep_heir(_, _, _) -> false.
 virtual(ets, info, Info, C) when is_list(Info) -> [virtual(ets, info, Item, C) || Item <- Info];
 virtual(ets, info, {Key, Value}, C) when Key =:= id; Key =:= owner; Key =:= heir -> {Key, virtual(ets, info, Value, C)};
 virtual(ets, info, Pid, _) when is_pid(Pid) -> witness_search_memory:virtual_pid(Pid);
+virtual(persistent_term, get, [_ | _] = Terms, _) -> [Term || {Key, _} = Term <- Terms, not witness_search_memory:is_own_term(Key)];
 virtual(Module, Function, Value, C) when Function =:= new; Function =:= whereis; Module =:= ets, Function =:= info ->
     known(Value, C);
 virtual(_, _, Value, _) -> Value.
@@ -327,7 +367,9 @@ known(Value, C) -> witness_search_memory:virtual(Value, fun() -> witness_search_
 effect(Function, [To, Reason | _] = Args, C) when Function =:= exit; Function =:= exit_signal ->
     case is_pid(To) andalso witness_search_process:perform({exit, To, Reason}, C) of
         true -> true;
-        {outside, Real} -> erlang:exit(Real, Reason);
+        {outside, Real} ->
+            _ = [refuse(erlang, Function, Args, C) || Reason =/= normal, witness_search_process:is_protected(Real)],
+            erlang:exit(Real, Reason);
         _ -> apply(erlang, Function, Args)
     end;
 effect(unlink, [To] = Args, C) ->
@@ -339,7 +381,9 @@ effect(demonitor, [Ref] = Args, C) ->
     is_reference(Ref) orelse raise(error, badarg, erlang, demonitor, Args),
     remove_monitor(Ref, [], C);
 effect(process_flag, [trap_exit, Trap], C) when is_boolean(Trap) -> witness_search_process:perform({trap_exit, Trap}, C);
-effect(process_flag, [max_heap_size, _] = Args, _) ->
+%% Sizes of heaps are not those of a plain run.
+effect(process_flag, [max_heap_size, _] = Args, C) ->
+    unfaithful(process_flag, 2, C),
     Before = process_info(self(), max_heap_size),
     _ = erlang:process_flag(max_heap_size, lists:last(Args)),
     _ = erlang:process_flag(max_heap_size, 0),

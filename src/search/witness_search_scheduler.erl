@@ -14,13 +14,14 @@ no controlled process runs. So a run is a function of the program and the choice
 -doc """
 `start`: the first call; `applications`: those that it starts before, and that are stopped after it; `steps`: the most steps;
 `logging`: whether entries for a recording are wanted;
-`digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `leader`: the group leader, a
+`digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `profiling`: whether interesting
+steps are counted; `leader`: the group leader, a
 process outside; `monitors`: those that read the events; `busy_ms`: how long a process may run without an operation; `crashes`,
 `normal`, `expect`, `left`, `timeouts`, `delivery`: as for `t:witness_search:options/0`.
 """.
 -type options() :: #{start := witness_search_world:start(), applications => [atom()],
                      strategy := witness_search_strategy:strategy(), steps := pos_integer(),
-                     logging := boolean(), digests => boolean(), tracing => boolean(), leader := pid(),
+                     logging := boolean(), digests => boolean(), tracing => boolean(), profiling => boolean(), leader := pid(),
                      monitors => witness_search_monitors:compiled(), busy_ms := pos_integer(),
                      crashes := witness_search:crashes(), normal := [atom()], expect => term(), left := boolean(),
                      timeouts := witness_search_world:timeouts(), delivery := witness_search_world:delivery()}.
@@ -31,13 +32,14 @@ processes wait for ever; `violated`: a property; `crashed`: a process has ended 
 has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or has ended without
 returning; `deadlock`: the function waits for ever, as do these processes; `steps`: there were too many;
 `refused`: a process has called a function that cannot be controlled; `halted`: the program has ended its VM, with this status if it is
-not zero; `busy`: a process ran for too long without an operation; `lost`: a process was ended from outside.
+not zero; `busy`: a process ran for too long without an operation; `exceeded`: the VM has too much memory or too many atoms, while this
+process ran there; `lost`: a process was ended from outside.
 """.
 -type outcome() :: returned | {violated, Spec :: binary(), Name :: binary() | undefined}
                  | {crashed, witness_search_world:id(), Reason :: term()} | {deadlock | left, [witness_search_world:id()]}
                  | {unexpected, witness_search_world:id(), {returned, Value :: term()} | {ended, Reason :: term()}}
                  | steps | halted | {halted, witness_search_world:id(), Status :: term()}
-                 | {busy | lost | refused, witness_search_world:id(), term()}.
+                 | {busy | lost | refused | exceeded, witness_search_world:id(), term()}.
 
 -type entry() :: term().
 
@@ -50,7 +52,7 @@ not zero; `busy`: a process ran for too long without an operation; `lost`: a pro
 `unfaithful`: what made the run depend on more than its schedule; `entries`: of each process, the last first; `length`: how many steps.
 """.
 -type result() :: #{outcome := outcome(), choices := [pos_integer()], length := non_neg_integer(), switches := non_neg_integer(),
-                    digest := none | binary(), trace := none | [traced()],
+                    digest := none | binary(), trace := none | [traced()], profile := none | witness_search_surw:profile(),
                     births := #{witness_search_world:id() => witness_search_world:birth()},
                     alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean()}},
                     unfaithful := [term()], entries := #{witness_search_world:id() => [entry()]}}.
@@ -65,6 +67,7 @@ not zero; `busy`: a process ran for too long without an operation; `lost`: a pro
               choices = [] :: [pos_integer()],
               length = 0 :: non_neg_integer(),
               switches = 0 :: non_neg_integer(),
+              counts = none :: none | #{witness_search_world:actor() => pos_integer()},
               trace = none :: none | [traced()],
               digest = none :: none | binary(),
               last = none :: term(),
@@ -84,8 +87,11 @@ run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
                                                   witness_search_monitors:new(maps:get(monitors, Options, none))),
     Run = #run{world = World, strategy = Strategy, options = Options, monitors = Monitors,
                digest = case Options of #{digests := true} -> <<>>; #{} -> none end,
+               counts = case Options of #{profiling := true} -> #{}; #{} -> none end,
                trace = case Options of #{tracing := true} -> []; #{} -> none end},
+    ok = witness_search_limit:watch(),
     {Outcome, Ended} = try loop(begin_process(Id, Start, [], Run)) catch throw:{?MODULE, How, S} -> {How, S} end,
+    ok = witness_search_limit:end_watch(),
     Result = result(Outcome, Ended),
     ok = clear(Ended),
     Result.
@@ -139,10 +145,11 @@ are_alone(Controller, #run{world = World, options = #{leader := Leader}}) ->
 
 step(Steps, #run{world = World, choices = Choices, length = Length, options = Options} = S0) ->
     View = #{actor => fun(One) -> witness_search_world:actor(One, World) end,
-             depends => fun(One, Two) -> witness_search_conflict:depends(One, Two, World) end},
+             depends => fun(One, Two) -> witness_search_conflict:depends(One, Two, World) end,
+             interesting => fun(One) -> is_interesting(One, World, Options) end},
     {Choice, Strategy1} = choose(Steps, View, S0),
     Step = lists:nth(Choice, Steps),
-    S = count_switch(Step, Steps, World, S0#run{strategy = Strategy1, length = Length + 1,
+    S = count_switch(Step, Steps, World, (count_interesting(Step, View, S0))#run{strategy = Strategy1, length = Length + 1,
                                          choices = case Steps of [_] -> Choices; _ -> [Choice | Choices] end}),
     Digest = digest(S#run.digest, Step, World),
     {Effects, World1} = witness_search_world:step(Step, World),
@@ -163,6 +170,19 @@ ended_controller(Effects, World, none, #run{stopping = false}) ->
         [] -> none
     end;
 ended_controller(_, _, Failed, _) -> Failed.
+
+is_interesting(Step, World, Options) ->
+    witness_search_monitors:is_wanted(fun() ->
+        {Effects, After} = witness_search_world:step(Step, World),
+        witness_search_events:of_step(Step, World, Effects, After)
+    end, maps:get(monitors, Options, none)).
+
+count_interesting(_, _, #run{counts = none} = S) -> S;
+count_interesting(Step, #{actor := Actor, interesting := IsInteresting}, #run{counts = Counts} = S) ->
+    case IsInteresting(Step) of
+        true -> S#run{counts = maps:update_with(Actor(Step), fun(N) -> N + 1 end, 1, Counts)};
+        false -> S
+    end.
 
 %% A strategy may let a process wait for another one in a loop, for ever. So in the second half of the steps all take turns: a run
 %% that has not ended then runs for ever in a fair order.
@@ -267,10 +287,19 @@ begin_process(Id, Start, Options, #run{world = World, ids = Ids, reals = Reals, 
                             world = witness_search_world:set_real(Id, Real, World)}).
 
 %% The process that runs now comes to its next operation.
-await_parking(Id, S) -> await_parking(Id, 1, S).
+await_parking(Id, S) -> await_parking(Id, {1, now_ms()}, S).
 
-%% A VM that does not run for a while, on a machine that sleeps, finds one slice over, and no more.
-await_parking(Id, Slice, #run{world = World, unfaithful = Unfaithful, options = #{busy_ms := Time}} = S) ->
+%% A VM that does not run for a while, on a machine that sleeps, finds one slice over, and no more. A process that asks or logs
+%% something goes on, and its time too.
+await_parking(Id, {Slice, Began}, #run{options = #{busy_ms := Time}} = S) ->
+    Left = Began + Time div ?SLICES - now_ms(),
+    case {Left > 0, Slice} of
+        {true, _} -> await_parking(Id, {Slice, Began}, Left, S);
+        {false, ?SLICES} -> throw({?MODULE, {busy, Id, where(real(Id, S))}, S});
+        {false, _} -> await_parking(Id, {Slice + 1, now_ms()}, S)
+    end.
+
+await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S) ->
     receive
         {parks, Id, {halt, [Status | _]}} when Status =/= 0 -> throw({?MODULE, {halted, Id, Status}, S});
         {parks, Id, {halt, _}} -> throw({?MODULE, halted, S});
@@ -279,17 +308,14 @@ await_parking(Id, Slice, #run{world = World, unfaithful = Unfaithful, options = 
         {asks, Id, Question} ->
             {Answer, World1} = witness_search_world:query(Question, Id, World),
             real(Id, S) ! {witness_search, Answer},
-            await_parking(Id, S#run{world = World1});
-        {returns, Id, Value} -> await_parking(Id, returned(Id, Value, S));
-        {logs, Id, Entry} -> await_parking(Id, log(Id, Entry, S));
-        {unfaithful, Id, What} -> await_parking(Id, S#run{unfaithful = [{Id, What} | Unfaithful]});
+            await_parking(Id, Slice, S#run{world = World1});
+        {returns, Id, Value} -> await_parking(Id, Slice, returned(Id, Value, S));
+        {logs, Id, Entry} -> await_parking(Id, Slice, log(Id, Entry, S));
+        {unfaithful, Id, What} -> await_parking(Id, Slice, S#run{unfaithful = add_unfaithful({Id, What}, Unfaithful)});
+        {exceeds, What} -> throw({?MODULE, {exceeded, Id, {What, where(real(Id, S))}}, S});
         {'DOWN', _, process, Real, Reason} when is_map_key(Real, S#run.ids) ->
             throw({?MODULE, {lost, map_get(Real, S#run.ids), Reason}, S})
-    after Time div ?SLICES ->
-        case Slice of
-            ?SLICES -> throw({?MODULE, {busy, Id, where(real(Id, S))}, S});
-            _ -> await_parking(Id, Slice + 1, S)
-        end
+    after Left -> await_parking(Id, Slice, S)
     end.
 
 returned(Id, Value, #run{options = Options} = S) ->
@@ -297,6 +323,12 @@ returned(Id, Value, #run{options = Options} = S) ->
         #{expect := Expected} when Value =/= Expected -> throw({?MODULE, {unexpected, Id, {returned, Value}}, S});
         #{} -> S#run{options = maps:remove(expect, Options)}
     end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% A call in a loop is named once.
+add_unfaithful(What, [What | _] = Known) -> Known;
+add_unfaithful(What, Known) -> [What | Known].
 
 await_end(Real, #run{ids = Ids} = S) ->
     receive {'DOWN', _, process, Real, _} -> ok end,
@@ -312,10 +344,16 @@ where(Real) ->
         undefined -> []
     end.
 
+%% What a run says of later ones. Signals come after their sender.
+profile(#run{counts = none}) -> none;
+profile(#run{counts = Counts, births = Births}) ->
+    Parents = #{Path => maps:get(path, map_get(Parent, Births)) || _ := #{path := Path, parent := Parent} <- Births, Parent =/= 0},
+    #{counts => Counts, parents => maps:merge(#{Signal => From || {signal, From, _} = Signal := _ <- Counts}, Parents)}.
+
 result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = Length, switches = Switches, digest = Digest,
-                     births = Births, unfaithful = Unfaithful, entries = Entries, ids = Ids}) ->
+                     births = Births, unfaithful = Unfaithful, entries = Entries, ids = Ids} = S) ->
     #{outcome => Outcome, choices => lists:reverse(Choices), length => Length, switches => Switches, digest => Digest,
-      trace => Trace, births => Births, unfaithful => lists:reverse(Unfaithful),
+      trace => Trace, profile => profile(S), births => Births, unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
       alive => #{Id => #{stack => where(Real), waits => waits(Id, World)}
                  || Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.

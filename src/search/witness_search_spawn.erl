@@ -45,8 +45,10 @@ finish(Reason) ->
 -doc "The program spawns, by this function of `erlang`.".
 -spec spawn_child(atom(), [term()], witness_search_process:control()) -> term().
 spawn_child(Function, Args, C) ->
-    case not witness_record_runtime:elsewhere(Args) andalso start_function(Args) of
-        %% It fails, or the process is one of another node.
+    _ = [witness_search_process:refuse({erlang, Function, length(Args)}, C)
+         || witness_record_runtime:elsewhere(Args), is_atom(hd(Args))],
+    case start_function(Args) of
+        %% It fails.
         false ->
             try
                 erlang:apply(erlang, Function, Args)
@@ -58,6 +60,7 @@ spawn_child(Function, Args, C) ->
             end;
         {Start, Given} ->
             Options = options(Function, Given),
+            _ = [ok = witness_search_process:fault(differs, {erlang, Function, length(Args)}, C) || {max_heap_size, _} <- Options],
             {spawned, Id, Pid, Ref} = witness_search_process:perform({spawn, Start, inherited, Options}, C),
             ok = witness_search_process:log({spawn, Id}, C),
             Value = value(Function, Pid, Ref, Options, C),

@@ -10,11 +10,15 @@ far, and how to compare them. It is asked also if only one step is possible.
 
 -export_type([strategy/0, name/0, view/0]).
 
--type name() :: random | pct | pos.
+-type name() :: random | pct | pos | surw.
 
--doc "What strategies may know of a step: what acts, by a name that it has in all runs, and whether two steps depend on each other.".
+-doc """
+What strategies may know of a step: what acts, by a name that it has in all runs; whether two steps depend on each other; and whether a step is
+interesting: it makes an event that a specification can match, if there are specifications.
+""".
 -type view() :: #{actor := fun((witness_search_world:step()) -> witness_search_world:actor()),
-                  depends := fun((witness_search_world:step(), witness_search_world:step()) -> boolean())}.
+                  depends := fun((witness_search_world:step(), witness_search_world:step()) -> boolean()),
+                  interesting := fun((witness_search_world:step()) -> boolean())}.
 
 -callback new(Seed :: term(), Options :: map()) -> term().
 
@@ -25,7 +29,7 @@ far, and how to compare them. It is asked also if only one step is possible.
 
 -doc "The strategies by name.".
 -spec names() -> [name()].
-names() -> [random, pct, pos].
+names() -> [random, pct, pos, surw].
 
 -spec new(name(), #{seed := term(), atom() => term()}) -> strategy().
 new(Name, #{seed := Seed} = Options) ->
@@ -34,7 +38,8 @@ new(Name, #{seed := Seed} = Options) ->
 
 module(random) -> witness_search_random;
 module(pct) -> witness_search_pct;
-module(pos) -> witness_search_pos.
+module(pos) -> witness_search_pos;
+module(surw) -> witness_search_surw.
 
 -doc "A strategy that makes these choices, and then always the first one.".
 -spec replaying([pos_integer()]) -> strategy().

@@ -36,7 +36,8 @@ head(#{outcome := Outcome, schedules := Schedules, elapsed_ms := Elapsed} = Repo
     lines([[sentence(Outcome, Look), ~" after ", count(Schedules), ~" (", witness_text:seconds(Elapsed), $)], ~""
            | outcome(Outcome, Report, Look)]).
 
-sentence({How, _, _}, Look) when How =:= busy; How =:= lost; How =:= refused -> witness_text:style(doubtful, ~"NO RESULT", Look);
+sentence({How, _, _}, Look) when How =:= busy; How =:= lost; How =:= refused; How =:= exceeded ->
+    witness_text:style(doubtful, ~"NO RESULT", Look);
 sentence(_, Look) -> witness_text:style(bad, ~"FAILED", Look).
 
 outcome({violated, _, _}, _, _) -> [];
@@ -76,6 +77,11 @@ outcome(steps, #{length := Length} = Report, Look) ->
 outcome({busy, Id, Stack}, Report, _) ->
     [[process(Id, Report), ~" has run for too long without doing anything that can be scheduled: a loop, or a call that takes long."]
      | frames(Stack, syntax_of(Id, {none, Stack}, Report))];
+outcome({exceeded, Id, {What, Stack}}, Report, _) ->
+    [[case What of
+          memory -> ~"the run needs more memory than --memory allows";
+          atoms -> ~"the program makes too many atoms, which stay from run to run"
+      end, ~", while this process runs: ", process(Id, Report)] | frames(Stack, syntax_of(Id, {none, Stack}, Report))];
 outcome({lost, Id, Reason}, Report, _) ->
     [[process(Id, Report), ~" was ended by something that is not controlled: ",
       witness_event:format_reason(Reason, ?MAX_REASON_CHARS, syntax_of(Id, Reason, Report))]];
@@ -171,10 +177,13 @@ tail(#{outcome := passed, schedules := Schedules} = Report, Look) ->
                     ~". They are a sample of all schedules, and no proof."]]);
 tail(#{number := Number, strategy := Strategy, length := Length, switches := Switches, dir := Dir} = Report, _) ->
     Rows = [{~"schedule", [integer_to_binary(Number), by(Strategy, Report), ~": ", witness_text:count(Length, ~"step", ~"steps"), ~", ",
-                           witness_text:count(Switches, ~"preemption", ~"preemptions")]},
-            {~"recorded", [~"in ", witness_text:clean(Dir)]} | order_rows(Report) ++ unfaithful_rows(Report)],
+                           witness_text:count(Switches, ~"preemption", ~"preemptions")]}
+            | [{~"recorded", [~"in ", witness_text:clean(Dir)]} || is_map_key(recorded, Report)]
+                  ++ order_rows(Report) ++ unfaithful_rows(Report)],
     Spec = [[~" --spec ", quoted(File)] || #{outcome := {violated, _, _}, specs := Files} <- [Report], File <- Files],
-    lines([~"" | rows(Rows)] ++ [~"", [~"  witness replay", Spec, $\s, quoted(Dir)], [~"  witness replay --step", Spec, $\s, quoted(Dir)]]).
+    lines([~"" | rows(Rows)]
+          ++ lists:append([[~"", [~"  witness replay", Spec, $\s, quoted(Dir)], [~"  witness replay --step", Spec, $\s, quoted(Dir)]]
+                           || is_map_key(recorded, Report)])).
 
 by(none, _) -> ~", the one in which each process goes on as long as it can";
 by(Strategy, #{seed := Seed}) -> [~", by ", atom_to_binary(Strategy), ~" with seed ", integer_to_binary(Seed)].

@@ -24,7 +24,8 @@ search(Job, Code, Options) ->
 
 run(Job, Code, Options) ->
     process_flag(trap_exit, true),
-    Arguments = witness_record_vm:arguments(Options, Code) ++ ["-s", "witness_search_node", "main"],
+    Arguments = witness_search_limit:arguments(map_get(memory, Job))
+        ++ witness_record_vm:arguments(Options, Code) ++ ["-s", "witness_search_node", "main"],
     Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
                      [nouse_stdio, exit_status, binary, {packet, 4}, {args, Arguments}, {env, [{"ERL_CRASH_DUMP_SECONDS", "0"}]}]),
     true = port_command(Port, term_to_binary({start, Job})),

@@ -56,15 +56,15 @@ started, which then parks;
                 | {kill, id(), Reason :: term(), status()}.
 
 -doc """
-A birth: the parent (0: none), how many children it had before, and the same of all ancestors. The path names the process in all runs;
-that of a process without a parent that came later is its name.
+A birth: the parent (0: none), and how many children it had before. The path names the process in all runs: it is a digest of the parent's
+path and of the rank, or of the name of a process without a parent that came later. So it has the same size for each process.
 """.
 -type birth() :: #{parent := id() | 0, rank := non_neg_integer(), path := path(), start := start(), pid := pid()}.
 
 -type status() :: running | {wants, operation()} | {finds, receive_(), message()}
                 | {waits, receive_(), Deadline :: integer() | infinity}.
 
--type path() :: [non_neg_integer() | atom()].
+-type path() :: binary().
 
 -doc "What acts in a step, by a name that it has in all runs.".
 -type actor() :: path() | {signal, From :: path(), To :: path()} | {timer, reference()}.
@@ -73,7 +73,8 @@ that of a process without a parent that came later is its name.
                 | {down, reference(), Object :: term(), Reason :: term()}.
 
 %% old: the messages that the current `receive' does not take; new: later ones, the last first. watchers: the
-%% processes that monitor it, and how they have named it. monitors: its own, with their targets.
+%% processes that monitor it, and how they have named it. monitors: its own, with their targets; tags: what their messages begin
+%% with, if it is not 'DOWN'.
 -record(process, {birth :: birth(),
                   real :: undefined | pid(),
                   status = running :: status(),
@@ -81,6 +82,7 @@ that of a process without a parent that came later is its name.
                   new = [] :: [message()],
                   links = [] :: [id()],
                   monitors = #{} :: #{reference() => id() | none},
+                  tags = #{} :: #{reference() => Tag :: term()},
                   watchers = [] :: [{reference(), id(), Object :: term()}],
                   children = 0 :: non_neg_integer(),
                   name = [] :: [] | atom(),
@@ -116,7 +118,7 @@ new(Options) ->
 
 -doc "The first process. It runs: it parks next.".
 -spec first(#{start := start(), leader := pid()}, world()) -> {id(), world()}.
-first(#{start := Start, leader := Leader}, W) -> born(Start, 0, 0, [], Leader, W).
+first(#{start := Start, leader := Leader}, W) -> born(Start, 0, 0, <<>>, Leader, W).
 
 born(Start, Parent, Rank, Path, Leader, #world{next = Id, living = Living, births = Births, pids = Pids} = W) ->
     Pid = witness_search_identity:pid(Id),
@@ -387,7 +389,7 @@ handle({exit, Reason}, From, To, W) ->
         _ -> kill(To, Reason, W)
     end;
 handle({down, Ref, Object, Reason}, _, To, #world{aliases = Aliases} = W) ->
-    #process{monitors = Monitors} = P = process(To, W),
+    #process{monitors = Monitors, tags = Tags} = P = process(To, W),
     case is_map_key(Ref, Monitors) of
         false -> {[], W};
         true ->
@@ -395,8 +397,8 @@ handle({down, Ref, Object, Reason}, _, To, #world{aliases = Aliases} = W) ->
                 #{Ref := {_, How}} when How =:= monitor; How =:= once -> W#world{aliases = Aliases#{Ref := inactive}};
                 #{} -> W
             end,
-            {[], put_message(To, {outside, none, {'DOWN', Ref, process, Object, Reason}},
-                             update(To, P#process{monitors = maps:remove(Ref, Monitors)}, Unaliased))}
+            {[], put_message(To, {outside, none, {maps:get(Ref, Tags, 'DOWN'), Ref, process, Object, Reason}},
+                             update(To, remove_monitor(Ref, P), Unaliased))}
     end.
 
 kill(Id, Reason, W) ->
@@ -441,7 +443,8 @@ perform({send, To, Message, Arity}, Id, W) ->
     end;
 perform({spawn, Start, Leader, Options}, Id, W0) ->
     #process{children = Rank, leader = Own} = P = process(Id, W0),
-    {Child, W1} = born(Start, Id, Rank, [Rank | path(Id, W0)], case Leader of inherited -> Own; _ -> Leader end,
+    Path = erlang:md5([path(Id, W0), integer_to_binary(Rank)]),
+    {Child, W1} = born(Start, Id, Rank, Path, case Leader of inherited -> Own; _ -> Leader end,
                        update(Id, P#process{children = Rank + 1}, W0)),
     W2 = case lists:member(link, Options) of true -> set_link(Id, Child, W1); false -> W1 end,
     {Ref, W3} = case [Given || {monitor, Given} <- Options] of
@@ -455,7 +458,7 @@ perform({adopt, Name, Start, Leader}, Id, #world{names = Names, adopted = Adopte
         {#{Name := _}, _} -> answer(Id, true, W0);
         {#{}, #{Name := _}} -> answer(Id, false, W0);
         {#{}, #{}} ->
-            {Child, W} = born(Start, 0, map_size(Adopted) + 1, [Name], Leader, W0),
+            {Child, W} = born(Start, 0, map_size(Adopted) + 1, erlang:md5(atom_to_binary(Name)), Leader, W0),
             Named = update(Child, (process(Child, W))#process{name = Name, trap = true}, W),
             {[{start, Child, Start, []}, {answer, Id, true}],
              Named#world{names = Names#{Name => Child}, adopted = Adopted#{Name => Child}}}
@@ -491,7 +494,7 @@ perform({demonitor, Ref, Flush}, Id, #world{aliases = Aliases} = W) ->
                 #{Ref := {_, How}} when How =:= monitor; How =:= once -> W#world{aliases = Aliases#{Ref := inactive}};
                 #{} -> W
             end,
-            answer(Id, true, unwatch(Ref, Target, update(Id, P#process{monitors = maps:remove(Ref, Monitors)}, Unaliased)));
+            answer(Id, true, unwatch(Ref, Target, update(Id, remove_monitor(Ref, P), Unaliased)));
         #{} when Flush -> answer(Id, false, drop_message(Id, fun(Message) -> is_down(Ref, Message) end, W));
         #{} -> answer(Id, false, W)
     end;
@@ -664,15 +667,21 @@ cut_link(Id, Other, W) ->
 watch(Id, Other, Object, Options, W0) ->
     {Ref, W} = monitor_reference(Options, Id, W0),
     Own = process(Id, W),
-    W1 = update(Id, Own#process{monitors = (Own#process.monitors)#{Ref => Other}}, W),
+    W1 = update(Id, add_monitor(Ref, Other, Options, Own), W),
     Target = process(Other, W1),
     {Ref, update(Other, Target#process{watchers = [{Ref, Id, Object} | Target#process.watchers]}, W1)}.
 
 no_process(From, Id, Object, Options, W0) ->
     {Ref, W} = monitor_reference(Options, Id, W0),
     P = process(Id, W),
-    Monitors = (P#process.monitors)#{Ref => none},
-    answer(Id, Ref, push(From, Id, {down, Ref, Object, noproc}, update(Id, P#process{monitors = Monitors}, W))).
+    answer(Id, Ref, push(From, Id, {down, Ref, Object, noproc}, update(Id, add_monitor(Ref, none, Options, P), W))).
+
+remove_monitor(Ref, #process{monitors = Monitors, tags = Tags} = P) ->
+    P#process{monitors = maps:remove(Ref, Monitors), tags = maps:remove(Ref, Tags)}.
+
+add_monitor(Ref, Target, Options, #process{monitors = Monitors, tags = Tags} = P) ->
+    P#process{monitors = Monitors#{Ref => Target},
+              tags = case lists:keyfind(tag, 1, Options) of {tag, Tag} -> Tags#{Ref => Tag}; false -> Tags end}.
 
 answer_reference(Id, {Ref, W}) -> answer(Id, Ref, W).
 
@@ -691,7 +700,7 @@ new_alias(How, Id, #world{references = Last, aliases = Aliases} = W) ->
     Ref = witness_search_identity:alias(Last + 1, Id),
     {Ref, W#world{references = Last + 1, aliases = Aliases#{Ref => {Id, How}}}}.
 
-is_down(Ref, {_, _, {'DOWN', Ref, _, _, _}}) -> true;
+is_down(Ref, {_, _, {_, Ref, _, _, _}}) -> true;
 is_down(_, _) -> false.
 
 drop_message(Id, Is, W) ->

@@ -1,6 +1,6 @@
 -module(cli_searched).
 %% Programs for `witness search': what can go wrong, and what cannot.
--export([seats/0, dishes/0, clerks/0, fine/0, endless/0, measured/0, marks/1, kiosks/1, quits/1]).
+-export([seats/0, dishes/0, clerks/0, fine/0, endless/0, measured/0, marks/1, kiosks/1, quits/1, collects/0]).
 -export([leaves/0, hall/1, wait_for/1, first_dish/0, ends/1, soup_test/0, all_test_/0]).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -71,5 +71,9 @@ measured() -> erlang:memory(total) > 0.
 marks(File) -> ok = file:write_file(File, <<>>).
 
 kiosks(N) -> [fine() || _ <- lists:seq(1, N)].
+
+collects() -> collects([]).
+
+collects(Known) -> collects([self(), self() | Known]).
 
 quits(Status) -> halt(Status).
