@@ -301,8 +301,8 @@ is_visible(persistent_term, get, [Key | _]) ->
     witness_search_memory:is_kept(Key) orelse persistent_term:get(Key, ?MODULE) =:= ?MODULE;
 is_visible(_, Function, _) -> Function =/= new.
 
-%% Tables of the VM, which others need. The controlled application controller has `ac_tab' in common with the real one, and deletes it
-%% when it ends.
+%% Tables of the VM, which others need. The controlled application controller has `ac_tab' in common with the real one, and
+%% deletes it at its end.
 removes_outside(delete, [ac_tab]) -> false;
 removes_outside(Function, [Table | Args]) when Function =:= delete, Args =:= []; Function =:= rename ->
     case ets:info(Table, owner) of

@@ -44,6 +44,13 @@ defmodule SearchTest do
     GenServer.call(Web.Desk, :anything)
   end
 
+  @tag witness_search: [schedules: 20, applications: [:web]]
+  test "the application runs inside" do
+    {:ok, room} = Web.Desk.open_in_task(:hall, 1)
+    for(_ <- 1..2, do: Task.async(fn -> Web.Room.say(room) end)) |> Task.await_many()
+    assert Web.Room.say(room) == 3
+  end
+
   @tag witness_search: 5
   test "a module without a file" do
     assert SearchTest.Inside.one() == 1
