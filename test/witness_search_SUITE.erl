@@ -268,7 +268,8 @@ nothing_is_left_for_the_next_run(Config) ->
     end, [{leaves, [], []},
           {starts, [], [{outside, file_server_2}]}, {tables_are_named, [], []}, {logs, [], []}, {tagged, [], []},
           {nested, [20], []}, {stops, [[]], []}, {stops, [[0]], []}, {alone, [], []},
-          {groups, [], [{differs, {erlang, nodes, 0}}]}, {upgrades, [], [{outside, code_server}]},
+          {groups, [], [{differs, {erlang, nodes, 0}}]},
+          {numbered, [], [{differs, {os, getpid, 0}}]}, {upgrades, [], [{outside, code_server}]},
           {limited, [], [{differs, {erlang, process_flag, 2}}]}]),
     {ok, #{outcome := {halted, 1, 3}}} = search({witness_searched_hard, stops, [[3]]}, #{}, Config).
 

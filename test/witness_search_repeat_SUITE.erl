@@ -90,7 +90,12 @@ search({Function, Args}, Options, Config) ->
     _ = file:del_dir_r(Dir),
     case Found of
         {ok, #{unfaithful := Named} = Report} ->
-            {case Named of [] -> controlled; _ -> uncontrolled end,
+            {case {Named, Report} of
+                 %% It is refused with the pid of a process outside, which is another one in another VM.
+                 {_, #{outcome := {refused, _, _}}} -> uncontrolled;
+                 {[], _} -> controlled;
+                 _ -> uncontrolled
+             end,
              maps:with([outcome, digests, number, strategy, length, switches, reversed], Report)};
         %% The run that failed was another one when it ran again.
         {error, {witness_search, {not_repeated, Number}}} -> {controlled, #{not_repeated => Number, digests => []}}

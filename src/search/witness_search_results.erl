@@ -95,7 +95,7 @@ run(os, system_time, [], C) -> system_time(native, C);
 run(os, system_time, [Unit], C) -> system_time(Unit, C);
 run(os, timestamp, [], C) -> timestamp(C);
 run(os, perf_counter, [], C) -> clock(C);
-run(os, Function, Args, C) when Function =:= putenv; Function =:= unsetenv; Function =:= set_signal ->
+run(os, Function, Args, C) when Function =:= getpid; Function =:= putenv; Function =:= unsetenv; Function =:= set_signal ->
     ok = witness_search_process:fault(differs, {os, Function, length(Args)}, C),
     apply(os, Function, Args);
 run(ets, internal_request_all, [], C) -> request_tables(C);
