@@ -7,7 +7,7 @@ A property that has monitored nothing is told which signatures there were.
 -include_lib("stdlib/include/assert.hrl").
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([every_source_gives_the_same_signatures/1, a_log_is_checked_with_other_rows/1,
-         recordings_and_replays_have_the_same_signatures/1,
+         recordings_and_replays_have_the_same_signatures/1, a_search_has_the_rows/1,
          a_replay_is_checked_with_the_rows_of_its_recording/1, a_recording_is_shown_with_its_rows/1,
          a_recording_is_shown_with_other_rows/1, a_divergence_names_the_function_of_the_author/1,
          rows_come_from_the_configuration/1, wrong_rows_are_refused/1,
@@ -16,8 +16,9 @@ A property that has monitored nothing is told which signatures there were.
 
 all() ->
     [every_source_gives_the_same_signatures, a_log_is_checked_with_other_rows, recordings_and_replays_have_the_same_signatures,
-     a_replay_is_checked_with_the_rows_of_its_recording, a_recording_is_shown_with_its_rows, a_recording_is_shown_with_other_rows,
-     a_divergence_names_the_function_of_the_author, rows_come_from_the_configuration, wrong_rows_are_refused,
+     a_search_has_the_rows, a_replay_is_checked_with_the_rows_of_its_recording, a_recording_is_shown_with_its_rows,
+     a_recording_is_shown_with_other_rows, a_divergence_names_the_function_of_the_author,
+     rows_come_from_the_configuration, wrong_rows_are_refused,
      a_property_without_a_monitor_names_near_signatures, each_source_counts_all_processes, functions_of_rows_give_no_warning].
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -124,6 +125,19 @@ a_divergence_names_the_function_of_the_author(Config) ->
     #{exit := 0} = witness_command:run(Config, os:find_executable("elixirc"), ["-o", Changed, Changed ++ ".ex"]),
     #{exit := 1, stdout := Text} = witness(["replay", "--allow-changed", "--pa", Changed, Dir], Config),
     ?assertMatch({match, _}, re:run(Text, "#PID<[0-9.]+>, Wrapped.Cart.init/1"), Text).
+
+%% The recording of the run that fails keeps the rows, so its replay explains the violation.
+a_search_has_the_rows(Config) ->
+    ok = write_configuration(Config),
+    Spec = own_spec("asked.hml", ~"with Wrapped.Cart.init(_) over _ ? _ check [_ ? _] ff.\n", Config),
+    Search = fun(Name, Rows) ->
+        witness(["search", "--schedules", "3", "-o", file(Name, Config)] ++ Rows ++ Spec ++ ["Wrapped.main(1)"], Config)
+    end,
+    #{exit := 0} = Search("unasked.rec", []),
+    [begin
+         #{exit := 1, stdout := Text} = Search(Name, Rows),
+         ?assertMatch({match, _}, re:run(Text, "VIOLATION of .*, Wrapped.Cart.init.*IDENTICAL", [dotall]), Text)
+     end || {Name, Rows} <- [{"asked.rec", ?ROWS}, {"asked_configured.rec", ["--config", file("sys.config", Config)]}]].
 
 rows_come_from_the_configuration(Config) ->
     ok = write_configuration(Config),

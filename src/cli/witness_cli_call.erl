@@ -23,7 +23,7 @@ unexpected '2': arguments are separated by commas
 ```
 """.
 
--export([parse/1, parse_term/2, parse_application/1, parse_weave/1, check/1, parse_monitor/1, signatures/1]).
+-export([parse/1, parse_term/2, parse_application/1, parse_weave/1, check/1, parse_monitor/1, signatures/1, signatures/2]).
 
 -export_type([pattern/0, mfa_call/0]).
 
@@ -140,6 +140,22 @@ parse_monitor(Text) ->
     {ok, #{signatures => [witness_event_wrapper:row()]}} | {error, unicode:chardata()}.
 signatures(#{signatures := Texts}) -> parse_signatures(Texts, []);
 signatures(#{}) -> {ok, #{}}.
+
+-doc """
+The rows for signatures that the arguments name, or else those that the program is configured with: by `--config`, or by its project of
+Mix.
+""".
+-spec signatures(#{signatures => [string()], config => file:filename(), _ => _},
+                 #{environment => [{atom(), [{atom(), term()}]}], _ => _}) ->
+    {ok, #{signatures => [witness_event_wrapper:row()] | term()}} | {error, unicode:chardata()}.
+signatures(#{signatures := _} = Options, _) -> signatures(Options);
+signatures(Options, Mix) ->
+    maybe
+        {ok, Config} ?= case Options of #{config := File} -> witness_cli_setup:read_config(File); #{} -> {ok, []} end,
+        Rows = [Rows || Environment <- [Config, maps:get(environment, Mix, [])],
+                        {signatures, Rows} <- proplists:get_value(witness, Environment, [])],
+        {ok, case Rows of [] -> #{}; _ -> #{signatures => lists:last(Rows)} end}
+    end.
 
 parse_signatures([Text | Texts], Rows) ->
     maybe

@@ -64,7 +64,7 @@ run(Given, Properties) ->
         ok ?= check_call(Program),
         {ok, Applications} ?= applications(maps:get(weave, Options, [])),
         {ok, Outside} ?= applications(maps:get(outside, Options, [])),
-        {ok, Rows} ?= signatures(Options, Mix),
+        {ok, Rows} ?= witness_cli_call:signatures(Options, Mix),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Begin = erlang:monotonic_time(millisecond),
         Own = [Name || #{name := Name} <- witness_option_schema:record()],
@@ -95,16 +95,6 @@ absolute(Options) -> Options.
 
 mix(#{mix := Folder}) -> witness_cli_mix:export(Folder);
 mix(#{}) -> {ok, #{}}.
-
-%% The rows for signatures that the arguments name, or else those that the program is configured with.
-signatures(#{signatures := _} = Options, _) -> witness_cli_call:signatures(Options);
-signatures(Options, Mix) ->
-    maybe
-        {ok, Config} ?= case Options of #{config := File} -> witness_cli_setup:read_config(File); #{} -> {ok, []} end,
-        Rows = [Rows || Environment <- [Config, maps:get(environment, Mix, [])],
-                        {signatures, Rows} <- proplists:get_value(witness, Environment, [])],
-        {ok, case Rows of [] -> #{}; _ -> #{signatures => lists:last(Rows)} end}
-    end.
 
 monitored(none, _) -> none;
 monitored(Properties, Rows) -> maps:merge(Properties, Rows).

@@ -21,7 +21,7 @@ If a specification is violated, the recording is replayed with it (`m:witness_cl
 -doc "See `command/0`.".
 -type options() :: #{system := string(), json := boolean(), seed := non_neg_integer(), no_deadlock := boolean(), output => string(),
                      mix => string(), app => [string()], config => string(), pa => [string()], weave => [string()],
-                     specs => [string()], include => [string()],
+                     specs => [string()], include => [string()], signatures => [string()],
                      report => witness_web:report(), atom() => term()}.
 
 -doc "The declaration of the command, for `m:witness_cli_args`.".
@@ -40,7 +40,7 @@ command() ->
                "  witness replay --step found.rec\n"],
       arguments => witness_cli_options:arguments(search, [output, specs, include, pa, syntax,
         schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, memory, timeouts,
-        delivery, crashes, expect, left, no_deadlock, weave, app, config,
+        delivery, crashes, expect, left, no_deadlock, weave, app, config, signatures,
         witness_cli_options:json(~"one JSON object a line on standard output"),
         witness_cli_options:report(), project(), system])}.
 
@@ -68,11 +68,12 @@ run(Given, Properties) ->
         {ok, Named} ?= applications(~"--app", maps:get(app, Options, [])),
         ok ?= check_config(Options),
         {ok, Expected} ?= expected(Options, Call),
+        {ok, Rows} ?= witness_cli_call:signatures(Options, Mix),
         {ok, Warnings} ?= warnings(Options),
         witness_cli_io:note([[witness_spec:format_diagnostic(Warning), $\n] || Warning <- Warnings]),
         Out = witness_cli_io:open(case Json of true -> json; false -> text end),
         Own = [Name || #{name := Name} <- witness_option_schema:search()],
-        Search = (maps:merge(maps:with(Own, Options), Expected))#{
+        Search = (maps:merge(maps:merge(maps:without([signatures], maps:with(Own, Options)), Rows), Expected))#{
             run => Call, dir => Dir, pa => Folders, weave => Weave,
             applications => case Named of [] -> maps:get(apps, Mix, []); _ -> Named end,
             environment => maps:get(environment, Mix, []),

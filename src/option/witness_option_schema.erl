@@ -45,7 +45,7 @@ run() ->
                             ~"module (m:f/_, m:_/_); MODULE(TERM) hands TERM to its init/3; may be repeated"]}]},
      (signatures())#{
        computed => "those of `config :witness, signatures: [...]`, the parameter `signatures` of the application `witness`",
-       flags => [signature_flag([compile, run, record, attach], ~""),
+       flags => [signature_flag([compile, run, record, attach, search], ~""),
                  signature_flag([check, replay, log], ~", in addition to those of a recording")]},
      #{name => checks, type => {list, {one_of, [crashes, calls, late, restarts, deadlock, mailboxes, leaks]}}, default => [],
        not_with => [inline],
@@ -285,6 +285,8 @@ search() ->
                    text => ~"the environment of applications (sys.config)"}]},
      #{name => specs, type => {list, file}, default => []},
      #{name => include, type => {list, folder}, default => []},
+     (signatures())#{
+       computed => "those of `config :witness, signatures: [...]`, the parameter `signatures` of the application `witness`"},
      #{name => schedules, type => pos_integer, default => 1000,
        flags => [#{commands => [search], flag => "--schedules", argument => "NUMBER",
                    text => [~"how many schedules are tried (", default, ~")"]}]},

@@ -23,6 +23,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
   and nothing more happens (`m:witness_search_applications`);
 - `dir`: the folder for the recording, which must not exist;
 - `specs`: files of specifications; a violation is a failure; `include`: folders of files that they include;
+- `signatures`: as for `t:witness_record:options/0`;
 - `schedules`: how many to try (1,000); `for`: milliseconds after which no further one begins; `seed`: a number, from which all
   schedules follow (1);
 - `steps`: the most steps of a run (10,000): a run that has not ended then is a failure;
@@ -43,7 +44,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 """.
 -type options() :: #{run := {module(), atom(), [term()]}, dir := file:filename(), pa => [file:filename()], weave => [atom()],
                      applications => [atom()], environment => [{atom(), [{atom(), term()}]}], config => file:filename(),
-                     specs => [file:filename()], include => [file:filename()],
+                     specs => [file:filename()], include => [file:filename()], signatures => [witness_event_wrapper:row()],
                      schedules => pos_integer(), for => pos_integer() | infinity, seed => non_neg_integer(),
                      steps => pos_integer(),
                      strategies => [witness_search_strategy:name(), ...], depth => pos_integer(), deadlocks => boolean(),
@@ -86,7 +87,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 
 -type process() :: #{pid := pid(), signature := witness_event:signature(), stack => [term()], waits => boolean()}.
 
--type error() :: {?MODULE, reason()} | {witness_record, witness_record:reason()} | witness_spec:error() | witness_option:error().
+-type error() :: {?MODULE, reason()} | {witness_record, witness_record:reason()} | witness_spec:error() | witness_option:error()
+                | witness_event_wrapper:error().
 
 -doc """
 `generator`: the function returns tests of EUnit, and runs none; `exists`: the folder is there already; `uncontrolled`: the module of the
@@ -107,9 +109,10 @@ search(Given) ->
         ok ?= check_new(Dir),
         Apps = witness_record_needs:apps(maps:with([run, dir, pa, weave], Options)),
         Needed = Options#{weave => lists:uniq(maps:get(weave, Options, []) ++ Apps)},
+        {ok, Complete} ?= with_rows(Needed),
         {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:with([include], Options)),
-        {ok, Code} ?= code(Needed),
-        {ok, Report} ?= run(Specs, Code, Needed),
+        {ok, Code} ?= code(Complete),
+        {ok, Report} ?= run(Specs, Code, Complete),
         {ok, sealed(Report, Code)}
     end.
 
@@ -120,6 +123,14 @@ check_function({Module, Function, []}) ->
         _ -> ok
     end;
 check_function(_) -> ok.
+
+%% The recording keeps them. Without rows it is as before there were any.
+with_rows(Options) ->
+    Rows = maps:get(signatures, Options, witness_event_wrapper:configured()),
+    maybe
+        {ok, _} ?= witness_event_wrapper:table(Rows),
+        {ok, case Rows of [] -> maps:remove(signatures, Options); _ -> Options#{signatures => Rows} end}
+    end.
 
 check_new(Dir) ->
     case filelib:is_file(Dir) of
@@ -166,7 +177,7 @@ check_module(Module, Folders) ->
 
 run(Specs, Code, #{dir := Dir} = Options) ->
     Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes,
-                       normal, expect, timeouts, delivery, busy_ms, memory, syntax, schedule, step_digests], Options),
+                       normal, expect, timeouts, delivery, busy_ms, memory, syntax, signatures, schedule, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of

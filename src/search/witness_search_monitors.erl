@@ -6,7 +6,7 @@ happens, so a run ends with the step that violates a property.
 The events are those of a recording that has the contents of messages: `recv` is a message that the process takes.
 """.
 
--export([compile/2, load/1, new/1, read/2, is_wanted/2]).
+-export([compile/2, load/2, new/1, read/2, is_wanted/2]).
 
 -export_type([object/0, compiled/0, monitors/0]).
 
@@ -21,7 +21,7 @@ The events are those of a recording that has the contents of messages: `recv` is
 %% Steps of explanations, which are made of the recording.
 -define(EXPLAIN_STEPS, 1).
 
--doc "Compiles specifications. The result is for `load/1`, in another VM, which needs no compiler then.".
+-doc "Compiles specifications. The result is for `load/2`, in another VM, which needs no compiler then.".
 -spec compile([file:filename()], witness_spec:options()) ->
     {ok, [object()], [witness_spec:diagnostic()]} | {error, witness_spec:error()}.
 compile(Files, Options) -> compile(lists:enumerate(Files), Options, [], []).
@@ -33,15 +33,15 @@ compile([{Number, File} | Files], Options, Objects, Diagnostics) ->
     end;
 compile([], _, Objects, Diagnostics) -> {ok, lists:reverse(Objects), lists:append(lists:reverse(Diagnostics))}.
 
--doc "Loads what was compiled.".
--spec load([object()]) -> compiled().
-load([]) -> none;
-load(Objects) ->
+-doc "Loads what was compiled. `Rows`: those for signatures.".
+-spec load([object()], Rows :: witness_event_wrapper:table()) -> compiled().
+load([], _) -> none;
+load(Objects, Rows) ->
     [{module, Module} = code:load_binary(Module, "", Object) || {#{module := Module}, Object} <- Objects],
     Maps = [Map || {Map, _} <- Objects],
     Properties = witness_run_maps:entries(Maps, []),
     #{log => #{maps => [witness_run_maps:of_spec(Map) || Map <- Maps], properties => Properties,
-               all => witness_run_maps:over_all(Maps), mode => outline, spread => 1, roots => auto},
+               all => witness_run_maps:over_all(Maps), mode => outline, spread => 1, roots => auto, signatures => Rows},
       alphabets => [witness_monitor_alphabet:compile(witness_monitor_alphabet:of_monitor(Monitor))
                     || #{monitor := Monitor} <- Properties],
       specs => #{Number => witness_monitor_machine:prepare(#{monitor => Monitor, explain => ?EXPLAIN_STEPS})

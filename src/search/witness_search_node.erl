@@ -67,8 +67,10 @@ tell(What, Port) -> try port_command(Port, term_to_binary(What)) catch error:bad
 -spec search(map(), pid()) -> no_return().
 search(#{run := Start} = Job, To) ->
     _ = [exit({searched, {error, Reason}}) || {error, Reason} <- [prepare(Job)]],
-    Monitors = witness_search_monitors:load(maps:get(specs, Job)),
+    {ok, Rows} = witness_event_wrapper:table(maps:get(signatures, Job, [])),
+    Monitors = witness_search_monitors:load(maps:get(specs, Job), Rows),
     Run = (maps:with([steps, crashes, normal, expect, left, timeouts, delivery, busy_ms], Job))#{
+        rows => Rows,
         start => witness_search_applications:first_call(maps:get(applications, Job, []), Start),
         applications => maps:get(applications, Job, []), leader => swallow_output(), monitors => Monitors},
     ok = witness_search_limit:start(maps:get(memory, Job)),
@@ -246,11 +248,11 @@ described(Pairs, #{trace := Trace, births := Births}) ->
 
 describe(#{step := Step, what := What}, Births) ->
     Id = element(tuple_size(Step), Step),
-    {Acts, Module} = case Births of
-        #{Id := #{pid := Pid, start := Start}} -> {Pid, element(1, witness_event_signature:resolve(Start))};
+    {Acts, Of} = case Births of
+        #{Id := #{pid := Pid, signature := {Module, _, _}}} -> {Pid, Module};
         #{} -> {undefined, undefined}
     end,
-    #{pid => Acts, module => Module, kind => element(1, Step), what => without_fun(What)}.
+    #{pid => Acts, module => Of, kind => element(1, Step), what => without_fun(What)}.
 
 without_fun({'receive', _}) -> 'receive';
 without_fun(What) -> What.
@@ -265,8 +267,8 @@ unfaithful(#{unfaithful := New}, #{unfaithful := Known}) ->
 
 processes(#{births := Births, alive := Alive, outcome := Outcome}) ->
     Named = case Outcome of {_, Id, _} when is_integer(Id) -> [Id]; _ -> [] end,
-    #{Id => maps:merge(#{pid => Pid, signature => witness_event_signature:resolve(Start)}, maps:get(Id, Alive, #{}))
-      || Id := #{pid := Pid, start := Start} <- Births, is_map_key(Id, Alive) orelse lists:member(Id, Named)}.
+    #{Id => maps:merge(#{pid => Pid, signature => Signature}, maps:get(Id, Alive, #{}))
+      || Id := #{pid := Pid, signature := Signature} <- Births, is_map_key(Id, Alive) orelse lists:member(Id, Named)}.
 
 %% Each run has a process of its own, so that it finds an empty mailbox. No process of the program keeps it from running.
 once(Run) ->

@@ -37,7 +37,7 @@ numbers([], _) -> [].
 
 header(Job) ->
     maps:merge(#{options => #{}, arguments => [], max_heap_size => erlang:system_info(max_heap_size), full_ids => false},
-               maps:with([run, applications, calls, unwoven, code, digests], Job)).
+               maps:with([run, applications, calls, unwoven, code, digests, signatures], Job)).
 
 birth(Id, #{parent := Parent, rank := Rank, start := {Module, Function, Args} = Start, pid := Pid}) ->
     Signature = case byte_size(term_to_binary(Start)) > ?MAX_SIGNATURE_BYTES andalso Parent > 0 of

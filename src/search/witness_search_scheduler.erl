@@ -9,20 +9,21 @@ no controlled process runs. So a run is a function of the program and the choice
 
 -export([run/1]).
 
--export_type([options/0, result/0, outcome/0, entry/0, traced/0]).
+-export_type([options/0, result/0, outcome/0, birth/0, entry/0, traced/0]).
 
 -doc """
 `start`: the first call; `applications`: those that it starts before, and that are stopped after it; `steps`: the most steps;
 `logging`: whether entries for a recording are wanted;
 `digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `profiling`: whether interesting
-steps are counted; `leader`: the group leader, a
-process outside; `monitors`: those that read the events; `busy_ms`: how long a process may run without an operation; `crashes`,
-`normal`, `expect`, `left`, `timeouts`, `delivery`: as for `t:witness_search:options/0`.
+steps are counted; `leader`: the group leader, a process outside; `monitors`: those that read the events; `rows`: those for signatures;
+`busy_ms`: how long a process may run without an operation; `crashes`, `normal`, `expect`, `left`, `timeouts`, `delivery`: as for
+`t:witness_search:options/0`.
 """.
 -type options() :: #{start := witness_search_world:start(), applications => [atom()],
                      strategy := witness_search_strategy:strategy(), steps := pos_integer(),
                      logging := boolean(), digests => boolean(), tracing => boolean(), profiling => boolean(), leader := pid(),
-                     monitors => witness_search_monitors:compiled(), busy_ms := pos_integer(),
+                     monitors => witness_search_monitors:compiled(), rows => witness_event_wrapper:table(),
+                     busy_ms := pos_integer(),
                      crashes := witness_search:crashes(), normal := [atom()], expect => term(), left := boolean(),
                      timeouts := witness_search_world:timeouts(), delivery := witness_search_world:delivery()}.
 
@@ -43,6 +44,10 @@ process ran there; `lost`: a process was ended from outside.
 
 -type entry() :: term().
 
+-doc "A birth (`t:witness_search_world:birth/0`), with the `signature` of the process.".
+-type birth() :: #{parent := witness_search_world:id() | 0, rank := non_neg_integer(), path := witness_search_world:path(),
+                   start := witness_search_world:start(), pid := pid(), signature := witness_event:signature()}.
+
 -doc "A step that was done: what has acted, and what it has touched and done.".
 -type traced() :: #{actor := witness_search_world:actor(), step := witness_search_world:step(),
                     touches := [witness_search_conflict:touch()], what := term()}.
@@ -53,7 +58,7 @@ process ran there; `lost`: a process was ended from outside.
 """.
 -type result() :: #{outcome := outcome(), choices := [pos_integer()], length := non_neg_integer(), switches := non_neg_integer(),
                     digest := none | binary(), trace := none | [traced()], profile := none | witness_search_surw:profile(),
-                    births := #{witness_search_world:id() => witness_search_world:birth()},
+                    births := #{witness_search_world:id() => birth()},
                     alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean()}},
                     unfaithful := [term()], entries := #{witness_search_world:id() => [entry()]}}.
 
@@ -74,7 +79,7 @@ process ran there; `lost`: a process was ended from outside.
               stopping = false :: boolean(),
               ids = #{} :: #{pid() => witness_search_world:id()},
               reals = #{} :: #{witness_search_world:id() => pid()},
-              births = #{} :: #{witness_search_world:id() => witness_search_world:birth()},
+              births = #{} :: #{witness_search_world:id() => birth()},
               unfaithful = [] :: [term()],
               entries = #{} :: #{witness_search_world:id() => [entry()]}}).
 
@@ -279,8 +284,9 @@ transfer(Inherited, Id, S) ->
 real(Id, #run{reals = Reals}) -> map_get(Id, Reals).
 
 begin_process(Id, Start, Options, #run{world = World, ids = Ids, reals = Reals, births = Births,
-                                       options = #{logging := Logging}} = S) ->
-    Birth = #{pid := Pid} = witness_search_world:birth(Id, World),
+                                       options = #{logging := Logging} = Run} = S) ->
+    Born = #{pid := Pid} = witness_search_world:birth(Id, World),
+    Birth = Born#{signature => witness_event_signature:resolve(Start, maps:get(rows, Run, witness_event_wrapper:none()))},
     Real = witness_search_spawn:start({Id, Pid}, Start, Logging, Options, fun witness_search_runtime:apply/3),
     true = witness_search_memory:add(Real, Pid),
     await_parking(Id, S#run{ids = Ids#{Real => Id}, reals = Reals#{Id => Real}, births = Births#{Id => Birth},
