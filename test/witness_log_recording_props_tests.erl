@@ -83,7 +83,8 @@ numbers_are_read_back_test_() ->
 
 as_written(Processes, #{indexed := Indexed}, Dir) ->
     {ok, #{entries := Entries, processes := Read, info := Info}} = witness_recording_sample:read(Dir),
-    Expected = [Birth#{ended => lists:keymember(exit, 1, [E || E <- Es, is_tuple(E)])} || {Birth, Es} <- Processes],
+    Expected = [Birth#{called => Signature, ended => lists:keymember(exit, 1, [E || E <- Es, is_tuple(E)])}
+                || {#{signature := Signature} = Birth, Es} <- Processes],
     Plain = witness_recording_sample:plain(Processes),
     {ok, #{entries := Placed}} = witness_recording_sample:read(Dir, #{ordered => true}),
     ?WHENFAIL(io:format("~tp~n~tp~n~tp~n~tp~n", [Plain, Entries, Read, Info]),

@@ -48,7 +48,8 @@ without `watch` the whole node is observed.
                    witness_inline, witness_inline_coordinator, witness_inline_tree_watch, witness_inline_modules,
                    witness_inline_monitors, witness_inline_birth_table, witness_inline_process, witness_offline_shard,
                    witness_outline_dispatcher, witness_outline_shard, witness_offline,
-                   witness_record_runtime, witness_run_replay, witness_trace_native, witness_weave, witness_weave_loader]).
+                   witness_record_runtime, witness_run_replay, witness_search_applications, witness_trace_native, witness_weave,
+                   witness_weave_loader]).
 
 %% The module that is called first; the merged module has its name.
 -define(GUARD, witness_remote_guard).
