@@ -185,8 +185,11 @@ judge(#{outcome := Outcome} = Found, Options) ->
     {{failed, problem(Outcome), lines(Text)}, []}.
 
 problem({violated, _, _}) -> violation;
-problem({Kind, _, _}) when Kind =:= busy; Kind =:= lost; Kind =:= refused; Kind =:= exceeded -> no_result;
-problem(_) -> failed_schedule.
+problem(Outcome) ->
+    case witness_search_scheduler:is_result(Outcome) of
+        true -> failed_schedule;
+        false -> no_result
+    end.
 
 %% A violation is explained by a replay.
 explanation({violated, _, _}, Dir, #{specs := Files} = Options) ->

@@ -199,11 +199,12 @@ result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output :=
 -spec code(term()) -> 0..3.
 code(passed) -> 0;
 code(interrupted) -> 3;
-code({busy, _, _}) -> 3;
-code({lost, _, _}) -> 3;
-code({exceeded, _, _}) -> 3;
 code({refused, _, _}) -> 2;
-code(_) -> 1.
+code(Outcome) ->
+    case witness_search_scheduler:is_result(Outcome) of
+        true -> 1;
+        false -> 3
+    end.
 
 %% A violation, and every report, is that of a replay.
 explain(#{outcome := {violated, _, _}}, Properties, Options) -> replay(Properties, Options);

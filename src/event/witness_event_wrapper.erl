@@ -29,7 +29,7 @@ Rows of libraries are built in. A project adds others (the option `signatures`).
 `c_src/witness_native_wrapper.c`).
 """.
 
--export([none/0, of_config/1, configured/0, table/1, add/2, unwrap/2, rows/1, functions/1, exports/2]).
+-export([none/0, of_config/1, configured/0, for_recording/1, table/1, add/2, unwrap/2, rows/1, functions/1, exports/2]).
 -export([format/1, format_error/1, format_reason/1]).
 
 -export_type([row/0, table/0, reason/0, error/0]).
@@ -88,6 +88,19 @@ of_config(Config) -> maps:get(signatures, Config, none()).
 -doc "Those that the project of this node configures. They are not checked.".
 -spec configured() -> [row()] | term().
 configured() -> application:get_env(witness, signatures, []).
+
+-doc """
+The options of what makes a recording, with the rows that they name, or else the configured ones. It keeps them, so that all that reads it
+has the same signatures. Without rows it is as before there were any.
+""".
+-spec for_recording(#{signatures => [row()] | term(), _ => _}) -> {ok, map()} | {error, error()}.
+for_recording(Options) ->
+    Rows = maps:get(signatures, Options, configured()),
+    case table(Rows) of
+        {ok, _} when Rows =:= [] -> {ok, maps:remove(signatures, Options)};
+        {ok, _} -> {ok, Options#{signatures => Rows}};
+        {error, _} = Error -> Error
+    end.
 
 -doc "What a process with this signature runs for the author, if the first row with patterns that match says so.".
 -spec unwrap({module(), atom(), [term()]}, table()) -> {ok, {module(), atom(), [term()]}} | no.

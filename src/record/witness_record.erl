@@ -122,17 +122,8 @@ start(Options) ->
     maybe
         ok ?= witness_option:check(Options, witness_option_schema:record()),
         ok ?= check_observer(Options),
-        {ok, Complete} ?= with_rows(Options),
+        {ok, Complete} ?= witness_event_wrapper:for_recording(Options),
         add_module(start_vm(Complete))
-    end.
-
-%% A recording keeps the rows, so that all that reads it has the same signatures. Without rows it is as before there were any.
-with_rows(Options) ->
-    Rows = maps:get(signatures, Options, witness_event_wrapper:configured()),
-    case witness_event_wrapper:table(Rows) of
-        {ok, _} when Rows =:= [] -> {ok, maps:remove(signatures, Options)};
-        {ok, _} -> {ok, Options#{signatures => Rows}};
-        {error, _} = Error -> Error
     end.
 
 %% Within this layer errors have no module.

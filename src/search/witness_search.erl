@@ -109,7 +109,7 @@ search(Given) ->
         ok ?= check_new(Dir),
         Apps = witness_record_needs:apps(maps:with([run, dir, pa, weave], Options)),
         Needed = Options#{weave => lists:uniq(maps:get(weave, Options, []) ++ Apps)},
-        {ok, Complete} ?= with_rows(Needed),
+        {ok, Complete} ?= witness_event_wrapper:for_recording(Needed),
         {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:with([include], Options)),
         {ok, Code} ?= code(Complete),
         {ok, Report} ?= run(Specs, Code, Complete),
@@ -123,14 +123,6 @@ check_function({Module, Function, []}) ->
         _ -> ok
     end;
 check_function(_) -> ok.
-
-%% The recording keeps them. Without rows it is as before there were any.
-with_rows(Options) ->
-    Rows = maps:get(signatures, Options, witness_event_wrapper:configured()),
-    maybe
-        {ok, _} ?= witness_event_wrapper:table(Rows),
-        {ok, case Rows of [] -> maps:remove(signatures, Options); _ -> Options#{signatures => Rows} end}
-    end.
 
 check_new(Dir) ->
     case filelib:is_file(Dir) of

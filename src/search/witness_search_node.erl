@@ -176,11 +176,15 @@ add(#{digest := Digest} = Result, #{digests := Digests} = Known) ->
 
 %% The same schedule again; then the one with the fewest differences from the first one that fails in the same way. In that one each
 %% process writes down what it does. What is no result was not controlled to its end, and would not be the same again.
-found(Number, Name, #{outcome := {How, _, _}} = Result, Known, _, _)
-  when How =:= busy; How =:= lost; How =:= refused; How =:= exceeded ->
-    {ok, maps:merge(Known#{schedules => Number, number => Number, strategy => Name, processes => processes(Result)},
-                    maps:with([outcome, length, switches], Result))};
-found(Number, Name, #{choices := Choices} = Result, Known, Run, Job) ->
+found(Number, Name, #{outcome := Outcome} = Result, Known, Run, Job) ->
+    case witness_search_scheduler:is_result(Outcome) of
+        true -> found_again(Number, Name, Result, Known, Run, Job);
+        false ->
+            {ok, maps:merge(Known#{schedules => Number, number => Number, strategy => Name, processes => processes(Result)},
+                            maps:with([outcome, length, switches], Result))}
+    end.
+
+found_again(Number, Name, #{choices := Choices} = Result, Known, Run, Job) ->
     Again = once(Run#{strategy => witness_search_strategy:replaying(Choices), logging => false, tracing => true}),
     case cause(Again) =:= cause(Result) andalso maps:get(choices, Again) =:= Choices of
         true ->

@@ -7,7 +7,7 @@ lets the process go on that has acted, and waits until that one is parked at its
 no controlled process runs. So a run is a function of the program and the choices.
 """.
 
--export([run/1]).
+-export([run/1, is_result/1]).
 
 -export_type([options/0, result/0, outcome/0, birth/0, entry/0, traced/0]).
 
@@ -82,6 +82,11 @@ process ran there; `lost`: a process was ended from outside.
               births = #{} :: #{witness_search_world:id() => birth()},
               unfaithful = [] :: [term()],
               entries = #{} :: #{witness_search_world:id() => [entry()]}}).
+
+-doc "Whether the run was controlled to its end; if not, it says nothing about the program, and would not be the same again.".
+-spec is_result(outcome()) -> boolean().
+is_result({How, _, _}) -> not lists:member(How, [busy, lost, refused, exceeded]);
+is_result(_) -> true.
 
 -doc "Runs the program once. When this returns, none of its processes is left.".
 -spec run(options()) -> result().

@@ -36,9 +36,11 @@ head(#{outcome := Outcome, schedules := Schedules, elapsed_ms := Elapsed} = Repo
     lines([[sentence(Outcome, Look), ~" after ", count(Schedules), ~" (", witness_text:seconds(Elapsed), $)], ~""
            | outcome(Outcome, Report, Look)]).
 
-sentence({How, _, _}, Look) when How =:= busy; How =:= lost; How =:= refused; How =:= exceeded ->
-    witness_text:style(doubtful, ~"NO RESULT", Look);
-sentence(_, Look) -> witness_text:style(bad, ~"FAILED", Look).
+sentence(Outcome, Look) ->
+    case witness_search_scheduler:is_result(Outcome) of
+        true -> witness_text:style(bad, ~"FAILED", Look);
+        false -> witness_text:style(doubtful, ~"NO RESULT", Look)
+    end.
 
 outcome({violated, _, _}, _, _) -> [];
 outcome({crashed, 1, {application_not_started, App, Reason}}, _, Look) ->
