@@ -41,16 +41,20 @@ recorded(Program, Config) ->
     Dir.
 
 %% The chain from the first step that passes the test.
-why(Program, Test, Config) ->
+why(Program, Test, Config) -> in_why(Program, Test, fun(Chain, _) -> Chain end, Config).
+
+%% What `Fun` makes of the chain and of the session that it is from: the numbers of steps are those of one session.
+in_why(Program, Test, Fun, Config) ->
     {ok, S} = witness_step:open(#{dir => recorded(Program, Config)}),
     ?assertMatch(#{outcome := identical}, witness_step:report(S)),
     {ok, There} = witness_step:next(Test, S),
     Chain = witness_step:why(There),
-    ok = witness_step:close(S),
     %% Each entry names the next one, and the birth of the program is the last one.
     ?assertEqual([N || #{number := N} <- tl(Chain)] ++ [0], [Cause || #{cause := Cause} <- Chain]),
     ?assertMatch(#{id := 1, what := {born, _}}, lists:last(Chain)),
-    Chain.
+    Result = Fun(Chain, There),
+    ok = witness_step:close(S),
+    Result.
 
 is_end_of(Id) -> fun(#{id := Own, what := {exit, _, _}}) -> Own =:= Id; (_) -> false end.
 
@@ -168,17 +172,16 @@ a_process_that_has_done_nothing_leads_to_its_birth(Config) ->
 
 %% The second process that writes has read before the first one wrote.
 an_update_that_overwrites_another_one_is_noted(Config) ->
-    Chain = why(lost_update, is_end_of(1), Config),
-    ?assertMatch([#{what := {exit, ended, {counted, 1}}, notes := []},
-                  #{id := 1, what := {call, {ets, lookup_element, 3}, _, 1}, notes := []},
-                  #{id := 3, what := {call, {ets, insert, 2}, [_, {n, 1}], true}, notes := [{overwrites, _}]},
-                  #{id := 3, what := {call, {ets, lookup, 2}, [_, n], [{n, 0}]}, notes := []},
-                  #{id := 1, what := {call, {ets, insert, 2}, [_, {n, 0}], true}, notes := []} | _], Chain),
-    [{overwrites, #{change := Change, read := Read}}] = notes(Chain),
-    {ok, S} = witness_step:open(#{dir => recorded(lost_update, Config)}),
-    ?assertMatch(#{id := 2, what := {call, {ets, insert, 2}, [_, {n, 1}], true}}, witness_step:step(Change, S)),
-    ?assertMatch(#{id := 3, what := {call, {ets, lookup, 2}, _, _}}, witness_step:step(Read, S)),
-    ok = witness_step:close(S).
+    in_why(lost_update, is_end_of(1), fun(Chain, S) ->
+        ?assertMatch([#{what := {exit, ended, {counted, 1}}, notes := []},
+                      #{id := 1, what := {call, {ets, lookup_element, 3}, _, 1}, notes := []},
+                      #{id := 3, what := {call, {ets, insert, 2}, [_, {n, 1}], true}, notes := [{overwrites, _}]},
+                      #{id := 3, what := {call, {ets, lookup, 2}, [_, n], [{n, 0}]}, notes := []},
+                      #{id := 1, what := {call, {ets, insert, 2}, [_, {n, 0}], true}, notes := []} | _], Chain),
+        [{overwrites, #{change := Change, read := Read}}] = notes(Chain),
+        ?assertMatch(#{id := 2, what := {call, {ets, insert, 2}, [_, {n, 1}], true}}, witness_step:step(Change, S)),
+        ?assertMatch(#{id := 3, what := {call, {ets, lookup, 2}, _, _}}, witness_step:step(Read, S))
+    end, Config).
 
 counters_overwrite_nothing(Config) ->
     Chain = why(counters, is_end_of(1), Config),
