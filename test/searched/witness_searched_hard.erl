@@ -34,27 +34,46 @@ forever() -> forever().
 
 %% --- without bound ---------------------------------------------------------------
 
-list() -> list([]).
+list() -> list([], infinity).
 
-list(Known) -> list([Known | [a | Known]]).
+binaries() -> binaries([], infinity).
 
-binaries() -> binaries([]).
+queue() -> queue(infinity).
 
-binaries(Known) -> binaries([binary:copy(<<1>>, 1_000_000) | Known]).
+table() -> table(ets:new(table, []), infinity).
 
-queue() ->
+tables() -> tables(infinity).
+
+%% Each needs some 250 MB, and then no more.
+large(list) -> list([], 15_000_000);
+large(binaries) -> binaries([], 250);
+large(queue) -> queue(160);
+large(table) -> table(ets:new(table, []), 160);
+large(tables) -> tables(120_000).
+
+list(_, 0) -> forever();
+list(Known, Left) -> list([Left | Known], left(Left)).
+
+binaries(_, 0) -> forever();
+binaries(Known, Left) -> binaries([binary:copy(<<1>>, 1_000_000) | Known], left(Left)).
+
+queue(0) -> forever();
+queue(Left) ->
     self() ! lists:seq(1, 100_000),
-    queue().
+    queue(left(Left)).
 
-table() -> table(ets:new(table, [])).
-
-table(Table) ->
+table(_, 0) -> forever();
+table(Table, Left) ->
     true = ets:insert(Table, {make_ref(), lists:seq(1, 100_000)}),
-    table(Table).
+    table(Table, left(Left)).
 
-tables() ->
+tables(0) -> forever();
+tables(Left) ->
     _ = ets:new(table, []),
-    tables().
+    tables(left(Left)).
+
+left(infinity) -> infinity;
+left(Left) -> Left - 1.
 
 atoms() -> atoms(1).
 
