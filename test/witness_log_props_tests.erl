@@ -65,7 +65,8 @@ item() ->
         {send, proc(), destination(), data(), stamp()},
         {recv, proc(), origin(), data(), stamp()},
         {gap, proc(), name(), oneof([unknown, non_neg_integer()]), stamp()},
-        {attached, proc(), {name(), name(), range(0, 255)}, stamp()}
+        {attached, proc(), {name(), name(), range(0, 255)}, stamp()},
+        {receives, oneof([taken, delivered])}
     ]).
 
 stamp() -> oneof([undefined, integer(), exactly(erlang:monotonic_time()), exactly(erlang:system_time(nanosecond))]).

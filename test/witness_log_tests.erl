@@ -138,7 +138,7 @@ nothing_refers_to_the_block_test_() ->
 %% Errors
 
 malformed_text_is_placed_test_() ->
-    Event = ~"expected an event: fork, init, exit, send, recv, gap or attached",
+    Event = ~"expected an event: fork, init, exit, send, recv, gap, attached or receives",
     Deep = binary:copy(~"{", 1001),
     placed(text, [
         {~"foo(1)", 1, [Event, ~", found `f`"]},
@@ -225,9 +225,9 @@ malformed_json_is_placed_test_() ->
         {~B|  {"event":"exit","process":"p"}|, 3, ~"expected a field \"reason\""},
         {~B|{"event":"exit","reason":1}|, 1, ~"expected a field \"process\""},
         {~B|{"event":"crash","process":"p"}|, 10,
-         ~"expected an event: fork, init, exit, send, recv, gap or attached, found `\"`"},
+         ~"expected an event: fork, init, exit, send, recv, gap, attached or receives, found `\"`"},
         {~B|{"event":1,"process":"p"}|, 10,
-         ~"expected an event: fork, init, exit, send, recv, gap or attached, found `1`"},
+         ~"expected an event: fork, init, exit, send, recv, gap, attached or receives, found `1`"},
         {~B|{"event":"exit","event":"exit","process":"p","reason":1}|, 25, ~"a second field \"event\""},
         {~B|{"event":"exit","process":7,"reason":1}|, 27, ~"expected the name of a process, a string"},
         {~B|{"event":"exit","process":{"term":"a"},"reason":1}|, 27,

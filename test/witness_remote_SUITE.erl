@@ -23,7 +23,7 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
          what_both_keepers_left_is_removed_by_the_next/1, two_tools_at_once/1, more_tools_than_slots_are_refused/1,
          a_deadlock_is_found_where_it_hangs/1, calls_that_are_given_up_are_found/1, earlier_calls_are_no_violations/1,
          mailboxes_that_grow_are_found/1, monitors_that_grow_are_found/1, a_message_for_another_time_is_no_violation/1,
-         unsound_checks_are_refused/1, a_tool_that_dies_leaves_no_process_suspended/1,
+         unsound_checks_are_refused/1, what_is_taken_cannot_be_seen/1, a_tool_that_dies_leaves_no_process_suspended/1,
          verdicts_that_are_not_taken_are_counted/1, satisfied_verdicts_displace_no_other/1, satisfied_verdicts_are_only_counted/1,
          reasons_of_undecided_verdicts_are_complete/1, limits_strike_and_are_told/1, mistakes_are_told/1,
          an_old_release_is_refused/1]).
@@ -59,7 +59,8 @@ groups() ->
     [{this_release, [], Both ++
         [earlier_calls_are_no_violations, mailboxes_that_grow_are_found, monitors_that_grow_are_found,
          a_message_for_another_time_is_no_violation,
-         unsound_checks_are_refused, a_tool_that_dies_leaves_no_process_suspended, attaching_again_makes_no_more_atoms,
+         unsound_checks_are_refused, what_is_taken_cannot_be_seen, a_tool_that_dies_leaves_no_process_suspended,
+         attaching_again_makes_no_more_atoms,
          the_whole_node_is_watched, rows_give_signatures, properties_over_processes_are_decided, a_long_name_is_no_obstacle,
          a_killed_tool_leaves_nothing, a_tool_that_dies_at_a_busy_node_leaves_nothing,
          a_cut_connection_leaves_nothing, a_tool_that_stands_still_is_left, sessions_of_killed_tracers_end,
@@ -440,6 +441,14 @@ unsound_checks_are_refused(Config) ->
             {Checks, Words} <- [{"crashes", [~"not crashes, since processes that are not watched may handle a crash"]},
                                 {"deadlock,crashes,leaks", [~"not crashes, since"]},
                                 {"restarts", [~"not restarts, since which processes a supervisor has started before"]}]],
+    unharmed(Target).
+
+what_is_taken_cannot_be_seen(Config) ->
+    #{node := Node} = Target = proplists:get_value(target, Config),
+    Spec = filename:join(proplists:get_value(priv_dir, Config), "taken.hml"),
+    ok = file:write_file(Spec, "with witness_test_server:init(_)\nover taken _ ? call(_, stop) monitor [_ ? call(_, stop)] ff.\n"),
+    {2, Output} = ended(command(Node, ["--name", "witness_test_server", "--spec", Spec], Config)),
+    said_all(Output, [~"taken.hml:2:6: error: `taken` cannot be seen here"]),
     unharmed(Target).
 
 %% It looks at the deadlock again and again.

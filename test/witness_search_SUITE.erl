@@ -245,7 +245,7 @@ hard_programs_have_a_bound(Config) ->
     [?assertMatch({_, {exceeded, 1, {memory, [_ | _]}}}, {What, Outcome(large, [What], #{steps => 1_000_000})})
      || What <- [list, binaries, queue, table, tables]],
     ?assertMatch({exceeded, 1, {atoms, [_ | _]}}, Outcome(atoms, [], #{})),
-    %% Without a pause for whoever looks, the VM may be full first: then it ends.
+    %% Without a pause in which Witness can look, the VM may be full first: then it ends.
     [case Search(Function, [], #{steps => 1_000_000}) of
          {ok, #{outcome := Found}} -> ?assertMatch({_, {exceeded, 1, {memory, [_ | _]}}}, {Function, Found});
          {error, Reason} -> ?assertMatch({_, {witness_search, {vm, {exit_status, _}}}}, {Function, Reason})

@@ -85,6 +85,9 @@ faults_of_over_and_per_test_() ->
         {"per X group over _ ? {X} monitor ff.", [{1, 1, syntax}]},
         {"per X over _ ? {X} none.", [{1, 20, syntax}]},
         {"per X over _ ? {Y} monitor ff.", [{1, 5, unused_per}]},
+        {"with m:f(_) over taken _ : _ ! stop monitor [_ : _ ! stop] ff.", [{1, 18, needless_receives}]},
+        {"with m:f(_) over taken monitor ff.", [{1, 24, syntax}]},
+        {"with m:f(_) over taken delivered _ ? a monitor ff.", [{1, 34, syntax}]},
         {"over _ ? a monitor ff.", [{1, 1, syntax}]}]).
 
 a_pattern_that_ends_early_is_said_to_be_incomplete_test_() ->

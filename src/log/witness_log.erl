@@ -18,7 +18,7 @@ VM is bounded. The result shares nothing with the block, so no part of it keeps 
 
 -export([format_of/1, guess/1, parser/1, parse/2, line/2, proc/1]).
 
--export_type([format/0, parser/0, options/0, parsed/0, malformed/0]).
+-export_type([format/0, parser/0, options/0, entry/0, parsed/0, malformed/0]).
 
 -doc "Erlang's notation, an event a line; or JSON Lines.".
 -type format() :: text | json.
@@ -33,6 +33,12 @@ VM is bounded. The result shares nothing with the block, so no part of it keeps 
 -doc "Any number of processes may share a parser; their logs then share the bound on atoms.".
 -opaque parser() :: {format(), witness_log_atoms:atoms(), SkipMalformed :: boolean()}.
 
+-doc """
+What a line says: an event, a mark of a process, or `receives`, the mark of the log itself. It says what each `recv` of the log is: a
+message that was delivered to its process, or one that the process has taken.
+""".
+-type entry() :: witness_event:item() | {receives, taken | delivered}.
+
 -doc "A line that is not an event: its number, the column of the error (both count from 1), and what is wrong.".
 -type malformed() :: {Line :: pos_integer(), Column :: pos_integer(), What :: unicode:chardata()}.
 
@@ -43,7 +49,7 @@ The content of a block. Lines count from 1 within it.
 and `items` the lines before it. With it, `malformed` has the first ten, and `skipped` is the number of all malformed lines.
 """.
 -type parsed() :: #{
-    items := [{Line :: pos_integer(), witness_event:item()}],
+    items := [{Line :: pos_integer(), entry()}],
     lines := non_neg_integer(),
     skipped := non_neg_integer(),
     malformed := [malformed()]
@@ -142,10 +148,10 @@ characters(<<_, Rest/binary>>, Count) -> characters(Rest, Count + 1);
 characters(<<>>, Count) -> Count.
 
 -doc """
-An item as a line of a log, with its newline. `parse/2` reads it back as the same item, with two exceptions. Local functions
+An entry as a line of a log, with its newline. `parse/2` reads it back as the same item, with two exceptions. Local functions
 are read as `{external, Text}`. Identifiers of other nodes change, because the text has only a number for the node.
 """.
--spec line(witness_event:item(), format()) -> iolist().
+-spec line(entry(), format()) -> iolist().
 line(Item, Format) -> witness_log_line:line(Item, Format).
 
 -doc "The process with this name in a log: `<0.5.0>` is a process of a BEAM, other names are those of processes elsewhere.".

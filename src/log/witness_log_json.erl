@@ -11,7 +11,7 @@ JSON Lines, the format of logs for programs in any language: an object a line (s
 The event of the line at an offset of a block, and the offset of the next line. `none` is a blank line.
 """.
 -spec event(Rest :: binary(), Block :: binary(), At :: non_neg_integer(), witness_log_atoms:atoms()) ->
-    {witness_event:item() | none, Next :: non_neg_integer()} | witness_log_term:malformed().
+    {witness_log:entry() | none, Next :: non_neg_integer()} | witness_log_term:malformed().
 event(<<"{", Rest/binary>>, Block, At, Atoms) ->
     case witness_log_value:fields(Rest, Block, At + 1) of
         {malformed, _, _} = Malformed -> Malformed;
@@ -49,7 +49,16 @@ item(Fields, Block, Begin, Next, Atoms) ->
 event(Fields, Begin, Atoms) ->
     ok = single(Fields),
     Time = time(find(time, Fields)),
-    {Kind, AtKind} = required(event, Fields, Begin),
+    case required(event, Fields, Begin) of
+        {~"receives", _} -> {receives, receives(required(messages, Fields, Begin))};
+        {Kind, AtKind} -> event(Kind, AtKind, Time, Fields, Begin, Atoms)
+    end.
+
+receives({~"taken", _}) -> taken;
+receives({~"delivered", _}) -> delivered;
+receives({_, At}) -> malformed(At, ~"expected \"taken\" or \"delivered\"").
+
+event(Kind, AtKind, Time, Fields, Begin, Atoms) ->
     {Process, At} = peer(process, Fields, Begin, Atoms),
     case Kind of
         ~"send" ->
@@ -76,7 +85,7 @@ event(Fields, Begin, Atoms) ->
             {Function, AtFunction} = function(Fields, Begin, Atoms),
             check({attached, Process, Function, Time}, [At, AtFunction]);
         _ ->
-            {expected, ~"an event: fork, init, exit, send, recv, gap or attached", AtKind}
+            {expected, ~"an event: fork, init, exit, send, recv, gap, attached or receives", AtKind}
     end.
 
 check(Item, Places) -> witness_log_item:check(Item, Places).

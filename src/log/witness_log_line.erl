@@ -6,7 +6,9 @@ Events as lines of a log, in both formats.
 -export([line/2]).
 
 -doc "An item as a line, with its newline.".
--spec line(witness_event:item(), witness_log:format()) -> iolist().
+-spec line(witness_log:entry(), witness_log:format()) -> iolist().
+line({receives, What}, text) -> [~"receives(", atom_to_binary(What), ~")\n"];
+line({receives, What}, json) -> [~"{\"event\":\"receives\",\"messages\":\"", atom_to_binary(What), ~"\"}\n"];
 line(Item, text) -> text(Item);
 line(Item, json) -> [~"{\"event\":\"", json(Item), ~"}\n"].
 

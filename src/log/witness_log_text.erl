@@ -13,7 +13,7 @@ The event of the line at an offset of a block, and the offset of the next line. 
 an event: blank, or a comment.
 """.
 -spec event(Rest :: binary(), Block :: binary(), At :: non_neg_integer(), witness_log_atoms:atoms()) ->
-    {witness_event:item() | none, Next :: non_neg_integer()} | witness_log_term:malformed().
+    {witness_log:entry() | none, Next :: non_neg_integer()} | witness_log_term:malformed().
 event(Rest, Block, At, Atoms) -> event(Rest, Block, At, Atoms, undefined).
 
 event(<<"recv(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(recv, Rest, Block, At + 5, Atoms, Time);
@@ -23,6 +23,7 @@ event(<<"init(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(init, Rest,
 event(<<"exit(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(exit, Rest, Block, At + 5, Atoms, Time);
 event(<<"gap(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(gap, Rest, Block, At + 4, Atoms, Time);
 event(<<"attached(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(attached, Rest, Block, At + 9, Atoms, Time);
+event(<<"receives(", Rest/binary>>, Block, At, Atoms, undefined) -> arguments(receives, Rest, Block, At + 9, Atoms, undefined);
 event(<<C, Rest/binary>>, Block, At, Atoms, Time) when ?IS_BLANK(C) -> event(Rest, Block, At + 1, Atoms, Time);
 event(<<"@-", Rest/binary>>, Block, At, Atoms, undefined) -> time(Rest, Block, At + 2, Atoms, -1, 0);
 event(<<"@", Rest/binary>>, Block, At, Atoms, undefined) -> time(Rest, Block, At + 1, Atoms, 1, 0);
@@ -30,7 +31,7 @@ event(<<"\n", _/binary>>, _, At, _, undefined) -> {none, At + 1};
 event(<<"%", Rest/binary>>, Block, At, _, undefined) -> comment(Rest, Block, At + 1, none);
 event(<<>>, _, At, _, undefined) -> {none, At};
 event(_, Block, At, _, _) ->
-    witness_log_term:expected(~"an event: fork, init, exit, send, recv, gap or attached", Block, At).
+    witness_log_term:expected(~"an event: fork, init, exit, send, recv, gap, attached or receives", Block, At).
 
 %% A time is below 2^63, some 292 years; so a time with many digits is rejected quickly.
 time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_DIGIT(C), Time < 1 bsl 60 ->
@@ -93,6 +94,8 @@ item(gap, [Missing, AtMissing, Reason, AtReason, P, At], Time) ->
     witness_log_item:check({gap, peer(P), Reason, Missing, Time}, [At, AtReason, AtMissing]);
 item(attached, [Function, AtFunction, P, At], Time) ->
     witness_log_item:check({attached, peer(P), Function, Time}, [At, AtFunction]);
+item(receives, [What, _], _) when What =:= taken; What =:= delivered ->
+    {receives, What};
 item(Kind, _, _) ->
     {arguments, Kind}.
 
@@ -105,4 +108,5 @@ shape(fork) -> ~"fork(Parent,Child,{m,f,[Argument]})";
 shape(init) -> ~"init(Child,Parent,{m,f,[Argument]})";
 shape(exit) -> ~"exit(Process,Reason)";
 shape(gap) -> ~"gap(Process,Reason) or gap(Process,Reason,Missing)";
-shape(attached) -> ~"attached(Process,{m,f,Arity})".
+shape(attached) -> ~"attached(Process,{m,f,Arity})";
+shape(receives) -> ~"receives(taken) or receives(delivered)".

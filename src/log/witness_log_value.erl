@@ -13,7 +13,7 @@ the text with a stack of its own, and takes the text twice: the remaining text, 
 
 -doc "The fields of an event; all others are `unknown`.".
 -type field() ::
-    event | process | child | parent | to | from | message | reason | term | module | function | args | arity
+    event | process | child | parent | to | from | message | messages | reason | term | module | function | args | arity
   | signature | time | missing | unknown.
 
 -doc "The fields of an object, the last one first, as `[Value, Offset, Field | More]`.".
@@ -59,6 +59,7 @@ name(~"parent") -> parent;
 name(~"to") -> to;
 name(~"from") -> from;
 name(~"message") -> message;
+name(~"messages") -> messages;
 name(~"reason") -> reason;
 name(~"term") -> term;
 name(~"module") -> module;

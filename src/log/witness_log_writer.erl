@@ -107,7 +107,7 @@ name_error(File, Reason) -> [File, ": ", file:format_error(Reason)].
 begin_log({Pid, _, _}) -> call(Pid, begin_log).
 
 -doc "Writes events, one after the other, without other events between them. May wait for the file.".
--spec write([witness_event:item()], log()) -> ok.
+-spec write([witness_log:entry()], log()) -> ok.
 write(Items, {Pid, Format, Waiting}) ->
     Lines = lines(Items, Format),
     case atomics:add_get(Waiting, 1, byte_size(Lines)) of

@@ -31,7 +31,12 @@ open(#{}) -> {ok, none}.
 -doc "Replaces an earlier log of this name. Called when nothing can prevent the start of the run any more.".
 -spec start(logging()) -> ok | {error, unicode:chardata()}.
 start(none) -> ok;
-start(#{log := Log}) -> witness_log_writer:begin_log(Log).
+start(#{log := Log}) ->
+    maybe
+        ok ?= witness_log_writer:begin_log(Log),
+        %% A run that is instrumented inline has no log.
+        witness_log_writer:write([{receives, delivered}], Log)
+    end.
 
 -doc "Closes the log when every hidden monitor has ended. An error says why the log is not complete.".
 -spec close(logging()) -> ok | {error, unicode:chardata()}.

@@ -93,7 +93,8 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
     Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
                feed => Feed#{input => log_input(Input, Options), parsers => Spread},
                log => #{maps => Maps, signatures => table(Options), properties => witness_run_maps:entries(Specs, Monitors),
-                        all => witness_run_maps:over_all(Specs), mode => Mode, spread => Spread, roots => Roots},
+                        all => witness_run_maps:over_all(Specs), wants => wants(Input, Specs), mode => Mode,
+                        spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
     Given = maps:with([explain, max_slices, slice_idle, memory, save, from], Options),
     case witness_offline:start_link(maps:merge(Given, Config)) of
@@ -101,6 +102,12 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
             {ok, {witness_offline, Pid, fun() -> witness_offline:counts(Counter) end}};
         {error, _} = Error -> Error
     end.
+
+%% What recordings have is known, so the compiler has compared it.
+wants({Recording, _}, _) when Recording =:= recording; Recording =:= replay -> [];
+wants(_, Specs) ->
+    [{What, [File, $:, integer_to_list(Line)]} || #{file := File, entries := Entries} <- Specs,
+                                                  #{line := Line, receives := What} <- Entries, What =/= any].
 
 %% A recording is data; a run replays it only if the user asks for a replay.
 log_input({replay, #{dir := Dir} = Replay}, Options) ->

@@ -55,6 +55,7 @@ replay(Fun, Acc, #{events := File} = Options) ->
     maybe
         {ok, Log} ?= witness_log_writer:open(File),
         ok ?= witness_log_writer:begin_log(Log),
+        ok = witness_log_writer:write([{receives, taken}], Log),
         Write = fun(Item, Place, A) ->
             ok = witness_log_writer:write([Item], Log),
             Fun(Item, Place, A)

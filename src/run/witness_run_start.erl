@@ -6,7 +6,7 @@ that run already.
 *Invariant:* if a part cannot start, no specification that was compiled here stays loaded, and an earlier log is not replaced.
 """.
 
--export([start/1, compile/2, unload/2, format_error/1]).
+-export([receives/1, start/1, compile/2, unload/2, format_error/1]).
 
 -export_type([parts/0, error/0]).
 
@@ -110,13 +110,20 @@ compile(Files, Options) ->
     end.
 
 compile_options(Options = #{system := System, instrument := Instrument, signatures := Rows}) ->
-    Given = (maps:with([include, max_obligations], Options))#{central => Instrument =:= central},
+    Given = (maps:merge(maps:with([include, max_obligations], Options), receives(Options)))#{central => Instrument =:= central},
     case System of
         %% The modules of a log's system need not be on this node.
         {log, _} -> Given;
         _ -> Given#{exports => witness_event_wrapper:exports(fun witness_remote_exports:of_module/1, Rows),
                     attach => witness_run_attach:is_attached(System)}
     end.
+
+-doc "What is seen of messages that a process receives. A log may be of both kinds, and says it itself.".
+-spec receives(#{system => _, instrument => _, _ => _}) -> #{receives => taken | delivered}.
+receives(#{system := {log, {Recording, _}}}) when Recording =:= recording; Recording =:= replay -> #{receives => taken};
+receives(#{system := {log, _}}) -> #{};
+receives(#{instrument := inline}) -> #{receives => taken};
+receives(#{}) -> #{receives => delivered}.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
 compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->

@@ -110,7 +110,7 @@ search(Given) ->
         Apps = witness_record_needs:apps(maps:with([run, dir, pa, weave], Options)),
         Needed = Options#{weave => lists:uniq(maps:get(weave, Options, []) ++ Apps)},
         {ok, Complete} ?= witness_event_wrapper:for_recording(Needed),
-        {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:with([include], Options)),
+        {ok, Specs, _} ?= witness_search_monitors:compile(Files, (maps:with([include], Options))#{receives => taken}),
         {ok, Code} ?= code(Complete),
         {ok, Report} ?= run(Specs, Code, Complete),
         {ok, sealed(Report, Code)}

@@ -69,6 +69,7 @@ become part of the module, and their size and the number of their names are limi
 -doc """
 A property of a file. `action` is `none` if it names a signature only to cut it out of a group. `all`: it has no `with`,
 and its one monitor reads all processes; `signature` says so in words. The values of the variables in `per` choose the slice.
+`receives`: which messages `_ ? M` is about, if the property says it.
 `names` is what its signature patterns say without arguments.
 """.
 -type entry() :: #{index := pos_integer(),
@@ -77,6 +78,7 @@ and its one monitor reads all processes; `signature` says so in words. The value
                    all := boolean(),
                    group := boolean(),
                    per := [binary()],
+                   receives := any | taken | delivered,
                    action := monitor | none,
                    signature := binary(),
                    names := [witness_spec_action:name(), ...]}.
@@ -91,6 +93,8 @@ The options of compilation; each key may be missing:
 - `max_obligations`: limit of the formulas that a monitor must satisfy at a time, 1000 by default; with more it ends
   `inconclusive`;
 - `central`: whether one tracer sees all processes (default true); otherwise properties without `with` are errors;
+- `receives`: what the source of the events sees of messages that a process receives, `taken` or `delivered`; a property that wants
+  the other is an error. Without it, both are accepted;
 - `attach`: whether it is for processes that were running already: what needs their initial arguments is an error;
 - `exports`: the functions of modules. With it, a signature with a function that its module does not have gets a
   warning, and so do modules that are unknown or cannot be read.
@@ -101,6 +105,7 @@ An unknown option, or one with a wrong value, raises `{bad_option, Key}`.
                      max_obligations => pos_integer(),
                      central => boolean(),
                      attach => boolean(),
+                     receives => taken | delivered,
                      exports => witness_spec_export:exports()}.
 
 -define(MAX_FINDINGS, 50).
@@ -207,6 +212,7 @@ options(Options) when is_map(Options) ->
 option(include, Folders) -> is_list(Folders) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Folders);
 option(max_obligations, Count) -> is_integer(Count) andalso Count > 0;
 option(Key, Value) when Key =:= attach; Key =:= central -> is_boolean(Value);
+option(receives, Receives) -> Receives =:= taken orelse Receives =:= delivered;
 option(exports, Exports) -> is_function(Exports, 1);
 option(_, _) -> false.
 
@@ -255,7 +261,11 @@ analyse(Source, #{include := Folders, attach := Attach, central := Central} = Op
         Checked = witness_spec_check:properties(Properties, Options),
         Unattachable = case Attach of true -> witness_spec_attach:properties(Properties); false -> [] end,
         Apart = case Central of true -> []; false -> witness_spec_check:check_apart(Properties) end,
-        Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart,
+        Unseen = case Options of
+            #{receives := Receives} -> witness_spec_check:check_receives(Properties, Receives);
+            #{} -> []
+        end,
+        Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart ++ Unseen,
         ok ?= check_sound(Properties, Findings),
         {ok, Units} ?= witness_spec_build:units(Properties),
         {ok, Properties, Units, Findings}
@@ -274,8 +284,8 @@ check_sound(Properties, Findings) ->
 
 entries(Properties) ->
     [#{index => Index, name => Name, line => Line, all => All, group => Group andalso not All,
-       per => [atom_to_binary(V) || V <- Per],
+       per => [atom_to_binary(V) || V <- Per], receives => case Receives of {Word, _} -> Word; any -> any end,
        signature => Text, action => case Dialect of none -> none; _ -> monitor end,
        names => lists:usort([witness_spec_action:name(Signature) || Signature <- Signatures])} ||
-     {Index, #{name := Name, location := {Line, _}, all := All, group := Group, per := Per, text := Text, dialect := Dialect,
-               signatures := Signatures}} <- lists:enumerate(Properties)].
+     {Index, #{name := Name, location := {Line, _}, all := All, group := Group, per := Per, receives := Receives, text := Text,
+               dialect := Dialect, signatures := Signatures}} <- lists:enumerate(Properties)].

@@ -9,7 +9,7 @@ others; what can never match (`m:witness_spec_guard`), what can never be reached
 something else in Elixir (`m:witness_spec_elixir_string`), and what no module exports (`m:witness_spec_export`).
 """.
 
--export([properties/2, check_apart/1]).
+-export([properties/2, check_apart/1, check_receives/2]).
 -export_type([options/0]).
 
 -type finding() :: witness_spec_diagnostic:finding().
@@ -36,6 +36,20 @@ check_apart(Properties) ->
         "watch centrally (`--instrument central`), or say with `with m:f(_)` which processes it is about, each by itself")
      || #{all := true, location := Location} <- Properties].
 
+-doc "Errors for properties about messages that are taken, if deliveries are seen, and the other way round.".
+-spec check_receives([witness_spec_parse:property()], Seen :: taken | delivered) -> [finding()].
+check_receives(Properties, Seen) ->
+    [witness_spec_diagnostic:error(Location, needs_receives, ["`", atom_to_list(Wanted), "` cannot be seen here: ", seen(Seen)],
+                                   where(Wanted))
+     || #{receives := {Wanted, Location}} <- Properties, Wanted =/= Seen].
+
+seen(delivered) -> "`_ ? M` is a message that was delivered to its process, whether or not it is ever taken";
+seen(taken) -> "`_ ? M` is a message that its process has taken, not one that waits in the mailbox".
+
+where(taken) -> "what a process takes is seen inline (`--instrument inline`), in recordings (`record`, then `check` or `replay`), "
+                "and by `search`";
+where(delivered) -> "what is delivered is seen by `run`, `attach` and `record`, with outline or central monitors".
+
 names([#{name := Name, location := {Line, _} = Location} | Rest], Seen) when is_binary(Name) ->
     case Seen of
         #{Name := First} ->
@@ -47,6 +61,13 @@ names([#{name := Name, location := {Line, _} = Location} | Rest], Seen) when is_
     end;
 names([_ | Rest], Seen) -> names(Rest, Seen);
 names([], _) -> [].
+
+no_receive(#{receives := {Word, Location}, over := Actions}) ->
+    [witness_spec_diagnostic:error(Location, needless_receives,
+        ["`", atom_to_list(Word), "` is about messages that a process receives, and no action of `over` is"],
+        "write it in front of a list with an action such as `_ ? M`")
+     || not lists:any(fun(#{kind := Kind}) -> Kind =:= recv end, Actions)];
+no_receive(_) -> [].
 
 property(#{signatures := Signatures, per := Per} = Property) ->
     Bound = [witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures],
@@ -63,7 +84,7 @@ property(#{signatures := Signatures, per := Per} = Property) ->
         _ ->
             []
     end,
-    Findings = Guards ++ Slices ++ Formulas,
+    Findings = Guards ++ Slices ++ no_receive(Property) ++ Formulas,
     %% After an error, the missing part might have decided.
     case lists:keymember(error, 1, Findings) of
         true -> Findings;

@@ -4,7 +4,7 @@ The grammar of specifications, by recursive descent; `m:witness_spec_record` has
 
 ```text
 file      = { attribute } { property }
-property  = [ name ":" ] selector [ "over" seen { "," seen } ] what "."
+property  = [ name ":" ] selector [ "over" [ "taken" | "delivered" ] seen { "," seen } ] what "."
 selector  = "with" signature { "," signature } [ "group" ] [ "per" V { "," V } ] | "per" V { "," V }
 seen      = [ "begin" ] action
 what      = "none" | "monitor" formula | "check" formula
@@ -39,7 +39,8 @@ An error ends its property; the next one is still read.
 -doc """
 A property; `formula` is missing if nothing is to be monitored. `all`: it has no `with`, and is about all processes
 together; the one signature matches every process then, and `group` is true. The values of the variables in `per` choose the
-slice; their places are in `per_at`. `over` are the actions that describe the events which count.
+slice; their places are in `per_at`. `over` are the actions that describe the events which count. `receives` says which messages
+`_ ? M` is about, with the place of that word.
 """.
 -type property() :: #{name := binary() | undefined,
                       location := witness_spec_diagnostic:location(),
@@ -50,6 +51,7 @@ slice; their places are in `per_at`. `over` are the actions that describe the ev
                       per := [atom()],
                       per_at := [witness_spec_diagnostic:location()],
                       over := all | [witness_spec_action:action(), ...],
+                      receives := any | {taken | delivered, witness_spec_diagnostic:location()},
                       dialect := monitor | check | none,
                       formula => formula()}.
 
@@ -174,13 +176,19 @@ names([{var, _, Name} = Variable | Rest]) when Name =/= '_' ->
 names(Tokens) ->
     expected("a variable after `per`", Tokens).
 
-over([{atom, _, over} = Over | Rest], #{per := Per} = Property) ->
+over([{atom, _, over} = Over | Words], #{per := Per} = Property) ->
+    {Receives, Rest} = receives(Words),
     {Actions, After} = list_of(fun(Item) -> over_action(Item, Per) end, Rest, Over),
     length(Actions) =< ?MAX_OVER orelse
         fail(witness_spec_scan:location(Over), too_large, io_lib:format("`over` has at most ~b actions", [?MAX_OVER])),
-    dialect(After, Property#{over => Actions});
+    dialect(After, Property#{over => Actions, receives => Receives});
 over(Tokens, Property) ->
-    dialect(Tokens, Property#{over => all}).
+    dialect(Tokens, Property#{over => all, receives => any}).
+
+%% No action begins with one of these words.
+receives([{atom, _, Word} = Token | Rest]) when Word =:= taken; Word =:= delivered ->
+    {{Word, witness_spec_scan:location(Token)}, Rest};
+receives(Tokens) -> {any, Tokens}.
 
 over_action({[{'begin', _} = Begin | Tokens], End}, Per) ->
     #{pattern := Pattern} = Action = action_at(Tokens, End),

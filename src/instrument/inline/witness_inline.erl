@@ -86,7 +86,7 @@ default(_) -> [].
 patterns(#{specs := Files, include := Include}) ->
     lists:foldl(fun(File, {Patterns, Warnings}) ->
         %% No module is ever loaded under this name.
-        case witness_spec:to_object(File, witness_spec_code_0, #{include => Include, central => false}) of
+        case witness_spec:to_object(File, witness_spec_code_0, #{include => Include, central => false, receives => taken}) of
             {ok, {#{entries := Entries}, _}, Diagnostics} ->
                 {[Name || #{names := Names} <- Entries, Name <- Names] ++ Patterns, Diagnostics ++ Warnings};
             {error, {witness_spec, Diagnostics}} ->

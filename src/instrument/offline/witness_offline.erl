@@ -329,7 +329,8 @@ handle_feed({block, #{items := Items, lines := Lines} = Parsed, Position}, O0 = 
                 #{skipped := 0, malformed := [{Line, Column, What}]} -> end_at(Base + Line, Column, What, Log1, O1);
                 #{} -> work(Log1, O1)
             end;
-        {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1)
+        {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1);
+        {unseen, Line, What, Log1} -> end_at(Line, undefined, What, Log1, O)
     end;
 handle_feed({long, Bytes, #{lines := Last} = Position}, O0 = #offline{log = Log, line = Base}) ->
     O = O0#offline{line = Base + 1, shift = Last - 1 - Base, position = Position},
@@ -356,7 +357,8 @@ take_items(Items, Base, Log, O) ->
             case skips_malformed(O) of
                 true -> take_items(Rest, Base, Log1, skip(Line, undefined, What, O));
                 false -> {refused, Line, What, Log1, O}
-            end
+            end;
+        {unseen, _, _, _} = Unseen -> Unseen
     end.
 
 skips_malformed(#offline{config = #{feed := Feed}}) -> maps:get(skip_malformed, Feed, false).

@@ -24,11 +24,13 @@ their monitors are started first and read every event, in the order of delivery.
 
 -doc """
 `maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
-`spread`: the number of shards for the monitors of each property. The others are for the source (`witness_trace_log:new/1`).
+`spread`: the number of shards for the monitors of each property; `wants`: properties, as text, about messages that are taken, or
+delivered: the log must say that it has these. The others are for the source (`witness_trace_log:new/1`).
 """.
 -type config() :: #{maps := [witness_instrument_map:instrumentation()], signatures => witness_event_wrapper:table(),
                     properties := [witness_instrument_map:entry()],
-                    all => [witness_instrument_map:entry()], mode := outline | central, spread := pos_integer(),
+                    all => [witness_instrument_map:entry()], wants => [{taken | delivered, unicode:chardata()}],
+                    mode := outline | central, spread := pos_integer(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 
 -doc "A shard of the monitors of one property (`property/2`).".
@@ -61,6 +63,7 @@ be delivered. The latter never decreases, so operations can be put in an order (
 
 %% plain: the readers of processes that have sends and receives for these readers only, whatever other processes do
 %% all: the monitors that read all processes
+%% receives: what the log says that each `recv` is; none: nothing was read of it
 %% alive: how many processes of a group its monitor still waits for
 %% properties: with their numbers
 %% place: that of the item that is delivered
@@ -71,6 +74,7 @@ be delivered. The latter never decreases, so operations can be put in an order (
               cores :: #{tracer() => witness_outline_core:core()},
               plain = #{} :: #{witness_event:proc() => [reader()]},
               all = [] :: [reader()],
+              receives = none :: none | unknown | taken | delivered,
               alive = #{} :: witness_instrument_monitors:alive(),
               tracer = 0 :: tracer(),
               most = 1 :: pos_integer(),
@@ -120,12 +124,34 @@ new_core(Tracer, #{maps := Maps, mode := Mode}) ->
 
 -doc """
 Takes items. Their lines are counted from the line `Base`. An impossible item is refused, with its line; the items after it
-were not taken.
+were not taken. `unseen`: the log, from this line on, does not have what a property wants.
 """.
--spec items([{line(), witness_event:item()}], Base :: non_neg_integer(), state()) ->
-    {ok, state()} | {refused, line(), unicode:chardata(), Rest :: [{line(), witness_event:item()}], state()}.
+-spec items([{line(), witness_log:entry()}], Base :: non_neg_integer(), state()) ->
+    {ok, state()} | {refused, line(), unicode:chardata(), Rest :: [{line(), witness_log:entry()}], state()}
+  | {unseen, line(), unicode:chardata(), state()}.
+items([{Line, First} | _] = Items, Base, L = #log{receives = none}) ->
+    case First of
+        {receives, _} -> items(Items, Base, L#log{receives = unknown});
+        _ -> agree(unknown, Line, Items, Base, L)
+    end;
 items(Items, Base, L = #log{plain = Plain, operations = Operations, events = Events}) ->
     items(Items, Base, Plain, Operations, Events, L).
+
+%% The first line, or a later one if the log is made of several, says what each `recv` is.
+agree(Receives, Line, Items, Base, L = #log{config = Config}) ->
+    case [Wanted || {What, _} = Wanted <- maps:get(wants, Config, []), What =/= Receives] of
+        [] -> items(Items, Base, L#log{receives = Receives});
+        [{What, Property} | _] -> {unseen, Base + Line, unseen(Receives, What, Property), L}
+    end.
+
+unseen(unknown, What, Property) ->
+    Word = atom_to_list(What),
+    [about(What, Property), "the log does not say that each of its `recv` is such a message. If it is, begin the log with the "
+     "line receives(", Word, "), or {\"event\":\"receives\",\"messages\":\"", Word, "\"}"];
+unseen(Receives, What, Property) ->
+    [about(What, Property), "here each `recv` is a message that was ", atom_to_list(Receives)].
+
+about(What, Property) -> [Property, " is about messages that are ", atom_to_list(What), ", and "].
 
 %% The hot path: what changes with each message is passed as arguments.
 items([{Line, E} | Items], Base, Plain, Operations, Events, L) when element(1, E) =:= recv; element(1, E) =:= send ->
@@ -135,6 +161,8 @@ items([{Line, E} | Items], Base, Plain, Operations, Events, L) when element(1, E
         #{P := Readers} -> items(Items, Base, Plain, give(Readers, Base + Line, E, Operations), Events + 1, L);
         #{} -> add_item(E, Line, Items, Base, L#log{operations = Operations, events = Events})
     end;
+items([{Line, {receives, What}} | Items], Base, _, Operations, Events, L) ->
+    agree(What, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([{Line, E} | Items], Base, _, Operations, Events, L) ->
     add_item(E, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([], _, _, Operations, Events, L) ->
@@ -225,7 +253,8 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
   when map_size(Operations) =:= 0 ->
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
-      plain => L#log.plain, all => L#log.all, alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
+      plain => L#log.plain, all => L#log.all, receives => L#log.receives,
+      alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
       processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
 
 -doc "The state that was saved, for the same properties.".
@@ -238,6 +267,7 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
                           most = Most,
                           cores = #{T => witness_outline_core:with_maps(Maps, new_core(T, Config)) || T := Maps <- Tracers},
                           monitor = Monitor, processes = Processes, events = Events, gaps = Gaps,
+                          receives = maps:get(receives, Saved, unknown),
                           %% An older position does not say which gaps may hide births, so all of them may.
                           hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
 
