@@ -57,6 +57,16 @@ defmodule SearchTest do
   end
 
   @tag witness_search: 5
+  test "what is printed is captured" do
+    assert ExUnit.CaptureIO.capture_io(fn -> IO.puts("here") end) == "here\n"
+  end
+
+  @tag witness_search: 5
+  test "what is logged is not captured" do
+    ExUnit.CaptureLog.capture_log(fn -> require(Logger) && Logger.error("here") end)
+  end
+
+  @tag witness_search: 5
   test "a callback fails" do
     on_exit(fn -> raise "not at the end" end)
   end
