@@ -3,7 +3,7 @@
 Turns the result of a run into the result of its test: passed, or failed and why, as lines for people. Pure.
 """.
 
--export([judge/2, lines/1]).
+-export([nothing_monitored/2, judge/2, lines/1]).
 
 -export_type([result/0, problem/0, rules/0]).
 
@@ -58,7 +58,7 @@ problems(#{summary := Summary, verdicts := Verdicts, running := Running}, Rules)
     [{violation, violations([V || V = #{verdict := no} <- Verdicts])},
      {still_running, still_running(Running, Rules)},
      {no_result, doubts(Summary, Verdicts, Rules)},
-     {nothing_monitored, nothing_monitored(Summary, Rules)},
+     {nothing_monitored, unmonitored(Summary, Rules)},
      {vacuous, vacuous(Summary, Rules)}].
 
 violations(Violations) ->
@@ -105,13 +105,17 @@ are_signals_alone(Warnings) ->
     Codes = [Code || #{code := Code} <- Warnings],
     lists:member(signal, Codes) andalso not lists:member(verdicts_dropped, Codes).
 
-nothing_monitored(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail} = Rules) ->
-    ["NO RESULT: nothing was monitored.\n",
-     [["  ", Text, "\n"] || #{code := nothing_monitored, text := Text} <- Warnings],
+unmonitored(#{monitored := 0, warnings := Warnings}, #{unmonitored := fail} = Rules) ->
+    nothing_monitored([Warning || #{code := nothing_monitored} = Warning <- Warnings],
      [["Only the test's process and its descendants were watched, and what running processes have started while they handled a call of\n"
-       "these (over the source native): option scope => node watches every process of the node.\n"] || #{scope := tree} <- [Rules]],
-     "If the test may do without: option unmonitored => warn, or ignore.\n"];
-nothing_monitored(_, _) -> [].
+       "these (over the source native): option scope => node watches every process of the node.\n"] || #{scope := tree} <- [Rules]]);
+unmonitored(_, _) -> [].
+
+-doc "Says that nothing was monitored, by the warnings about the properties, and what may be the reason.".
+-spec nothing_monitored([witness:warning()], unicode:chardata()) -> unicode:chardata().
+nothing_monitored(Warnings, Why) ->
+    ["NO RESULT: nothing was monitored.\n", [["  ", Text, "\n"] || #{text := Text} <- Warnings], Why,
+     "If the test may do without: option unmonitored => warn, or ignore.\n"].
 
 vacuous(#{warnings := Warnings}, #{vacuous := fail}) ->
     [["NO RESULT: ", Text, "\n"] || #{code := vacuous, text := Text} <- Warnings];

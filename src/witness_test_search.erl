@@ -64,14 +64,14 @@ searched(Specs, What, Given, More) ->
     maybe
         [] ?= [Name || Name <- [run, specs], is_map_key(Name, Given)],
         {ok, Run = {Module, _, _}} ?= run(What),
-        Base = maps:with([base], Given),
-        ok ?= witness_option:check(Base, witness_option_schema:test()),
+        Own = maps:with([base, unmonitored], Given),
+        ok ?= witness_option:check(Own, witness_option_schema:test()),
         {ok, Names} ?= files(Specs),
-        {ok, Files} ?= witness_test_files:find(Names, maps:get(base, Base, folder(Module))),
+        {ok, Files} ?= witness_test_files:find(Names, maps:get(base, Own, folder(Module))),
         {ok, Folders} ?= folders(Run, Given, More),
-        Options = maps:merge(#{dir => new_name(), environment => environment()}, maps:without([base], Given)),
+        Options = maps:merge(#{dir => new_name(), environment => environment()}, maps:without([base, unmonitored], Given)),
         {ok, Report} ?= witness_search:search(Options#{run => Run, specs => Files, pa => Folders}),
-        judge(Report, maps:merge(Options, #{specs => Files}))
+        judge(Report, maps:merge(Options, #{specs => Files, unmonitored => maps:get(unmonitored, Own, fail)}))
     else
         [Option | _] -> refused({?MODULE, {own, Option}});
         {error, {witness_search, {exists, _}} = Error} -> refused(Error);
@@ -174,8 +174,12 @@ new_name() ->
 
 %% --- the result ------------------------------------------------------------------
 
-judge(#{outcome := passed, unfaithful := Unfaithful}, _) ->
-    {ok, [unicode:characters_to_binary([~"search: ", witness_search_text:unfaithful(One)]) || One <- Unfaithful]};
+judge(#{outcome := unmonitored, warnings := Missed}, #{unmonitored := fail}) ->
+    {{failed, nothing_monitored, lines(witness_test_result:nothing_monitored(Missed, ""))}, []};
+judge(#{outcome := Outcome, unfaithful := Unfaithful, warnings := Missed}, #{unmonitored := Rule})
+  when Outcome =:= passed; Outcome =:= unmonitored ->
+    {ok, [Text || #{text := Text} <- Missed, Rule =/= ignore]
+         ++ [unicode:characters_to_binary([~"search: ", witness_search_text:unfaithful(One)]) || One <- Unfaithful]};
 judge(#{outcome := Outcome} = Found, Options) ->
     Dir = maps:get(recorded, Found, ""),
     Defaults = maps:with([seed, strategies], witness_option:defaults(witness_option_schema:search())),

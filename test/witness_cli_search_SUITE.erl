@@ -9,7 +9,8 @@
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [a_violation_is_explained_as_by_a_replay, a_violation_has_a_report, a_crash_names_the_process_and_the_reason,
+    [a_violation_is_explained_as_by_a_replay, what_is_not_monitored_is_said,
+     a_violation_has_a_report, a_crash_names_the_process_and_the_reason,
      a_function_that_fails_is_a_crash,
      a_deadlock_names_each_process_and_where_it_waits, a_deadlock_may_be_no_failure, a_run_without_end_is_a_failure,
      what_else_is_a_failure, another_value_is_a_failure, tests_of_eunit_are_programs,
@@ -56,6 +57,20 @@ a_violation_is_explained_as_by_a_replay(Config) ->
 violation(Text) ->
     {match, [Violation]} = re:run(Text, "VIOLATION.*?\n  *with|VIOLATION.*?\\^\\^", [dotall, {capture, first, binary}]),
     re:replace(Violation, "\\+[0-9.]+ ms|  +", " ", [global, {return, binary}]).
+
+what_is_not_monitored_is_said(Config) ->
+    Spec = file(?FUNCTION_NAME, ".hml", Config),
+    Misspelt = "one: with cli_searched:hal(_) over _ ? {sell, _} monitor [_ ? {sell, _}] ff.\n",
+    Warning = ~".hml:1 (one) monitored nothing: no process had a signature that matches cli_searched:hal(_); seen: ",
+    ok = file:write_file(Spec, Misspelt),
+    #{exit := 3, stdout := None} = search(Config, ["--spec", Spec, "--schedules", "20", "cli_searched:seats()"]),
+    witness_command:contains(None, [Warning, ~"did you mean cli_searched:hall/1", ~"NO RESULT: nothing was monitored in 20 schedules.\n"]),
+    ok = file:write_file(Spec, [Misspelt, "two: with cli_searched:hall(_) over _ ? never monitor [_ ? never] ff.\n"]),
+    #{exit := 0, stdout := Some} = search(Config, ["--spec", Spec, "--schedules", "20", "cli_searched:seats()"]),
+    witness_command:contains(Some, [Warning, ~"OK: nothing went wrong in 20 schedules"]),
+    nomatch = binary:match(Some, ~"(two)"),
+    #{exit := 3, stdout := Json} = search(Config, ["--json", "--spec", Spec, "--schedules", "20", "cli_searched:fine()"]),
+    #{~"outcome" := ~"unmonitored", ~"warnings" := [#{~"code" := ~"nothing_monitored"}, #{~"code" := ~"nothing_monitored"}]} = json:decode(Json).
 
 a_violation_has_a_report(Config) ->
     Folder = file(?FUNCTION_NAME, "_report", Config),

@@ -8,7 +8,8 @@
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [a_violation_fails_the_test, what_else_goes_wrong_fails_the_test, nothing_goes_wrong, what_is_not_controlled_is_said,
+all() -> [a_violation_fails_the_test, a_test_that_monitors_nothing_fails,
+          what_else_goes_wrong_fails_the_test, nothing_goes_wrong, what_is_not_controlled_is_said,
           the_recording_is_where_it_is_asked_for, what_the_vm_cannot_have_is_refused, eunit_shows_the_failure].
 
 init_per_suite(Config) ->
@@ -58,6 +59,18 @@ a_violation_fails_the_test(Config) ->
                                     unicode:characters_to_binary(["recorded  in ", proplists:get_value(dir, Config), "/", Recording, "\n"])]),
     ?assertMatch("recording-" ++ _, Recording),
     ?assertMatch({ok, #{outcome := identical}}, witness_replay:replay(#{dir => Recording})).
+
+a_test_that_monitors_nothing_fails(Config) ->
+    Search = fun(Options) -> failed(spec(Config), {witness_searched_test, fine, []}, Options#{schedules => 2}, Config) end,
+    {nothing_monitored, Text, _} = Search(#{}),
+    witness_command:contains(Text, [~"NO RESULT: nothing was monitored.", ~"sold_once.hml:2 (sold_once) monitored nothing: ",
+                                    ~"witness_searched_test:fine/0 1 time", ~"option unmonitored => warn"]),
+    ct:capture_start(),
+    passed = Search(#{unmonitored => warn}),
+    passed = Search(#{unmonitored => ignore}),
+    ct:capture_stop(),
+    ?assertMatch([[_]], [re:split(Warnings, "\n", [trim]) || Warnings <- [lists:append(ct:capture_get([]))]]),
+    {not_started, _, _} = Search(#{unmonitored => never}).
 
 what_else_goes_wrong_fails_the_test(Config) ->
     [begin

@@ -251,6 +251,7 @@ search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies :=
           {dir, case Report of #{recorded := _} -> text(Dir); #{} -> null end},
           {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_search_text:unfaithful(One))}]}
                         || {Fault, What} = One <- Unfaithful]},
+          {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- maps:get(warnings, Report, [])]},
           {elapsed_ms, Elapsed}]).
 
 as_text(Atom) when is_atom(Atom) -> Atom;

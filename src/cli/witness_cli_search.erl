@@ -198,7 +198,7 @@ result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output :=
 
 -spec code(term()) -> 0..3.
 code(passed) -> 0;
-code(interrupted) -> 3;
+code(Outcome) when Outcome =:= interrupted; Outcome =:= unmonitored -> 3;
 code({refused, _, _}) -> 2;
 code(Outcome) ->
     case witness_search_scheduler:is_result(Outcome) of

@@ -315,7 +315,8 @@ locked(Fun) ->
     Code = #{modules => maps:with([Module], application:get_env(witness, ?CODE, #{})), applications => [ex_unit]},
     {Outcome, Warnings} =
         witness_test_search:search(maps:get(specs, Given, Specs), {Module, Test, [Inside]},
-                                   maps:merge(#{base => filename:dirname(File)}, maps:remove(specs, Given)), Code),
+                                   maps:merge(#{base => filename:dirname(File), unmonitored => warn}, maps:remove(specs, Given)),
+                                   Code),
     warn_after_suite({Module, Test}, Warnings),
     assert(as_tasks(Outcome), Place).
 

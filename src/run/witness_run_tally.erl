@@ -7,7 +7,7 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
 
 -export([new/1, add_properties/2, add_monitor/2, add_monitors/3, add_satisfied/4, add_undecided/4, is_reported/2,
          add_coverage/3, add_verdict/2, add_satisfied_monitors/5, verdicts/1, gaps/1, missing/1, is_trusted/1, summary/1,
-         warnings/2]).
+         warnings/2, unmonitored/2]).
 
 -export_type([tally/0, missing/0]).
 
@@ -204,6 +204,8 @@ warnings(T = #tally{properties = Properties, gaps = Gaps}, Seen) ->
         || #{key := Key} <- Properties,
            #count{verdicts = #{no := 0, inconclusive := 0, yes := N}, vacuous = N} <- [count(Key, T)], N > 0].
 
+-doc "Warnings about properties that matched no process.".
+-spec unmonitored([witness_run_maps:property()], Seen :: fun(() -> [witness_instrument:sight()])) -> [witness:warning()].
 unmonitored([], _) -> [];
 unmonitored(Properties, Seen) ->
     Sights = Seen(),

@@ -6,7 +6,7 @@ happens, so a run ends with the step that violates a property.
 The events are those of a recording that has the contents of messages: `recv` is a message that the process takes.
 """.
 
--export([compile/2, load/2, new/1, read/2, is_wanted/2]).
+-export([compile/2, load/2, new/1, read/2, is_wanted/2, started/1, unmonitored/3]).
 
 -export_type([object/0, compiled/0, monitors/0]).
 
@@ -15,7 +15,8 @@ The events are those of a recording that has the contents of messages: `recv` is
 -type compiled() :: none | #{log := witness_offline_core:config(), alphabets := [witness_monitor_alphabet:compiled()],
                              specs := #{non_neg_integer() => witness_monitor_machine:prepared()}}.
 
--opaque monitors() :: none | {witness_offline_core:state(), Lines :: non_neg_integer(),
+%% Started: the shards of properties that have had a monitor, as bits.
+-opaque monitors() :: none | {witness_offline_core:state(), Lines :: non_neg_integer(), Started :: non_neg_integer(),
                               #{witness_offline_core:shard() => {witness_monitor_machine:prepared(), #{term() => term()}}}}.
 
 %% Steps of explanations, which are made of the recording.
@@ -50,7 +51,7 @@ load(Objects, Rows) ->
 -doc "The monitors before the first event.".
 -spec new(compiled()) -> monitors().
 new(none) -> none;
-new(#{log := Log, specs := Specs}) -> {witness_offline_core:new(Log), 0, #{Shard => {Spec, #{}} || Shard := Spec <- Specs}}.
+new(#{log := Log, specs := Specs}) -> {witness_offline_core:new(Log), 0, 0, #{Shard => {Spec, #{}} || Shard := Spec <- Specs}}.
 
 -doc "Whether a monitor may match one of the events that a function makes. Without monitors each step is of interest.".
 -spec is_wanted(fun(() -> [witness_event:item()]), compiled()) -> boolean().
@@ -67,18 +68,36 @@ read(_, none) -> {ok, none};
 read(Make, Monitors) -> read_events(Make(), Monitors).
 
 read_events([], Monitors) -> {ok, Monitors};
-read_events(Events, {Core, Line, Shards}) ->
+read_events(Events, {Core, Line, Started, Shards}) ->
     {ok, Read} = witness_offline_core:items(lists:enumerate(Events), Line, Core),
-    {#{operations := Operations}, Taken} = witness_offline_core:take(Read),
-    perform(lists:sort(maps:to_list(Operations)), Taken, Line + length(Events), Shards).
+    {#{operations := Operations, started := New}, Taken} = witness_offline_core:take(Read),
+    Known = lists:foldl(fun({_, Shard, _}, Mask) -> Mask bor (1 bsl Shard) end, Started, New),
+    perform(lists:sort(maps:to_list(Operations)), Taken, Line + length(Events), Known, Shards).
 
-perform([{Shard, Operations} | More], Core, Line, Shards) ->
+perform([{Shard, Operations} | More], Core, Line, Started, Shards) ->
     #{Shard := {Spec, Machines}} = Shards,
     {Told, _, Machines1} = witness_offline_shard:perform(Operations, Machines, Spec),
     case [Outcome || {_, _, _, #{verdict := no} = Outcome} <- Told] of
-        [] -> perform(More, Core, Line, Shards#{Shard := {Spec, Machines1}});
+        [] -> perform(More, Core, Line, Started, Shards#{Shard := {Spec, Machines1}});
         _ ->
             #{spec := Of, name := Name} = witness_offline_core:property(Shard, Core),
             {violated, Of, Name}
     end;
-perform([], Core, Line, Shards) -> {ok, {Core, Line, Shards}}.
+perform([], Core, Line, Started, Shards) -> {ok, {Core, Line, Started, Shards}}.
+
+-doc "Which properties have had a monitor, in the order of the specifications: bits, the lowest one for the first property.".
+-spec started(monitors()) -> non_neg_integer().
+started(none) -> 0;
+started({_, _, Started, _}) -> Started.
+
+-doc """
+Warnings about properties that have had no monitor in any run, and whether that is all of them. `Seen`: the signatures of processes that
+there were.
+""".
+-spec unmonitored([object()], Started :: non_neg_integer(), Seen :: [witness_instrument:sight()]) ->
+    {All :: boolean(), [witness:warning()]}.
+unmonitored(Objects, Started, Seen) ->
+    Properties = witness_run_maps:unloaded([Map || {Map, _} <- Objects]),
+    Missed = [Property || {Bit, Property} <- lists:enumerate(0, Properties), Started band (1 bsl Bit) =:= 0],
+    {Properties =/= [] andalso length(Missed) =:= length(Properties),
+     witness_run_tally:unmonitored(Missed, fun() -> Seen end)}.

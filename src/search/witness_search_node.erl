@@ -91,7 +91,7 @@ searched(Run, Job, To) ->
     Profiling = lists:member(surw, map_get(strategies, Job)),
     Result = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling}),
     First = maps:with([length, profile], Result),
-    Known = add(Result, #{unfaithful => [], digests => []}),
+    Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result)}),
     case Job of
         #{schedule := 1} -> found(1, none, Result, Known, Run, Job);
         #{schedule := Number} ->
@@ -171,8 +171,15 @@ strategy(Number, First, #{seed := Seed, strategies := Strategies, depth := Depth
     Name = lists:nth((Number - 2) rem length(Strategies) + 1, Strategies),
     {Name, witness_search_strategy:new(Name, First#{seed => erlang:phash2({Seed, Number}), depth => Depth})}.
 
-add(#{digest := Digest} = Result, #{digests := Digests} = Known) ->
-    Known#{unfaithful := unfaithful(Result, Known), digests := [Digest || Digest =/= none] ++ Digests}.
+%% With how many processes of each.
+signatures(#{births := Births}) ->
+    Functions = [{M, F, length(Args)} || _ := #{signature := {M, F, Args}} <- Births],
+    Counts = maps:groups_from_list(fun(Function) -> Function end, Functions),
+    [{M, F, Arity, length(Of)} || {M, F, Arity} := Of <- Counts].
+
+add(#{digest := Digest, monitored := New} = Result, #{digests := Digests, monitored := Monitored} = Known) ->
+    Known#{monitored := Monitored bor New,
+           unfaithful := unfaithful(Result, Known), digests := [Digest || Digest =/= none] ++ Digests}.
 
 %% The same schedule again; then the one with the fewest differences from the first one that fails in the same way. In that one each
 %% process writes down what it does. What is no result was not controlled to its end, and would not be the same again.

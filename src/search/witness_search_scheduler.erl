@@ -58,7 +58,7 @@ process ran there; `lost`: a process was ended from outside.
 """.
 -type result() :: #{outcome := outcome(), choices := [pos_integer()], length := non_neg_integer(), switches := non_neg_integer(),
                     digest := none | binary(), trace := none | [traced()], profile := none | witness_search_surw:profile(),
-                    births := #{witness_search_world:id() => birth()},
+                    births := #{witness_search_world:id() => birth()}, monitored := non_neg_integer(),
                     alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean()}},
                     unfaithful := [term()], entries := #{witness_search_world:id() => [entry()]}}.
 
@@ -364,6 +364,7 @@ profile(#run{counts = Counts, births = Births}) ->
 result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = Length, switches = Switches, digest = Digest,
                      births = Births, unfaithful = Unfaithful, entries = Entries, ids = Ids} = S) ->
     #{outcome => Outcome, choices => lists:reverse(Choices), length => Length, switches => Switches, digest => Digest,
+      monitored => witness_search_monitors:started(S#run.monitors),
       trace => Trace, profile => profile(S), births => Births, unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
       alive => #{Id => #{stack => where(Real), waits => waits(Id, World)}

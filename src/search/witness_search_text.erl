@@ -10,7 +10,8 @@ The explanation of a violation comes between `head/2` and `tail/2`: it is that o
 -export_type([report/0]).
 
 -doc "The report of a search, or that it was interrupted, with its options: the folder, the seed, the strategies, the specifications.".
--type report() :: #{outcome := interrupted | passed | witness_search_scheduler:outcome(), schedules := non_neg_integer(),
+-type report() :: #{outcome := interrupted | passed | unmonitored | witness_search_scheduler:outcome(),
+                    schedules := non_neg_integer(),
                     unfaithful := [term()], elapsed_ms := non_neg_integer(), dir := file:filename(), seed := integer(),
                     strategies := [atom()], specs := [file:filename()], atom() => term()}.
 
@@ -31,7 +32,7 @@ rate(Schedules, Milliseconds) -> [integer_to_binary(Schedules * 1000 div max(1, 
 
 -doc "The first lines of a search that has found a run that went wrong; nothing otherwise.".
 -spec head(report(), witness_text:look()) -> unicode:chardata().
-head(#{outcome := Outcome}, _) when Outcome =:= passed; Outcome =:= interrupted -> ~"";
+head(#{outcome := Outcome}, _) when Outcome =:= passed; Outcome =:= unmonitored; Outcome =:= interrupted -> ~"";
 head(#{outcome := Outcome, schedules := Schedules, elapsed_ms := Elapsed} = Report, Look) ->
     lines([[sentence(Outcome, Look), ~" after ", count(Schedules), ~" (", witness_text:seconds(Elapsed), $)], ~""
            | outcome(Outcome, Report, Look)]).
@@ -173,10 +174,14 @@ places(Ids, #{processes := Processes}) ->
 tail(#{outcome := interrupted, schedules := Schedules} = Report, Look) ->
     lines(rows([searched(Report)]) ++ [~"", [witness_text:style(doubtful, ~"INTERRUPTED", Look), ~": nothing had gone wrong in ",
                                              count(Schedules), $.]]);
-tail(#{outcome := passed, schedules := Schedules} = Report, Look) ->
-    lines(rows([searched(Report) | unfaithful_rows(Report)])
-          ++ [~"", [witness_text:style(good, ~"OK", Look), ~": nothing went wrong in ", count(Schedules),
-                    ~". They are a sample of all schedules, and no proof."]]);
+tail(#{outcome := Outcome, schedules := Schedules} = Report, Look) when Outcome =:= passed; Outcome =:= unmonitored ->
+    Judgement = case Outcome of
+        passed -> [witness_text:style(good, ~"OK", Look), ~": nothing went wrong in ", count(Schedules),
+                   ~". They are a sample of all schedules, and no proof."];
+        unmonitored -> [witness_text:style(doubtful, ~"NO RESULT", Look), ~": nothing was monitored in ", count(Schedules), $.]
+    end,
+    lines([[~"warning: ", Text] || #{text := Text} <- maps:get(warnings, Report, [])]
+          ++ rows([searched(Report) | unfaithful_rows(Report)]) ++ [~"", Judgement]);
 tail(#{number := Number, strategy := Strategy, length := Length, switches := Switches, dir := Dir} = Report, _) ->
     Rows = [{~"schedule", [integer_to_binary(Number), by(Strategy, Report), ~": ", witness_text:count(Length, ~"step", ~"steps"), ~", ",
                            witness_text:count(Switches, ~"preemption", ~"preemptions")]}

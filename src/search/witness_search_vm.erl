@@ -7,7 +7,7 @@ process ends.
 -export([search/3]).
 
 -doc "Searches. The calling process gets the reports of `m:witness_search_node`, until the VM has ended.".
--spec search(map(), witness_record_code:code(), map()) -> {ok, witness_search:report()} | {error, witness_search:reason()}.
+-spec search(map(), witness_record_code:code(), map()) -> {ok, Found :: map()} | {error, witness_search:reason()}.
 search(Job, Code, Options) ->
     Caller = self(),
     Tag = make_ref(),
