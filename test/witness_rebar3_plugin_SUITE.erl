@@ -4,7 +4,8 @@ The plugin of rebar3 in a project with this checkout in `_checkouts`, as its tea
 """.
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([run_has_the_exit_codes/1, recordings_are_replayed_and_stepped_through/1, signatures_of_the_project_are_used/1,
+-export([run_has_the_exit_codes/1, recordings_are_replayed_and_stepped_through/1, a_search_has_the_code_of_the_project/1,
+         signatures_of_the_project_are_used/1,
          wrong_configuration_is_named/1,
          the_rest_of_the_command_line_passes_unchanged/1, ctrl_c_ends_with_the_summary/1]).
 
@@ -13,7 +14,8 @@ The plugin of rebar3 in a project with this checkout in `_checkouts`, as its tea
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [run_has_the_exit_codes, recordings_are_replayed_and_stepped_through, signatures_of_the_project_are_used,
+    [run_has_the_exit_codes, recordings_are_replayed_and_stepped_through, a_search_has_the_code_of_the_project,
+     signatures_of_the_project_are_used,
      wrong_configuration_is_named,
      the_rest_of_the_command_line_passes_unchanged, ctrl_c_ends_with_the_summary].
 
@@ -51,6 +53,12 @@ recordings_are_replayed_and_stepped_through(Config) ->
     contains(Stepped, [~"begins: calculator_demo:main(buggy)"]),
     #{exit := 1} = rebar3(["witness", "check", "a.rec"], Config),
     ok.
+
+a_search_has_the_code_of_the_project(Config) ->
+    #{exit := 1, stdout := Found} = rebar3(["witness", "search", "-o", "found.rec", "calculator_demo:main(buggy)"], Config),
+    contains(Found, [~"VIOLATION of answer_is_the_sum (specs/sum.hml:3)"]),
+    #{exit := 0, stdout := Passed} = rebar3(["witness", "search", "--schedules", "20", "calculator_demo:main(correct)"], Config),
+    contains(Passed, [~"OK: nothing went wrong in 20 schedules"]).
 
 %% The process starts in a function of another module. Without the row there is nothing to monitor.
 signatures_of_the_project_are_used(Config) ->

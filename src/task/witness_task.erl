@@ -17,14 +17,14 @@ This module is what build tools have in common: the defaults that the project co
 -export_type([command/0, place/0]).
 
 -doc "A command of Witness that is a task. `step` is `replay --step`.".
--type command() :: run | check | record | replay | step | attach | compile | report.
+-type command() :: run | check | record | replay | step | search | attach | compile | report.
 
 -doc "How the build tool names the task, and where it is configured, for errors.".
 -type place() :: #{task := unicode:chardata(), configuration := unicode:chardata()}.
 
--define(COMMANDS, [run, check, record, replay, step, attach, compile, report]).
+-define(COMMANDS, [run, check, record, replay, step, search, attach, compile, report]).
 %% Those that check the specifications of the project unless their arguments name others. A recording has its own.
--define(CHECKING, [run, check, record, attach, compile]).
+-define(CHECKING, [run, check, record, search, attach, compile]).
 -define(SIGNALS, [sigterm, sighup, sigquit]).
 
 -doc "The commands that a project can configure.".
@@ -36,7 +36,7 @@ The arguments for the command line: those of the user after those that the proje
 
 | Key | Value |
 |---|---|
-| `specs` | files with specifications: for the tasks `run`, `check`, `record`, `attach` and `compile` if their arguments name none |
+| `specs` | files with specifications: for the tasks `run`, `check`, `record`, `search`, `attach` and `compile` if their arguments name none |
 | `signatures` | rows for signatures (`m:witness_event_wrapper`): for the tasks that monitor, if their arguments name none |
 | the name of a task | further arguments of it, which come first |
 """.

@@ -43,7 +43,7 @@ refuse(Command, Text) ->
     exit({shutdown, 2}).
 
 %% What the command line needs to find the project. What is run is compiled and configured there, and printed to standard error.
-project(Command) when Command =:= run; Command =:= record -> [~"--mix", ~"."];
+project(Command) when Command =:= run; Command =:= record; Command =:= search -> [~"--mix", ~"."];
 project(check) -> [~"--pa", project_folders()];
 %% A specification may name functions of Elixir.
 project(compile) -> [~"--pa", project_folders(), ~"--pa", filename:join([elixir(), "lib", "*", "ebin"])];

@@ -53,7 +53,7 @@ arguments([Name | Given], Configured, State) ->
     end;
 arguments([], _, _) -> {ok, [~"--help"]}.
 
-project(Command, State) when Command =:= run; Command =:= record; Command =:= check; Command =:= compile ->
+project(Command, State) when Command =:= run; Command =:= record; Command =:= search; Command =:= check; Command =:= compile ->
     Rebar = rebar_state,
     App = rebar_app_info,
     lists:append([[~"--pa", unicode:characters_to_binary(App:ebin_dir(One))]
