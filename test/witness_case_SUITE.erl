@@ -71,7 +71,7 @@ a_test_is_searched(Config) ->
     [witness_command:contains(map_get(Name, Failures), Words)
      || {Name, Words} <- [
          {~"an update is lost", [~"FAILED after ", ~"CRASH of #PID<0.1.1>, SearchTest.\"test an update is lost\"(", ~"the function has failed",
-                                 ~"left:  1\n", ~"right: 2\n", ~"order     first ", ~"  mix witness.replay /", ~"  mix witness.step /"]},
+                                 ~"left:  1\n", ~"right: 2\n", ~"order  first ", ~"  mix witness.replay /", ~"  mix witness.step /"]},
          {~"the application is outside", [~"GenServer.call(Web.Desk, :anything, 5000)",
                                           ~"processes and applications of the VM of the tests are not in that of the search"]},
          {~"a module without a file", [~"SearchTest.Inside.one/0 is undefined", ~"compile it to a file, for example in test/support"]},

@@ -9,9 +9,9 @@
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
-    [a_violation_is_explained_as_by_a_replay, what_is_not_monitored_is_said,
-     a_violation_has_a_report, a_crash_names_the_process_and_the_reason,
-     a_function_that_fails_is_a_crash,
+    [a_violation_is_explained_as_by_a_replay, what_is_not_monitored_is_said, a_violation_has_a_report,
+     a_crash_names_the_process_and_the_reason,
+     a_function_that_fails_is_a_crash, a_failure_has_a_chart, a_step_that_never_happens_is_in_the_order,
      a_deadlock_names_each_process_and_where_it_waits, a_deadlock_may_be_no_failure, a_run_without_end_is_a_failure,
      what_else_is_a_failure, another_value_is_a_failure, tests_of_eunit_are_programs,
      an_application_runs_by_the_schedule, an_application_has_its_environment, the_application_of_a_mix_project_is_started,
@@ -90,6 +90,37 @@ a_function_that_fails_is_a_crash(Config) ->
     #{exit := 1, stdout := Text} = search(Config, ["-o", file(?FUNCTION_NAME, Config), "lists:nth(2, [a])"]),
     witness_command:contains(Text, [~"CRASH of <0.1.", ~", lists:nth(2,[a])", ~"the function has failed", ~"function_clause"]).
 
+%% From the top: what has failed, the order that it needs, what led to it with these steps, and how to replay it.
+a_failure_has_a_chart(Config) ->
+    #{exit := 1, stdout := Crash} = search(Config, ["-o", file(?FUNCTION_NAME, Config), "cli_searched:dishes()"]),
+    Parts = [~"CRASH of <0.4.1>", ~"\norder  first <0.3.1> sends to <0.1.1>: cake\n       then <0.2.1> sends to <0.1.1>: soup\n",
+             ~"    <0.1.1>      <0.2.1>      <0.3.1>      <0.4.1>\n", ~"|<------------------------*            |    first: cake\n",
+             ~"*<------------------------|            |    cake\n", ~"*    starts cli_searched:'-dishes/0-fun-2-'(),",
+             ~"|    then: soup\n", ~" => 12 ", ~"X    ends: {badmatch,cake}\n", ~"\nschedule  ", ~"  witness replay --step "],
+    Places = [{Part, binary:match(Crash, Part)} || Part <- Parts],
+    ?assertEqual([], [Part || {Part, nomatch} <- Places]),
+    ?assertEqual(Places, lists:keysort(2, Places)),
+    %% A message that is never taken is drawn from its sender.
+    #{exit := 1, stdout := Deadlock} = search(Config, ["-o", file(?FUNCTION_NAME, "_deadlock", Config), "cli_searched:clerks()"]),
+    witness_command:contains(Deadlock, [~"|----------->*            |    {other,<0.3.1>}\n", ~"\n => end: nothing more can happen\n"]),
+    #{exit := 1, stdout := Json} =
+        search(Config, ["--json", "-o", file(?FUNCTION_NAME, "_json", Config), "cli_searched:dishes()"]),
+    #{~"explanation" := Steps} = json:decode(Json),
+    ?assertEqual([{~"send", [#{~"pair" => 1, ~"place" => ~"first"}]}, {~"send", [#{~"pair" => 1, ~"place" => ~"second"}]}],
+                 [{Kind, Pairs} || #{~"kind" := Kind, ~"pairs" := [_ | _] = Pairs} <- Steps]),
+    ?assertMatch(#{~"kind" := ~"exit", ~"text" := <<"<0.4.1> ** {{badmatch,cake}", _/binary>>}, lists:last(Steps)).
+
+%% The run ends before the other dish comes.
+a_step_that_never_happens_is_in_the_order(Config) ->
+    Expect = ["--expect", "{first, soup}"],
+    #{exit := 1, stdout := Text} = search(Config, Expect ++ ["-o", file(?FUNCTION_NAME, Config), "cli_searched:first_dish()"]),
+    witness_command:contains(Text, [<<"\norder  first <0.3.1> sends to <0.1.1>: cake\n"
+                                    "       before <0.2.1> sends to <0.1.1>: soup, which never happens here\n">>,
+                                    ~" => end: the function returns\n"]),
+    #{exit := 1, stdout := Json} =
+        search(Config, ["--json", "-o", file(?FUNCTION_NAME, "_json", Config)] ++ Expect ++ ["cli_searched:first_dish()"]),
+    ?assertMatch(#{~"reversed" := [#{~"second" := ~"<0.2.1> sends to <0.1.1>: soup", ~"never" := [~"second"]}]}, json:decode(Json)).
+
 a_deadlock_names_each_process_and_where_it_waits(Config) ->
     Dir = file(?FUNCTION_NAME, Config),
     #{exit := 1, stdout := Text} = search(Config, ["-o", Dir, "cli_searched:clerks()"]),
@@ -128,7 +159,7 @@ what_else_is_a_failure(Config) ->
 an_application_runs_by_the_schedule(Config) ->
     Dir = file(?FUNCTION_NAME, Config),
     #{exit := 1, stdout := Text} = search(Config, ["--app", ?SHOP, "-o", Dir, ?SHOP ":buys(true)"]),
-    witness_command:contains(Text, [~"CRASH of <0.1.1>, witness_searched_shop:buys(true)", ~"ends: {badmatch,0}", ~"\norder     first "]),
+    witness_command:contains(Text, [~"CRASH of <0.1.1>, witness_searched_shop:buys(true)", ~"ends: {badmatch,0}", ~"\norder  first "]),
     #{exit := 0, stdout := Replayed} = witness(Config, ["replay", Dir]),
     witness_command:contains(Replayed, [~"IDENTICAL"]),
     #{exit := 0} = search(Config, ["--app", ?SHOP, "--schedules", "50", ?SHOP ":buys(false)"]),

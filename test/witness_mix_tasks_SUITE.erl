@@ -7,7 +7,8 @@ an empty HOME. Only the dependency, once compiled, is kept for the next case.
 -export([all/0, suite/0, groups/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([help_lists_all_tasks/1, run_has_the_exit_codes/1, run_takes_arguments_and_input_unchanged/1, run_prints_only_json/1,
          a_system_that_ends_its_vm_has_no_result/1, recordings_are_replayed_stepped_through_and_checked/1,
-         a_search_starts_the_application/1, specifications_are_checked_against_the_project/1, a_running_node_is_watched/1, a_report_needs_a_benchmark/1,
+         a_search_starts_the_application/1, specifications_are_checked_against_the_project/1,
+         a_running_node_is_watched/1, a_report_needs_a_benchmark/1,
          init_writes_a_test_that_passes/1, init_overwrites_nothing/1, an_umbrella_project_is_run/1,
          wrong_configuration_is_named/1, tests_have_the_specifications_of_the_project/1, signatures_of_the_project_are_used/1,
          later_tasks_run_after_a_success/1]).
@@ -23,7 +24,8 @@ all() -> [{group, commands}, {group, interrupts}].
 groups() ->
     [{commands, [], [run_has_the_exit_codes, run_takes_arguments_and_input_unchanged, run_prints_only_json,
                      a_system_that_ends_its_vm_has_no_result, recordings_are_replayed_stepped_through_and_checked,
-                     a_search_starts_the_application, specifications_are_checked_against_the_project, a_running_node_is_watched, a_report_needs_a_benchmark,
+                     a_search_starts_the_application, specifications_are_checked_against_the_project,
+                     a_running_node_is_watched, a_report_needs_a_benchmark,
                      init_writes_a_test_that_passes, init_overwrites_nothing, an_umbrella_project_is_run,
                      wrong_configuration_is_named, tests_have_the_specifications_of_the_project,
                      signatures_of_the_project_are_used, later_tasks_run_after_a_success,

@@ -43,7 +43,9 @@ in RFC 3339).
   `refused` or `interrupted`), `schedules` (how many there were), `seed`, `strategies`; of a run that went wrong also `number`, `strategy` (`null`: that of
   no strategy), `length` (steps), `switches`, `spec` and `name` of the property, `process` and `signature` of the process, `reason`,
   `processes`: those that were alive, as in a `summary`; `reversed`: pairs of steps that are enough for the failure if the `first` comes
-  before the `second`, both texts; `dir` (of the recording); these are `null` if nothing went wrong; `unfaithful`, of what
+  before the `second`, both texts; `never` names those that do not happen in the run; `explanation`: the steps that led to it, each with
+  `index`, `kind` (of the event, or `step`), `text` and its `pairs`: the number and the `place` (`first`, `second`); it is `null` for a
+  violation; `dir` (of the recording); these are `null` if nothing went wrong; `unfaithful`, of what
   is not controlled: each with `kind`, `what`, `text`; `elapsed_ms`. Before it come the objects of the replay, if a specification was violated;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text if it was requested.
@@ -239,13 +241,18 @@ search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies :=
           end},
           {reason, Reason},
           {processes, case Report of
-              #{processes := _} -> [remaining_process(witness_search_text:describe(One))
+              #{processes := _} -> [remaining_process(witness_search_cause:describe(One))
                                     || _ := #{stack := _} = One <- maps:iterator(Processes, ordered)];
               #{} -> null
           end},
           {reversed, case Report of
               #{reversed := Pairs} -> [{[{Place, text(witness_search_text:step(map_get(Place, Pair)))}
-                                         || Place <- [first, second]]} || Pair <- Pairs];
+                                         || Place <- [first, second]] ++ [{never, map_get(never, Pair)}]} || Pair <- Pairs];
+              #{} -> null
+          end},
+          {explanation, case Report of
+              #{explanation := #{steps := Steps} = Explanation} ->
+                  [found_step(Step, witness_search_text:syntax(Explanation)) || Step <- Steps];
               #{} -> null
           end},
           {dir, case Report of #{recorded := _} -> text(Dir); #{} -> null end},
@@ -253,6 +260,12 @@ search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies :=
                         || {Fault, What} = One <- Unfaithful]},
           {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- maps:get(warnings, Report, [])]},
           {elapsed_ms, Elapsed}]).
+
+%% Of a step that is no event it is only known what the process does.
+found_step(#{index := Index, event := Event, role := Roles} = Step, Syntax) ->
+    {[{index, Index}, {kind, case Event of {step, _, _, _} -> step; _ -> witness_event:kind(Event) end},
+      {text, text(witness_search_text:event(Step, Syntax))},
+      {pairs, [{[{pair, Number}, {place, Which}]} || {Which, Number} <- Roles]}]}.
 
 as_text(Atom) when is_atom(Atom) -> Atom;
 as_text(Term) -> term(Term).

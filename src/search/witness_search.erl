@@ -14,7 +14,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 
 -export([search/1, format_error/1]).
 
--export_type([options/0, report/0, error/0, reason/0, crashes/0, step/0]).
+-export_type([options/0, report/0, error/0, reason/0, crashes/0, step/0, pair/0]).
 
 -doc """
 - `run`: the function and its arguments; `pa`, `weave`, `cache`, `vm_args`, `syntax`, `on_progress`, `environment`, `config`: as for
@@ -71,7 +71,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
   one being that of no strategy; `length`: how many steps it has; `switches`:
   how often another process went on than the one that had acted, although that one could have gone on;
 - `reversed`: the pairs of steps that are enough for the failure if they come in this order, which they do not in the default order, in
-  which a process goes on as long as it can (`m:witness_search_reversal`);
+  which a process goes on as long as it can (`m:witness_search_reversal`); `explanation`: the steps that led to it, unless it is a
+  violation, which a replay explains;
 - `processes`: those that the outcome names and those that are left, with where they are;
 - `unfaithful`: what made runs depend on more than their schedule, each once: `{Kind, What}`;
 - `recorded`: the folder of the recording.
@@ -80,12 +81,19 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
                     elapsed_ms := non_neg_integer(),
                     unfaithful := [term()], warnings := [witness:warning()], digests := [binary()], number => pos_integer(),
                      strategy => none | witness_search_strategy:name(),
-                    length => non_neg_integer(), switches => non_neg_integer(), reversed => [#{first := step(), second := step()}],
+                    length => non_neg_integer(), switches => non_neg_integer(),
+                    reversed => [pair()], explanation => witness_search_chart:explanation(),
                     processes => #{witness_search_world:id() => process()}, recorded => file:filename()}.
 
 -doc "What acts, with the module of its process, and what it does (`m:witness_search_world`).".
 -type step() :: #{pid := pid() | undefined, module := module() | undefined, kind := process | signal | timeout | timer,
                   what := term()}.
+
+-doc """
+Two steps. `never`: which of them do not happen in the run. A second step then comes too late: the run has failed before, or its process
+does something else. If the first one never happens, the second one waits until nothing else is possible.
+""".
+-type pair() :: #{first := step(), second := step(), never := [first | second]}.
 
 -type process() :: #{pid := pid(), signature := witness_event:signature(), stack => [term()], waits => boolean()}.
 

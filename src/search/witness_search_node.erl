@@ -193,17 +193,18 @@ found(Number, Name, #{outcome := Outcome} = Result, Known, Run, Job) ->
 
 found_again(Number, Name, #{choices := Choices} = Result, Known, Run, Job) ->
     Again = once(Run#{strategy => witness_search_strategy:replaying(Choices), logging => false, tracing => true}),
-    case cause(Again) =:= cause(Result) andalso maps:get(choices, Again) =:= Choices of
+    case witness_search_cause:of_run(Again) =:= witness_search_cause:of_run(Result) andalso maps:get(choices, Again) =:= Choices of
         true ->
             %% The first schedule is the default order itself.
-            {Reversed, #{choices := Smallest}} = case Job of
-                #{schedule := _} -> {[], Again};
-                #{} when Number =:= 1 -> {[], Again};
+            {Reversed, #{choices := Smallest}, Others} = case Job of
+                #{schedule := _} -> {[], Again, []};
+                #{} when Number =:= 1 -> {[], Again, []};
                 #{} -> shrink(Again, Run, ?SHRINK_ROUNDS)
             end,
             Written = once(Run#{strategy => witness_search_strategy:replaying(Smallest), logging => true, tracing => true}),
             Tried = Known#{schedules => Number, number => Number, strategy => Name},
-            record(Written, Tried#{reversed => described(Reversed, Written)}, Job);
+            record(Written, maps:merge(Tried#{reversed => witness_search_order:describe(Reversed, Written, Others)},
+                                       explanation(Reversed, Written)), Job);
         false -> {error, {not_repeated, Number}}
     end.
 
@@ -215,58 +216,44 @@ record(#{outcome := Outcome, length := Length, switches := Switches} = Result, K
         {error, Reason} -> {error, {not_written, Reason}}
     end.
 
-%% The pairs, and a run with them. A step of the failed run may not be there in the smaller run: then the pairs are those of the
-%% smaller run.
+%% A violation is explained by a replay.
+explanation(_, #{outcome := {violated, _, _}}) -> #{};
+explanation(Reversed, Written) -> #{explanation => witness_search_chart:explain(Reversed, Written)}.
+
+%% The pairs, a run with them, and the runs that have all of their steps. A step of these may not be there in the smaller run: then
+%% the pairs are those of the smaller run, if this has pairs with steps that are.
 shrink(#{trace := Trace, length := Length} = Failed, Run, Rounds) ->
-    Cause = cause(Failed),
+    Cause = witness_search_cause:of_run(Failed),
     Try = fun(Pairs) -> once(Run#{strategy => witness_search_strategy:reversing(Pairs), logging => false, tracing => true}) end,
-    #{trace := Default} = Try([]),
-    Pairs = witness_search_reversal:pairs(witness_search_reversal:named(lists:reverse(Trace)),
-                                          witness_search_reversal:named(lists:reverse(Default))),
+    #{trace := Default} = First = Try([]),
+    Named = witness_search_reversal:named(lists:reverse(Trace)),
+    Ordered = witness_search_reversal:named(lists:reverse(Default)),
+    Happens = #{Name => [] || {Name, _} <- Named},
+    Never = [Step || {Name, _} = Step <- Ordered, not is_map_key(Name, Happens)],
+    Fails = fun(Some) -> witness_search_cause:of_run(Try(Some)) =:= Cause end,
     Runs = min(?SHRINK_RUNS, ?SHRINK_STEPS div max(1, Length)),
-    case witness_search_reversal:shrink(Pairs, fun(Some) -> cause(Try(Some)) =:= Cause end, Runs) of
-        none -> {[], Failed};
+    case smallest([{Named, Ordered}, {Named ++ Never, Ordered}, {Named ++ Never, []}], Fails, Runs) of
+        none -> {[], Failed, []};
         Smallest ->
             Smaller = Try(Smallest),
             case Rounds =:= 0 orelse has_steps(Smallest, Smaller) of
-                true -> {Smallest, Smaller};
+                true -> {Smallest, Smaller, [Failed, First]};
                 false -> shrink(Smaller, Run, Rounds - 1)
             end
     end.
 
+%% What never happens in the failed run would have come later. So it may have to wait. And pairs that the default order has may be
+%% needed: with other pairs it does not have them.
+smallest([{Named, Without} | Others], Fails, Runs) ->
+    case witness_search_reversal:shrink(witness_search_reversal:pairs(Named, Without), Fails, Runs) of
+        none -> smallest(Others, Fails, Runs);
+        Smallest -> Smallest
+    end;
+smallest([], _, _) -> none.
+
 has_steps(Pairs, #{trace := Trace}) ->
     Steps = maps:from_list(witness_search_reversal:named(lists:reverse(Trace))),
     lists:all(fun({First, Second}) -> is_map_key(First, Steps) andalso is_map_key(Second, Steps) end, Pairs).
-
-%% Two runs that fail in the same way may have different processes, messages and lines of what led there.
-cause(#{outcome := {crashed, _, {Reason, [{Module, Function, _, Info} | _]}}}) when is_atom(Module), is_list(Info) ->
-    {crashed, kind(Reason), Module, Function, proplists:get_value(line, Info)};
-cause(#{outcome := {crashed, _, Reason}}) -> {crashed, kind(Reason)};
-cause(#{outcome := {violated, _, _} = Violated}) -> Violated;
-cause(#{outcome := {unexpected, _, {How, _}}}) -> {unexpected, How};
-cause(#{outcome := Outcome}) when is_tuple(Outcome) -> element(1, Outcome);
-cause(#{outcome := Outcome}) -> Outcome.
-
-kind(Reason) when is_tuple(Reason), tuple_size(Reason) > 0 -> kind(element(1, Reason));
-kind(Reason) when is_atom(Reason) -> Reason;
-kind(_) -> other.
-
-%% The steps of pairs in the run that is recorded: which process acts, and what it does.
-described(Pairs, #{trace := Trace, births := Births}) ->
-    Steps = maps:from_list(witness_search_reversal:named(lists:reverse(Trace))),
-    [#{first => describe(map_get(First, Steps), Births), second => describe(map_get(Second, Steps), Births)}
-     || {First, Second} <- Pairs, is_map_key(First, Steps), is_map_key(Second, Steps)].
-
-describe(#{step := Step, what := What}, Births) ->
-    Id = element(tuple_size(Step), Step),
-    {Acts, Of} = case Births of
-        #{Id := #{pid := Pid, signature := {Module, _, _}}} -> {Pid, Module};
-        #{} -> {undefined, undefined}
-    end,
-    #{pid => Acts, module => Of, kind => element(1, Step), what => without_fun(What)}.
-
-without_fun({'receive', _}) -> 'receive';
-without_fun(What) -> What.
 
 is_failure(#{outcome := returned}, _) -> false;
 is_failure(#{outcome := halted}, _) -> false;

@@ -5,7 +5,7 @@ What `witness search` prints for people: what went wrong, where the processes we
 The explanation of a violation comes between `head/2` and `tail/2`: it is that of a replay.
 """.
 
--export([head/2, tail/2, progress/2, unfaithful/1, describe/1, step/1]).
+-export([head/2, tail/2, progress/2, unfaithful/1, step/1, order/1, event/2, syntax/1]).
 
 -export_type([report/0]).
 
@@ -35,7 +35,14 @@ rate(Schedules, Milliseconds) -> [integer_to_binary(Schedules * 1000 div max(1, 
 head(#{outcome := Outcome}, _) when Outcome =:= passed; Outcome =:= unmonitored; Outcome =:= interrupted -> ~"";
 head(#{outcome := Outcome, schedules := Schedules, elapsed_ms := Elapsed} = Report, Look) ->
     lines([[sentence(Outcome, Look), ~" after ", count(Schedules), ~" (", witness_text:seconds(Elapsed), $)], ~""
-           | outcome(Outcome, Report, Look)]).
+           | outcome(Outcome, Report, Look) ++ why(Report, Look)]).
+
+%% What a violation needs comes after its explanation, which is that of a replay.
+why(#{outcome := {violated, _, _}}, _) -> [];
+why(Report, Look) ->
+    [Line || Rows <- [order_rows(Report)], Rows =/= [], Line <- [~"" | rows(Rows)]]
+        ++ [Line || #{explanation := #{steps := [_ | _]} = Explanation} <- [Report],
+                    Line <- [~"" | chart(Explanation, Report, Look)]].
 
 sentence(Outcome, Look) ->
     case witness_search_scheduler:is_result(Outcome) of
@@ -152,16 +159,9 @@ frame({Module, Function, Args, Location}, Syntax) ->
 %% The processes that were alive at the end.
 alive(#{processes := Processes}) -> lists:sort([Id || Id := #{stack := _} <- Processes]).
 
--doc "Where a process was that was alive at the end.".
--spec describe(#{pid := pid(), signature := witness_event:signature() | mfa(), stack := [term()], waits := boolean(), _ => _}) ->
-    witness_run_remaining:process().
-describe(#{pid := Pid, signature := {Module, Function, Args}, stack := Stack, waits := Waits}) ->
-    Arity = case Args of _ when is_integer(Args) -> Args; _ -> length(Args) end,
-    witness_run_remaining:describe(Pid, {Module, Function, Arity}, Stack, Waits).
-
 %% Servers that wait for a request come last: they rarely are the cause.
 places(Ids, #{processes := Processes}) ->
-    Described = [describe(Process) || Id <- Ids, #{Id := #{stack := _} = Process} <- [Processes]],
+    Described = [witness_search_cause:describe(Process) || Id <- Ids, #{Id := #{stack := _} = Process} <- [Processes]],
     {Servers, Others} = lists:partition(fun(#{state := State}) -> State =:= request end, Described),
     More = length(Described) - ?MAX_PROCESSES,
     [[~"  ", witness_run_remaining:format(Process)] || Process <- lists:sublist(Others ++ Servers, ?MAX_PROCESSES)]
@@ -186,7 +186,7 @@ tail(#{number := Number, strategy := Strategy, length := Length, switches := Swi
     Rows = [{~"schedule", [integer_to_binary(Number), by(Strategy, Report), ~": ", witness_text:count(Length, ~"step", ~"steps"), ~", ",
                            witness_text:count(Switches, ~"preemption", ~"preemptions")]}
             | [{~"recorded", [~"in ", witness_text:clean(Dir)]} || is_map_key(recorded, Report)]
-                  ++ order_rows(Report) ++ unfaithful_rows(Report)],
+                  ++ lists:append([order_rows(Report) || #{outcome := {violated, _, _}} <- [Report]]) ++ unfaithful_rows(Report)],
     Spec = [[~" --spec ", quoted(File)] || #{outcome := {violated, _, _}, specs := Files} <- [Report], File <- Files],
     lines([~"" | rows(Rows)]
           ++ lists:append([[~"", [~"  witness replay", Spec, $\s, quoted(Dir)], [~"  witness replay --step", Spec, $\s, quoted(Dir)]]
@@ -217,22 +217,70 @@ rows(Rows) -> witness_text:columns([[Label, Text] || {Label, Text} <- Rows]).
 
 %% Pairs of steps that are enough for the failure: these two, in this order.
 order_rows(#{reversed := Pairs}) ->
-    Lines = lists:append([[[~"first ", step(First)], [~"then ", step(Second)]] || #{first := First, second := Second} <- Pairs]),
+    Lines = lists:append([order(Pair) || Pair <- Pairs]),
     [{case Row of 1 -> ~"order"; _ -> ~"" end, Text} || {Row, Text} <- lists:enumerate(Lines)];
 order_rows(#{}) -> [].
 
+-doc "A pair of steps, as lines.".
+-spec order(witness_search:pair()) -> [unicode:chardata()].
+order(#{first := First, second := Second, never := []}) -> [[~"first ", step(First)], [~"then ", step(Second)]];
+order(#{first := First, second := Second, never := [second]}) -> [[~"first ", step(First)], [~"before ", step(Second), ~", which never happens here"]];
+order(#{second := Second, never := [first]}) -> [[~"only when nothing else can happen: ", step(Second)]];
+order(#{second := Second, never := [_, _]}) -> [[~"without ", step(Second), ~", which never happens here"]].
+
+%% --- what led to it --------------------------------------------------------------
+
+%% The steps of pairs are marked. If no step is the failure itself, the last line says what it is.
+chart(#{steps := Steps, skipped := Skipped, decided := Decided, modules := Modules} = Explanation, #{outcome := Outcome}, Look) ->
+    Syntax = syntax(Explanation),
+    Most = lists:max([0 | [Number || #{role := Roles} <- Steps, {_, Number} <- Roles]]),
+    Drawn = [Row#{event := drawn(Event, Syntax), formula => undefined, bindings => [],
+                  label => iolist_to_binary([role(Role, Most) || Role <- Roles])}
+             || #{event := Event, role := Roles} = Row <- Steps],
+    Known = #{titles => Modules, aliases => #{}, syntax => Syntax},
+    [[~"    ... ", witness_text:count(Skipped, ~"earlier event is not shown", ~"earlier events are not shown")] || Skipped > 0]
+        ++ witness_text_chart:chart(Drawn, Known, case Decided of true -> length(Steps); false -> undefined end, Look)
+        ++ [witness_text:style(bad, [~" => ", Then], Look) || not Decided, Then <- ending(Outcome)].
+
+drawn({step, Pid, Step, Ts}, Syntax) -> {other, Pid, unicode:characters_to_binary(does(Step, Syntax)), Ts};
+%% The stack is shown above.
+drawn({exit, Pid, Reason, Ts}, erlang) -> {exit, Pid, element(1, reason(Reason)), Ts};
+drawn(Event, _) -> Event.
+
+role({Which, Number}, Most) ->
+    [case Which of first -> ~"first"; second -> ~"then" end, [[~" (", integer_to_binary(Number), $)] || Most > 1], ~": "].
+
+ending({deadlock, _}) -> [~"end: nothing more can happen"];
+ending({left, _}) -> [~"end: nothing more can happen"];
+ending({unexpected, _, {returned, _}}) -> [~"end: the function returns"];
+ending({halted, _, _}) -> [~"end of the VM"];
+ending(_) -> [].
+
+-doc "The notation of an explanation.".
+-spec syntax(witness_search_chart:explanation()) -> witness_event:syntax().
+syntax(#{modules := Modules}) -> witness_event:syntax(lists:usort(maps:values(Modules))).
+
+-doc "A step of the explanation, as text.".
+-spec event(witness_search_chart:row(), witness_event:syntax()) -> unicode:chardata().
+event(#{event := {step, Pid, Step, _}}, Syntax) -> [witness_event:format_proc(Pid, Syntax), does(Step, Syntax)];
+event(#{event := Event}, Syntax) -> witness_event:format(Event, ?MAX_REASON_CHARS, Syntax).
+
 -doc "What a process does in a step, or what happens to it, in its language.".
 -spec step(witness_search:step()) -> unicode:chardata().
-step(#{kind := Kind, pid := Pid, module := Module, what := What}) ->
+step(#{kind := timer, module := Module} = Step) -> does(Step, witness_event:syntax([Module]));
+step(#{pid := Pid, module := Module} = Step) ->
     Syntax = witness_event:syntax([Module]),
+    [case Pid of undefined -> ~"a process"; _ -> witness_event:format_proc(Pid, Syntax) end, does(Step, Syntax)].
+
+%% The same without the process.
+does(#{kind := Kind, what := What}, Syntax) ->
     Term = fun(Value) -> witness_event:format_term(Value, ?MAX_STEP_CHARS, Syntax) end,
     Call = fun(Signature) -> witness_event:format_signature(Signature, Syntax) end,
-    Acts = case Pid of undefined -> ~"a process"; _ -> witness_event:format_proc(Pid, Syntax) end,
     case {Kind, What} of
         {timer, {_, To, Message}} -> [~"a timer sends to ", Term(To), ~": ", Term(Message)];
-        {timeout, _} -> [Acts, ~" has waited long enough"];
-        {signal, _} -> [Acts | signal(What, Term)];
-        {process, _} -> [Acts | operation(What, Term, Call)]
+        {timeout, _} -> ~" has waited long enough";
+        {signal, _} -> signal(What, Term);
+        {process, _} -> operation(What, Term, Call)
     end.
 
 signal({down, _, Object, Reason}, Term) -> [~" is told that ", Term(Object), ~" has ended: ", Term(Reason)];

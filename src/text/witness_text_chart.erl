@@ -32,9 +32,12 @@ All other processes share one more lane.
 
 -export_type([step/0, titles/0, known/0, lane/0, arrow/0]).
 
--doc "A step of a verdict; `formula` and `bindings` are what the monitor knew after it.".
--type step() :: #{index := pos_integer(), event := witness_event:event(),
-                  formula := binary() | undefined, bindings := [{binary(), term()}]}.
+-doc """
+A step of a verdict; `formula` and `bindings` are what the monitor knew after it. Of a search it may be what a process does besides
+(`other`), and may have a `label`, which comes before its text.
+""".
+-type step() :: #{index := pos_integer(), event := witness_event:event() | {other, witness_event:proc(), binary(), undefined},
+                  formula := binary() | undefined, bindings := [{binary(), term()}], label => binary()}.
 
 -doc "What a lane can belong to: a process, or any other receiver of a message.".
 -type party() :: witness_event:proc() | witness_event:destination() | others.
@@ -127,8 +130,8 @@ time(_, _) -> ~"".
 
 %% `Callers' has the callers of calls by the tags of their calls, and the owners of aliases, so that replies to aliases find them.
 row(#{event := Event} = Step, Callers, Syntax) ->
-    Row = event_row(Event, Callers, Syntax),
-    {Row#{step => Step}, add_caller(Event, Callers)}.
+    #{text := Text} = Row = event_row(Event, Callers, Syntax),
+    {Row#{step => Step, text := text([maps:get(label, Step, ~""), Text])}, add_caller(Event, Callers)}.
 
 event_row({init, Child, Parent, Signature, _}, _, Syntax) ->
     By = case Parent of undefined -> ~""; _ -> [~", spawned by ", format_name(Parent, 40, Syntax)] end,
@@ -137,6 +140,7 @@ event_row({attached, Proc, Function, _}, _, Syntax) ->
     local_row(Proc, $*, [~"was running already, in ", witness_event:format_function(Function, Syntax)]);
 event_row({fork, Parent, Child, Signature, _}, _, Syntax) ->
     local_row(Parent, $*, [~"spawns ", format_name(Child, 40, Syntax), ~", ", witness_event:format_signature(Signature, Syntax)]);
+event_row({other, Proc, Text, _}, _, _) -> local_row(Proc, $*, string:trim(Text, leading));
 event_row({exit, Proc, Reason, _}, _, Syntax) ->
     local_row(Proc, $X, [~"ends: ", witness_event:format_reason(Reason, ?TEXT_CHARS, Syntax)]);
 event_row({send, Proc, Proc, Message, _}, _, Syntax) ->
