@@ -62,7 +62,7 @@ remove(Dir, Modules) ->
 
 searched(Specs, What, Given, More) ->
     maybe
-        [] ?= [Name || Name <- [run, specs], is_map_key(Name, Given)],
+        [] ?= [Name || Name <- [run, specs, all], is_map_key(Name, Given)],
         {ok, Run = {Module, _, _}} ?= run(What),
         Own = maps:with([base, unmonitored], Given),
         ok ?= witness_option:check(Own, witness_option_schema:test()),

@@ -14,6 +14,7 @@ all() ->
      a_function_that_fails_is_a_crash, a_failure_has_a_chart, a_step_that_never_happens_is_in_the_order,
      a_deadlock_names_each_process_and_where_it_waits, a_deadlock_may_be_no_failure, a_run_without_end_is_a_failure,
      what_else_is_a_failure, another_value_is_a_failure, tests_of_eunit_are_programs,
+     all_failures_are_grouped_by_their_cause, what_was_found_is_kept_when_a_search_ends_early, groups_are_bounded,
      an_application_runs_by_the_schedule, an_application_has_its_environment, the_application_of_a_mix_project_is_started,
      what_an_application_does_wrong_is_said,
      nothing_is_found, a_planned_end_is_no_error, what_is_not_controlled_is_named, a_program_of_elixir_is_shown_in_its_notation,
@@ -151,6 +152,73 @@ what_else_is_a_failure(Config) ->
          {"2", ["--left", "cli_searched:leaves()"], [~"FAILED after 1 schedule", ~"LEFT: the function has returned",
                                                      ~"cli_searched:wait_for/1: waits for a message in cli_searched:wait_for/1"]}]],
     #{exit := 0} = search(Config, ["--crashes", "none", "--schedules", "9", "lists:nth(2, [a])"]).
+
+%% --- all failures ----------------------------------------------------------------
+
+%% Each group has the first of its runs, with its order and chart, as a recording. Violations are explained by a replay.
+all_failures_are_grouped_by_their_cause(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    #{exit := 1, stdout := Text} = search(Config, ["--all", "--schedules", "200", "-o", Dir, "cli_searched:ways()"]),
+    {match, [Failed]} = re:run(Text, "^FAILED in 3 ways: ([0-9]+) of 200 schedules \\(", [{capture, all_but_first, list}]),
+    {match, Counts} = re:run(Text, "\n--- [1-3] of 3, in ([0-9]+) schedules?\n\n(?:CRASH of <0.1.1>|DEADLOCK: )",
+                             [global, {capture, all_but_first, list}]),
+    ?assertEqual(3, length(Counts)),
+    ?assertEqual(list_to_integer(Failed), lists:sum([list_to_integer(Count) || [Count] <- Counts])),
+    witness_command:contains(Text, [~"  ends: wrong_end\n", ~"  ends: wrong_begin\n", ~"DEADLOCK: the function has not returned",
+                                    ~"\norder  first ", ~"\n => end: nothing more can happen\n", ~"\nsearched  200 schedules in "]),
+    ?assertEqual(["1", "2", "3"], lists:sort(filelib:wildcard("*", Dir))),
+    [begin
+         One = filename:join(Dir, Name),
+         witness_command:contains(Text, [iolist_to_binary(["\nrecorded  in ", One, "\n"]), iolist_to_binary(["\n  witness replay ", One, "\n"])]),
+         #{exit := 0, stdout := Replayed} = witness(Config, ["replay", One]),
+         witness_command:contains(Replayed, [~"IDENTICAL"])
+     end || Name <- ["1", "2", "3"]],
+    Json = fun(Name, Options) ->
+        #{exit := 1, stdout := Lines} =
+            search(Config, ["--json", "--all", "--schedules", "200", "-o", file(?FUNCTION_NAME, Name, Config)] ++ Options),
+        [json:decode(Line) || Line <- binary:split(Lines, ~"\n", [global, trim])]
+    end,
+    [#{~"outcome" := ~"failed", ~"ended" := ~"schedules", ~"omitted" := 0, ~"number" := null, ~"failures" := Failures}] =
+        Json("_json", ["cli_searched:ways()"]),
+    ?assertEqual([~"crashed", ~"crashed", ~"deadlock"], lists:sort([Outcome || #{~"outcome" := Outcome} <- Failures])),
+    ?assertEqual(list_to_integer(Failed), lists:sum([Count || #{~"count" := Count} <- Failures])),
+    ?assertEqual([~"1", ~"2", ~"3"], [filename:basename(One) || #{~"dir" := One} <- Failures]),
+    Violated = Json("_violated", ["--spec", spec(Config), "cli_searched:seats()"]),
+    ?assertMatch(#{~"failures" := [#{~"outcome" := ~"violated", ~"name" := ~"sold_once"}]}, lists:last(Violated)),
+    ?assertEqual([~"replay", ~"search", ~"summary", ~"verdict"],
+                 lists:usort([Type || #{~"type" := Type} <- Violated]) -- [~"warning"]),
+    #{exit := 0, stdout := Passed} = search(Config, ["--all", "--schedules", "9", "cli_searched:fine()"]),
+    witness_command:contains(Passed, [~"OK: nothing went wrong in 9 schedules."]),
+    #{exit := 2, stderr := Report} = search(Config, ["--all", "--spec", spec(Config), "--report", "page", "cli_searched:fine()"]),
+    witness_command:contains(Report, [~"--all and --report exclude each other"]).
+
+%% By its time, an interrupt, and a run without a result.
+what_was_found_is_kept_when_a_search_ends_early(Config) ->
+    Endless = ["--all", "--schedules", "1000000000"],
+    #{exit := 1, stdout := Timed} =
+        search(Config, Endless ++ ["--for", "0.001", "-o", file(?FUNCTION_NAME, "_time", Config), "cli_searched:marks_and_fails(\"/dev/null\")"]),
+    witness_command:contains(Timed, [~"FAILED in 1 way: ", ~"  ends: marked\n", ~"\nsearched  "]),
+    Began = file(?FUNCTION_NAME, Config),
+    Dir = file(?FUNCTION_NAME, "_interrupt", Config),
+    Errors = filename:join(proplists:get_value(priv_dir, Config), "all_interrupted"),
+    Call = lists:flatten(io_lib:format("cli_searched:marks_and_fails(~0p)", [Began])),
+    Port = witness_command:start(Config, Errors, bin(Config),
+                                 ["search", "--pa", proplists:get_value(programs, Config), "-o", Dir] ++ Endless ++ [Call]),
+    ok = wait_for_file(Began),
+    ok = witness_command:signal(Port, "INT"),
+    {1, Interrupted} = witness_command:collect(Port, ~""),
+    witness_command:contains(Interrupted, [~"FAILED in 1 way: ", ~"  ends: marked\n", ~"INTERRUPTED: this is what had been found."]),
+    #{exit := 0} = witness(Config, ["replay", filename:join(Dir, "1")]),
+    #{exit := 1, stdout := Refused} =
+        search(Config, ["--all", "-o", file(?FUNCTION_NAME, "_refused", Config), "cli_searched:refused_later()"]),
+    witness_command:contains(Refused, [~"FAILED in 1 way: ", ~"  ends: soup\n", ~"NO RESULT of the other schedules:\n", ~"erlang:open_port/2"]).
+
+groups_are_bounded(Config) ->
+    Dir = file(?FUNCTION_NAME, Config),
+    #{exit := 1, stdout := Text} = search(Config, ["--all", "--schedules", "300", "-o", Dir, "cli_searched:many_ways()"]),
+    witness_command:contains(Text, [~"FAILED in 20 ways: 300 of 300 schedules", ~"--- 20 of 20, in "]),
+    ?assertMatch({match, _}, re:run(Text, "\nleft out  [0-9]+ schedules that failed in other ways than these 20\n")),
+    ?assertEqual(20, length(filelib:wildcard("*", Dir))).
 
 %% --- applications ----------------------------------------------------------------
 

@@ -21,7 +21,7 @@ all() -> [faults_are_found, surw_finds_faults, twins_pass, faults_in_elixir_are_
           late_ends_and_failed_spawns_replay_identically, the_first_schedule_is_the_default_order,
           races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
           applications_are_stopped, an_application_that_does_not_start_is_a_failure, an_application_may_end_the_vm,
-          wrong_folders_are_named].
+          all_failures_are_those_of_their_schedules, a_search_ends_when_it_is_told, wrong_folders_are_named].
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
@@ -67,6 +67,34 @@ identical(Dir) ->
 faults_are_found(Config) -> are_found(witness_searched, faults(), Config).
 
 faults_in_elixir_are_found(Config) -> are_found('Elixir.Searched', faults_in_elixir(), Config).
+
+%% The first one that fails does not change the others: each schedule is the same alone.
+all_failures_are_those_of_their_schedules(Config) ->
+    Options = #{schedules => 40, step_digests => true},
+    {ok, #{outcome := failed, ended := schedules, schedules := 40, omitted := 0, failures := Failures, digests := Digests}} =
+        search({witness_searched, ways, []}, Options#{all => true}, Config),
+    ?assertMatch([#{outcome := {crashed, 1, {one, _}}, number := 1}, #{outcome := {crashed, 1, {two, _}}}], Failures),
+    ?assertEqual(40, lists:sum([Count || #{count := Count} <- Failures])),
+    [begin
+         {ok, #{outcome := Outcome, digests := [Digest | _]}} =
+             search({witness_searched, ways, []}, Options#{schedule => Number}, Config),
+         ?assertEqual(lists:nth(Number, lists:reverse(Digests)), Digest),
+         ?assertEqual(kind(Failed), kind(Outcome)),
+         identical(Dir)
+     end || #{number := Number, outcome := Failed, recorded := Dir} <- Failures],
+    {ok, Passed} = search({witness_searched, update, [false]}, #{schedules => 5, all => true}, Config),
+    ?assertMatch(#{outcome := passed, failures := []}, Passed).
+
+kind({crashed, 1, {Kind, _}}) -> Kind.
+
+%% By the function that it tells of its schedules.
+a_search_ends_when_it_is_told(Config) ->
+    Options = #{schedules => 1_000_000_000, on_schedules => fun(Number) -> [stop || Number > 0] =:= [stop] andalso stop end},
+    {ok, #{outcome := interrupted, schedules := Schedules}} = search({witness_searched, update, [false]}, Options, Config),
+    ?assert(Schedules > 0),
+    {ok, #{outcome := failed, ended := interrupted, failures := [#{recorded := Dir}, _]}} =
+        search({witness_searched, ways, []}, Options#{all => true}, Config),
+    identical(Dir).
 
 are_found(Module, Faults, Config) ->
     Missed = [{Fault, Seed} || Fault <- Faults, Seed <- ?SEEDS, not is_found(Module, Fault, Seed, Config)],

@@ -38,7 +38,7 @@ in RFC 3339).
   when the recording ended as planned), `changed` (modules), `kept` (whether the code was that which is kept with the recording), `messages` (what
   was compared of them: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `text`, `position`, `log`, `program`, `stack`, `recent`),
   `elapsed_ms`;
-- `search`, of `witness search`: `outcome` (`passed`, `violated`, `crashed`, `deadlock`, `left`, `unexpected`, `halted`, `steps`, `busy`,
+- `search`, of `witness search`: `outcome` (`passed`, `failed`, `violated`, `crashed`, `deadlock`, `left`, `unexpected`, `halted`, `steps`, `busy`,
   `exceeded`, `lost`,
   `refused` or `interrupted`), `schedules` (how many there were), `seed`, `strategies`; of a run that went wrong also `number`, `strategy` (`null`: that of
   no strategy), `length` (steps), `switches`, `spec` and `name` of the property, `process` and `signature` of the process, `reason`,
@@ -46,7 +46,9 @@ in RFC 3339).
   before the `second`, both texts; `never` names those that do not happen in the run; `explanation`: the steps that led to it, each with
   `index`, `kind` (of the event, or `step`), `text` and its `pairs`: the number and the `place` (`first`, `second`); it is `null` for a
   violation; `dir` (of the recording); these are `null` if nothing went wrong; `unfaithful`, of what
-  is not controlled: each with `kind`, `what`, `text`; `elapsed_ms`. Before it come the objects of the replay, if a specification was violated;
+  is not controlled: each with `kind`, `what`, `text`; `elapsed_ms`. With `--all` the outcome is `failed` if there are `failures`: each
+  has `count` (of schedules) and the fields of one run, from `outcome` and `number` to `dir`; `omitted`: how many schedules failed in other
+  ways; `ended`: why there were no more (`schedules`, `time`, `interrupted`, `no_result`, `error`). These are `null` without it. Before it come the objects of the replay, if a specification was violated;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
   (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text if it was requested.
 
@@ -221,8 +223,28 @@ replay(#{dir := Dir, outcome := Outcome, complete := Complete, processes := Proc
 
 -doc "The result of a search.".
 -spec search(witness_search_text:report(), header()) -> iolist().
-search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies := Strategies, unfaithful := Unfaithful,
-         elapsed_ms := Elapsed, dir := Dir} = Report, Header) ->
+search(#{schedules := Schedules, seed := Seed, strategies := Strategies, unfaithful := Unfaithful, elapsed_ms := Elapsed} = Report,
+       Header) ->
+    {Outcome, Found} = found(Report),
+    line(search, Header,
+         [{outcome, Outcome}, {schedules, Schedules}, {seed, Seed}, {strategies, Strategies}] ++ Found
+         ++ [{failures, case Report of
+                  #{failures := _} -> [failure(Failure) || Failure <- witness_search_text:failures(Report)];
+                  #{} -> null
+              end},
+             {omitted, maps:get(omitted, Report, null)},
+             {ended, case Report of #{ended := {Why, _}} -> Why; _ -> maps:get(ended, Report, null) end},
+             {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_search_text:unfaithful(One))}]}
+                           || {Fault, What} = One <- Unfaithful]},
+             {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- maps:get(warnings, Report, [])]},
+             {elapsed_ms, Elapsed}]).
+
+failure(#{count := Count} = Failure) ->
+    {Outcome, Found} = found(Failure),
+    {[{outcome, Outcome}, {count, Count} | Found]}.
+
+%% What is known of a run.
+found(#{outcome := Outcome, dir := Dir} = Report) ->
     Processes = maps:get(processes, Report, #{}),
     {Kind, Spec, Name, Process, Reason} = case Outcome of
         {violated, Of, Property} -> {violated, text(Of), text(Property), #{}, null};
@@ -230,8 +252,8 @@ search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies :=
         {How, Id, Why} -> {How, null, null, maps:get(Id, Processes, #{}), term(Why)};
         _ -> {Outcome, null, null, #{}, null}
     end,
-    line(search, Header,
-         [{outcome, Kind}, {schedules, Schedules}, {seed, Seed}, {strategies, Strategies}, {number, maps:get(number, Report, null)},
+    {Kind,
+         [{number, maps:get(number, Report, null)},
           {strategy, case Report of #{strategy := none} -> null; _ -> maps:get(strategy, Report, null) end},
           {length, maps:get(length, Report, null)}, {switches, maps:get(switches, Report, null)}, {spec, Spec}, {name, Name},
           {process, case Process of #{pid := Pid} -> text(witness_event:format_proc(Pid)); #{} -> null end},
@@ -255,11 +277,7 @@ search(#{outcome := Outcome, schedules := Schedules, seed := Seed, strategies :=
                   [found_step(Step, witness_search_text:syntax(Explanation)) || Step <- Steps];
               #{} -> null
           end},
-          {dir, case Report of #{recorded := _} -> text(Dir); #{} -> null end},
-          {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_search_text:unfaithful(One))}]}
-                        || {Fault, What} = One <- Unfaithful]},
-          {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- maps:get(warnings, Report, [])]},
-          {elapsed_ms, Elapsed}]).
+          {dir, case Report of #{recorded := _} -> text(Dir); #{} -> null end}]}.
 
 %% Of a step that is no event it is only known what the process does.
 found_step(#{index := Index, event := Event, role := Roles} = Step, Syntax) ->

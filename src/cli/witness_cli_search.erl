@@ -7,7 +7,7 @@ Results go to standard output, progress to standard error. What the program prin
 | Exit code | Meaning |
 |---|---|
 | 0 | nothing went wrong in all schedules |
-| 1 | a run went wrong: something was violated, a process crashed, or the run does not end |
+| 1 | a run went wrong, or with `--all` several: something was violated, a process crashed, or the run does not end |
 | 2 | wrong usage or bad input, such as a program that cannot be controlled |
 | 3 | no result: it was interrupted, a run took too much time or memory or could not be repeated, or its recording could not be written |
 
@@ -29,7 +29,7 @@ If a specification is violated, the recording is replayed with it (`m:witness_cl
 command() ->
     #{help => ["Runs mod:fun(args) again and again in a fresh node, each time by another schedule: which process goes on next is "
                "decided here, and time is virtual. A run that violates a specification, in which a process crashes, or which does "
-               "not end, is written as a recording, and the search ends. The program is not changed, and what it prints is not "
+               "not end, is written as a recording, and the search ends, or with --all goes on. The program is not changed, and what it prints is not "
                "shown.\n\n",
                usage, "\n\n", arguments, "\n", options,
                "\n\nExit codes: 0 nothing went wrong; 1 a run went wrong; 2 wrong usage or bad input, or the program cannot "
@@ -39,7 +39,7 @@ command() ->
                "  witness search --pa ebin --schedules 10000 --seed 7 -o found.rec 'shop_demo:main(2)'\n"
                "  witness replay --step found.rec\n"],
       arguments => witness_cli_options:arguments(search, [output, specs, include, pa, syntax,
-        schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, memory, timeouts,
+        all, schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, memory, timeouts,
         delivery, crashes, expect, left, no_deadlock, weave, app, config, signatures,
         witness_cli_options:json(~"one JSON object a line on standard output"),
         witness_cli_options:report(), project(), system])}.
@@ -50,7 +50,8 @@ project() ->
                ~"the function; --app names one of an umbrella project"]}.
 
 -record(state, {worker :: pid(), ref :: reference(), progress :: witness_cli_progress:progress(),
-                begun = none :: integer() | none, schedules = 0 :: non_neg_integer()}).
+                begun = none :: integer() | none, schedules = 0 :: non_neg_integer(),
+                stopping = none :: none | atomics:atomics_ref()}).
 
 -doc "Searches; returns the exit code, or an error of the user.".
 -spec run(options(), Properties :: none | map()) ->
@@ -67,6 +68,7 @@ run(Given, Properties) ->
         {ok, Weave} ?= applications(~"--weave", maps:get(weave, Options, [])),
         {ok, Named} ?= applications(~"--app", maps:get(app, Options, [])),
         ok ?= check_config(Options),
+        ok ?= check_report(Options),
         {ok, Expected} ?= expected(Options, Call),
         {ok, Rows} ?= witness_cli_call:signatures(Options, Mix),
         {ok, Warnings} ?= warnings(Options),
@@ -111,6 +113,10 @@ check_config(#{config := File}) ->
     end;
 check_config(#{}) -> ok.
 
+check_report(#{all := true, report := _}) ->
+    {error, ~"--all and --report exclude each other: replay a recording with --report"};
+check_report(#{}) -> ok.
+
 expected(#{expect := _}, {erl_eval, exprs, _}) -> {error, ~"--expect TERM: name one function, not several calls"};
 expected(#{expect := Text}, {Module, _, _}) ->
     case witness_cli_call:parse_term(Text, Module) of
@@ -141,9 +147,16 @@ search(Options) ->
     Self = self(),
     Ref = make_ref(),
     Progress = witness_cli_progress:new(),
-    Told = #{on_progress => Progress, on_schedules => fun(Number) -> Self ! {Ref, Number} end},
+    %% What was found before an interrupt is a result.
+    Stopping = atomics:new(1, []),
+    Told = #{on_progress => Progress,
+             on_schedules => fun(Number) ->
+                 Self ! {Ref, Number},
+                 case atomics:get(Stopping, 1) of 0 -> ok; 1 -> stop end
+             end},
     {Worker, Monitor} = spawn_monitor(fun() -> Self ! {Ref, searched, witness_search:search(maps:merge(Options, Told))} end),
-    Result = wait(Monitor, #state{worker = Worker, ref = Ref, progress = Progress}),
+    Result = wait(Monitor, #state{worker = Worker, ref = Ref, progress = Progress,
+                                  stopping = case Options of #{all := true} -> Stopping; #{} -> none end}),
     %% On a terminal the line of the progress is still there.
     _ = witness_cli_io:terminal(stderr) andalso witness_cli_io:note(~"\r\e[K"),
     Result.
@@ -166,6 +179,9 @@ searched(Monitor, Result) ->
     true = demonitor(Monitor, [flush]),
     Result.
 
+stop(Monitor, #state{stopping = Stopping, begun = Begun} = S) when Stopping =/= none, Begun =/= none ->
+    ok = atomics:put(Stopping, 1, 1),
+    wait(Monitor, S);
 stop(Monitor, #state{worker = Worker, begun = Begun, schedules = Schedules}) ->
     true = exit(Worker, kill),
     receive {'DOWN', Monitor, process, Worker, _} -> ok end,
@@ -190,14 +206,23 @@ result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output :=
     Code = code(Outcome),
     _ = Json orelse witness_cli_io:print(Out, witness_search_text:head(Report, Look)),
     ok = explain(Report, Properties, Options),
+    lists:foreach(fun(Failure) -> failure(Failure, Properties, Out, Look, Options) end, witness_search_text:failures(Report)),
     witness_cli_io:print(Out, case Json of
         true -> witness_cli_json:search(Report, witness_cli_json:header(node()));
         false -> witness_search_text:tail(Report, Look)
     end),
     Code.
 
+%% One of several.
+failure(#{dir := Dir} = Failure, Properties, Out, Look, #{json := Json} = Options) ->
+    _ = Json orelse witness_cli_io:print(Out, witness_search_text:head(Failure, Look)),
+    ok = explain(Failure, Properties, Options#{output := Dir}),
+    _ = Json orelse witness_cli_io:print(Out, witness_search_text:tail(Failure, Look)),
+    ok.
+
 -spec code(term()) -> 0..3.
 code(passed) -> 0;
+code(failed) -> 1;
 code(Outcome) when Outcome =:= interrupted; Outcome =:= unmonitored -> 3;
 code({refused, _, _}) -> 2;
 code(Outcome) ->

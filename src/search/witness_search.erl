@@ -14,7 +14,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 
 -export([search/1, format_error/1]).
 
--export_type([options/0, report/0, error/0, reason/0, crashes/0, step/0, pair/0]).
+-export_type([options/0, report/0, error/0, reason/0, crashes/0, step/0, pair/0, failure/0]).
 
 -doc """
 - `run`: the function and its arguments; `pa`, `weave`, `cache`, `vm_args`, `syntax`, `on_progress`, `environment`, `config`: as for
@@ -24,6 +24,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `dir`: the folder for the recording, which must not exist;
 - `specs`: files of specifications; a violation is a failure; `include`: folders of files that they include;
 - `signatures`: as for `t:witness_record:options/0`;
+- `all`: goes on after a failure, and groups failures by their cause (`m:witness_search_cause`): then `dir` has a folder for each
+  recording, `1`, `2` and so on (`false`);
 - `schedules`: how many to try (1,000); `for`: milliseconds after which no further one begins; `seed`: a number, from which all
   schedules follow (1);
 - `steps`: the most steps of a run (10,000): a run that has not ended then is a failure;
@@ -40,12 +42,13 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `timeouts`: `late`: a timeout comes when nothing else can happen, the earliest first; `any`: each one may come at any moment (`late`);
 - `delivery`: `causal`: a message is in the mailbox when it is sent; `pairwise`: it comes later, as between nodes, but never before an
   older one of the same sender to the same process (`causal`);
-- `on_schedules`: is called with 0 when the first one begins, and then some times a second with the number of schedules so far.
+- `on_schedules`: is called with 0 when the first one begins, and then some times a second with the number of schedules so far. If it
+  returns `stop`, no further one begins.
 """.
 -type options() :: #{run := {module(), atom(), [term()]}, dir := file:filename(), pa => [file:filename()], weave => [atom()],
                      applications => [atom()], environment => [{atom(), [{atom(), term()}]}], config => file:filename(),
                      specs => [file:filename()], include => [file:filename()], signatures => [witness_event_wrapper:row()],
-                     schedules => pos_integer(), for => pos_integer() | infinity, seed => non_neg_integer(),
+                     all => boolean(), schedules => pos_integer(), for => pos_integer() | infinity, seed => non_neg_integer(),
                      steps => pos_integer(),
                      strategies => [witness_search_strategy:name(), ...], depth => pos_integer(), deadlocks => boolean(),
                      left => boolean(), crashes => crashes(), normal => [atom()], expect => term(),
@@ -64,8 +67,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 -type crashes() :: unnoticed | any | assertions | none.
 
 -doc """
-- `outcome`: `passed`, or how a run has failed (`t:witness_search_scheduler:outcome/0`); `unmonitored` if none has failed, and no process
-  had a signature that a specification names;
+- `outcome`: `passed`, `interrupted` (by `on_schedules`), or how a run has failed (`t:witness_search_scheduler:outcome/0`); `unmonitored`
+  if none has failed, and no process had a signature that a specification names;
 - `warnings`: the properties without a monitor;
 - `schedules`: how many runs there were; `elapsed_ms`: how long they took; `number` and `strategy`: which of them has failed, the first
   one being that of no strategy; `length`: how many steps it has; `switches`:
@@ -76,14 +79,26 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `processes`: those that the outcome names and those that are left, with where they are;
 - `unfaithful`: what made runs depend on more than their schedule, each once: `{Kind, What}`;
 - `recorded`: the folder of the recording.
+
+With `all` the outcome is `failed` if there are `failures`, in the order in which they were found: each has the keys above that are about
+one run, and `count`, in how many schedules there was one with the same cause. At most 20 are told apart: `omitted` is the number of
+schedules that have failed in other ways. `ended`: why there were no more schedules. If it is a run without a result (`no_result`), or an
+error, as of one that cannot be repeated, and there was no failure before, that is the result of the search as without `all`.
 """.
--type report() :: #{outcome := passed | unmonitored | witness_search_scheduler:outcome(), schedules := non_neg_integer(),
+-type report() :: #{outcome := passed | unmonitored | interrupted | failed | witness_search_scheduler:outcome(),
+                    schedules := non_neg_integer(),
                     elapsed_ms := non_neg_integer(),
                     unfaithful := [term()], warnings := [witness:warning()], digests := [binary()], number => pos_integer(),
                      strategy => none | witness_search_strategy:name(),
                     length => non_neg_integer(), switches => non_neg_integer(),
                     reversed => [pair()], explanation => witness_search_chart:explanation(),
-                    processes => #{witness_search_world:id() => process()}, recorded => file:filename()}.
+                    processes => #{witness_search_world:id() => process()}, recorded => file:filename(),
+                    failures => [failure()], omitted => non_neg_integer(),
+                    ended => schedules | time | interrupted | {no_result, map()} | {error, reason()}}.
+
+-doc "Runs that have failed with the same cause; the other keys are those of the first one (`t:report/0`).".
+-type failure() :: #{outcome := witness_search_scheduler:outcome(), count := pos_integer(), number := pos_integer(),
+                     recorded := file:filename(), atom() => term()}.
 
 -doc "What acts, with the module of its process, and what it does (`m:witness_search_world`).".
 -type step() :: #{pid := pid() | undefined, module := module() | undefined, kind := process | signal | timeout | timer,
@@ -178,8 +193,9 @@ check_module(Module, Folders) ->
     end.
 
 run(Specs, Code, #{dir := Dir} = Options) ->
-    Given = maps:with([run, applications, environment, seed, schedules, for, steps, strategies, depth, deadlocks, left, crashes,
-                       normal, expect, timeouts, delivery, busy_ms, memory, syntax, signatures, schedule, step_digests], Options),
+    Given = maps:with([run, applications, environment, seed, all, schedules, for, steps, strategies, depth, deadlocks, left,
+                       crashes, normal, expect, timeouts, delivery, busy_ms, memory, syntax, signatures, schedule,
+                       step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of
@@ -198,6 +214,9 @@ warned(Specs, #{outcome := Outcome, monitored := Monitored, seen := Seen} = Repo
 sealed(#{recorded := Dir} = Report, #{archive := Archive}) ->
     _ = witness_record_kept:write(Dir, Archive),
     _ = witness_record_seal:seal(Dir),
+    Report;
+sealed(#{failures := Failures} = Report, Code) ->
+    lists:foreach(fun(Failure) -> sealed(Failure, Code) end, Failures),
     Report;
 sealed(Report, _) -> Report.
 

@@ -13,6 +13,8 @@ Searches inside a VM of its own: runs the program by one schedule after the othe
 -define(SHRINK_RUNS, 1_000).
 -define(SHRINK_STEPS, 1_000_000).
 -define(SHRINK_ROUNDS, 3).
+%% Ways to fail that are told apart with `all'.
+-define(MAX_FAILURES, 20).
 
 -doc "Starts to listen. Called while the VM boots.".
 -spec main() -> ok.
@@ -29,35 +31,41 @@ listen() ->
             {Port, {data, Data}} ->
                 {start, Job} = binary_to_term(Data),
                 {Searching, Monitor} = spawn_monitor(?MODULE, search, [Job, self()]),
-                relay(Port, Searching, Monitor, now_ms());
+                relay(Port, Searching, Monitor, none, now_ms());
             {'EXIT', Port, _} -> ok
         end
     after
         halt(0, [{flush, true}])
     end.
 
-%% Due: from when on the next number of schedules is reported.
-relay(Port, Searching, Monitor, Due) ->
+%% Due: from when on the next number of schedules is reported. The last number is reported while none is new: the answer may be that
+%% the search is to end.
+relay(Port, Searching, Monitor, Last, Due) ->
     receive
         {schedules, Number} = Progress ->
             Now = now_ms(),
             case Number =:= 0 orelse Now >= Due of
                 true ->
                     tell(Progress, Port),
-                    relay(Port, Searching, Monitor, Now + ?PROGRESS_MS);
-                false -> relay(Port, Searching, Monitor, Due)
+                    relay(Port, Searching, Monitor, Progress, Now + ?PROGRESS_MS);
+                false -> relay(Port, Searching, Monitor, Progress, Due)
             end;
         {'DOWN', Monitor, process, Searching, {searched, Result}} -> bye(Result, Port);
         {'DOWN', Monitor, process, Searching, Reason} -> bye({error, {vm, Reason}}, Port);
-        {Port, {data, _}} -> ok;
+        {Port, {data, ~"stop"}} ->
+            Searching ! {?MODULE, stop},
+            relay(Port, Searching, Monitor, Last, Due);
         {'EXIT', Port, _} -> ok
+    after ?PROGRESS_MS ->
+        _ = Last =:= none orelse tell(Last, Port),
+        relay(Port, Searching, Monitor, Last, Due)
     end.
 
 %% What a VM has written that has ended may be lost.
 bye(Result, Port) ->
     tell(Result, Port),
     receive
-        {Port, {data, _}} -> ok;
+        {Port, {data, ~"bye"}} -> ok;
         {'EXIT', Port, _} -> ok
     end.
 
@@ -90,19 +98,31 @@ now_ms() -> erlang:monotonic_time(millisecond).
 searched(Run, Job, To) ->
     Profiling = lists:member(surw, map_get(strategies, Job)),
     Result = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling}),
-    First = maps:with([length, profile], Result),
-    Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result)}),
+    First = maps:with([length, profile], whole(Result, Profiling, Run, Job)),
+    Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result), failures => #{}, omitted => 0}),
     case Job of
-        #{schedule := 1} -> found(1, none, Result, Known, Run, Job);
+        #{schedule := 1} -> only(found(1, none, Result, Known, Run, Job));
         #{schedule := Number} ->
             {Name, Strategy} = strategy(Number, First, Job),
             Only = once(Run#{strategy => Strategy, logging => false}),
-            found(Number, Name, Only, add(Only, Known), Run, Job);
-        #{} ->
-            case is_failure(Result, Job) of
-                true -> found(1, none, Result, Known, Run, Job);
-                false -> schedules(2, Known, First, Run, Job, To)
-            end
+            only(found(Number, Name, Only, add(Only, Known), Run, Job));
+        #{} -> judged(1, none, Result, Known, First, Run, Job, To)
+    end.
+
+only({ok, Report}) -> {ok, without_failures(Report)};
+only({error, _} = Error) -> Error.
+
+without_failures(Report) -> maps:without([failures, omitted], Report).
+
+%% The first run, or if it fails, one that goes on then, as others may do. For `surw` the monitors say what is interesting, so a
+%% violation ends it.
+whole(Result, Profiling, Run, Job) ->
+    case is_failure(Result, Job) of
+        true ->
+            Unjudged = maps:remove(expect, Run#{crashes => none, left => false}),
+            Monitored = case Profiling of true -> Unjudged; false -> Unjudged#{monitors => none} end,
+            once(Monitored#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling});
+        false -> Result
     end.
 
 prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
@@ -149,23 +169,75 @@ swallow() ->
         _ -> swallow()
     end.
 
-schedules(Number, Known, _, _, #{schedules := Most}, _) when Number > Most -> {ok, Known#{outcome => passed, schedules => Most}};
-schedules(Number, Known, First, Run, #{until := Until} = Job, To) ->
+schedules(Number, Known, _, _, #{schedules := Most} = Job, _) when Number > Most -> ended(schedules, Most, Known, Job);
+schedules(Number, Known, First, Run, Job, To) ->
     To ! {schedules, Number - 1},
-    %% An atom is above all numbers.
-    case now_ms() >= Until of
-        true -> {ok, Known#{outcome => passed, schedules => Number - 1}};
-        false -> one(Number, Known, First, Run, Job, To)
+    case is_over(Job) of
+        false ->
+            {Name, Strategy} = strategy(Number, First, Job),
+            Result = once(Run#{strategy => Strategy, logging => false}),
+            judged(Number, Name, Result, add(Result, Known), First, Run, Job, To);
+        Why -> ended(Why, Number - 1, Known, Job)
     end.
 
-one(Number, Known0, First, Run, Job, To) ->
-    {Name, Strategy} = strategy(Number, First, Job),
-    Result = once(Run#{strategy => Strategy, logging => false}),
-    Known = add(Result, Known0),
+%% Why no further schedule begins.
+is_over(#{until := Until}) ->
+    receive
+        {?MODULE, stop} = Stop ->
+            self() ! Stop,
+            interrupted
+    after 0 ->
+        %% An atom is above all numbers.
+        case now_ms() >= Until of
+            true -> time;
+            false -> false
+        end
+    end.
+
+judged(Number, Name, Result, Known, First, Run, #{all := All} = Job, To) ->
     case is_failure(Result, Job) of
         false -> schedules(Number + 1, Known, First, Run, Job, To);
-        true -> found(Number, Name, Result, Known, Run, Job)
+        true when All ->
+            case group(Number, Name, Result, Known, Run, Job) of
+                {ok, More} -> schedules(Number + 1, More, First, Run, Job, To);
+                {ended, Why} -> ended(Why, Number, Known, Job)
+            end;
+        true -> only(found(Number, Name, Result, Known, Run, Job))
     end.
+
+%% Counts a failure. One that is new is repeated, made smaller and recorded in a folder of its own.
+group(Number, Name, #{outcome := Outcome} = Result, #{failures := Failures, omitted := Omitted} = Known, Run,
+      #{dir := Dir} = Job) ->
+    Cause = witness_search_cause:of_run(Result),
+    Place = map_size(Failures) + 1,
+    case Failures of
+        #{Cause := #{count := Count} = Failure} -> {ok, Known#{failures := Failures#{Cause := Failure#{count := Count + 1}}}};
+        #{} when Place > ?MAX_FAILURES -> {ok, Known#{omitted := Omitted + 1}};
+        #{} ->
+            IsResult = witness_search_scheduler:is_result(Outcome),
+            _ = IsResult andalso file:make_dir(Dir) =:= ok andalso file:change_mode(Dir, 8#700),
+            case found(Number, Name, Result, #{}, Run, Job#{dir => filename:join(Dir, integer_to_list(Place))}) of
+                {ok, Found} when IsResult ->
+                    Failure = (maps:remove(schedules, Found))#{count => 1, place => Place},
+                    {ok, Known#{failures := Failures#{Cause => Failure}}};
+                {ok, Found} -> {ended, {no_result, Found}};
+                {error, Reason} -> {ended, {error, Reason}}
+            end
+    end.
+
+%% What was found is the result, whatever has ended the search.
+ended(Why, Schedules, #{failures := Failures} = Known, #{all := All}) when map_size(Failures) =:= 0 ->
+    Report = maps:merge((without_failures(Known))#{schedules => Schedules}, #{failures => [] || All}),
+    case Why of
+        {error, Reason} -> {error, Reason};
+        {no_result, Found} -> {ok, maps:merge(Report, Found)};
+        interrupted -> {ok, Report#{outcome => interrupted}};
+        _ -> {ok, Report#{outcome => passed}}
+    end;
+ended(Why, Schedules, #{failures := Failures} = Known, _) ->
+    Sorted = lists:sort(fun(#{place := One}, #{place := Two}) -> One < Two end, maps:values(Failures)),
+    {ok, Known#{outcome => failed, schedules => Schedules, ended => Why,
+                failures => [maps:remove(place, Failure) || Failure <- Sorted]}}.
 
 strategy(Number, First, #{seed := Seed, strategies := Strategies, depth := Depth}) ->
     Name = lists:nth((Number - 2) rem length(Strategies) + 1, Strategies),
@@ -199,7 +271,7 @@ found_again(Number, Name, #{choices := Choices} = Result, Known, Run, Job) ->
             {Reversed, #{choices := Smallest}, Others} = case Job of
                 #{schedule := _} -> {[], Again, []};
                 #{} when Number =:= 1 -> {[], Again, []};
-                #{} -> shrink(Again, Run, ?SHRINK_ROUNDS)
+                #{} -> shrink(Again, Run, Job, ?SHRINK_ROUNDS)
             end,
             Written = once(Run#{strategy => witness_search_strategy:replaying(Smallest), logging => true, tracing => true}),
             Tried = Known#{schedules => Number, number => Number, strategy => Name},
@@ -222,7 +294,7 @@ explanation(Reversed, Written) -> #{explanation => witness_search_chart:explain(
 
 %% The pairs, a run with them, and the runs that have all of their steps. A step of these may not be there in the smaller run: then
 %% the pairs are those of the smaller run, if this has pairs with steps that are.
-shrink(#{trace := Trace, length := Length} = Failed, Run, Rounds) ->
+shrink(#{trace := Trace, length := Length} = Failed, Run, #{all := All} = Job, Rounds) ->
     Cause = witness_search_cause:of_run(Failed),
     Try = fun(Pairs) -> once(Run#{strategy => witness_search_strategy:reversing(Pairs), logging => false, tracing => true}) end,
     #{trace := Default} = First = Try([]),
@@ -230,7 +302,8 @@ shrink(#{trace := Trace, length := Length} = Failed, Run, Rounds) ->
     Ordered = witness_search_reversal:named(lists:reverse(Default)),
     Happens = #{Name => [] || {Name, _} <- Named},
     Never = [Step || {Name, _} = Step <- Ordered, not is_map_key(Name, Happens)],
-    Fails = fun(Some) -> witness_search_cause:of_run(Try(Some)) =:= Cause end,
+    %% With `all` the time is for other failures too.
+    Fails = fun(Some) -> not (All andalso is_over(Job) =/= false) andalso witness_search_cause:of_run(Try(Some)) =:= Cause end,
     Runs = min(?SHRINK_RUNS, ?SHRINK_STEPS div max(1, Length)),
     case smallest([{Named, Ordered}, {Named ++ Never, Ordered}, {Named ++ Never, []}], Fails, Runs) of
         none -> {[], Failed, []};
@@ -238,7 +311,7 @@ shrink(#{trace := Trace, length := Length} = Failed, Run, Rounds) ->
             Smaller = Try(Smallest),
             case Rounds =:= 0 orelse has_steps(Smallest, Smaller) of
                 true -> {Smallest, Smaller, [Failed, First]};
-                false -> shrink(Smaller, Run, Rounds - 1)
+                false -> shrink(Smaller, Run, Job, Rounds - 1)
             end
     end.
 

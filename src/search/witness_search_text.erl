@@ -5,12 +5,12 @@ What `witness search` prints for people: what went wrong, where the processes we
 The explanation of a violation comes between `head/2` and `tail/2`: it is that of a replay.
 """.
 
--export([head/2, tail/2, progress/2, unfaithful/1, step/1, order/1, event/2, syntax/1]).
+-export([head/2, tail/2, failures/1, progress/2, unfaithful/1, step/1, order/1, event/2, syntax/1]).
 
 -export_type([report/0]).
 
 -doc "The report of a search, or that it was interrupted, with its options: the folder, the seed, the strategies, the specifications.".
--type report() :: #{outcome := interrupted | passed | unmonitored | witness_search_scheduler:outcome(),
+-type report() :: #{outcome := interrupted | passed | unmonitored | failed | witness_search_scheduler:outcome(),
                     schedules := non_neg_integer(),
                     unfaithful := [term()], elapsed_ms := non_neg_integer(), dir := file:filename(), seed := integer(),
                     strategies := [atom()], specs := [file:filename()], atom() => term()}.
@@ -33,9 +33,24 @@ rate(Schedules, Milliseconds) -> [integer_to_binary(Schedules * 1000 div max(1, 
 -doc "The first lines of a search that has found a run that went wrong; nothing otherwise.".
 -spec head(report(), witness_text:look()) -> unicode:chardata().
 head(#{outcome := Outcome}, _) when Outcome =:= passed; Outcome =:= unmonitored; Outcome =:= interrupted -> ~"";
+head(#{outcome := failed, schedules := Schedules, failures := Failures, omitted := Omitted, elapsed_ms := Elapsed}, Look) ->
+    Failed = lists:sum([Count || #{count := Count} <- Failures]) + Omitted,
+    lines([[witness_text:style(bad, ~"FAILED", Look), ~" in ", witness_text:count(length(Failures), ~"way", ~"ways"), ~": ",
+            integer_to_binary(Failed), ~" of ", count(Schedules), ~" (", witness_text:seconds(Elapsed), $)], ~""]);
+head(#{outcome := Outcome, place := {Place, Of}, count := Count} = Failure, Look) ->
+    lines([witness_text:style(bad, [~"--- ", integer_to_binary(Place), ~" of ", integer_to_binary(Of), ~", in ", count(Count)], Look), ~""
+           | outcome(Outcome, Failure, Look) ++ why(Failure, Look)]);
 head(#{outcome := Outcome, schedules := Schedules, elapsed_ms := Elapsed} = Report, Look) ->
     lines([[sentence(Outcome, Look), ~" after ", count(Schedules), ~" (", witness_text:seconds(Elapsed), $)], ~""
            | outcome(Outcome, Report, Look) ++ why(Report, Look)]).
+
+-doc "The reports of several failures, each with its folder and its place among them.".
+-spec failures(report()) -> [report()].
+failures(#{failures := Failures, dir := Dir} = Report) ->
+    Common = (maps:without([failures, omitted, ended], Report))#{unfaithful := []},
+    [maps:merge(Common, Failure#{place => {Place, length(Failures)}, dir => filename:join(Dir, integer_to_list(Place))})
+     || {Place, Failure} <- lists:enumerate(Failures)];
+failures(#{}) -> [].
 
 %% What a violation needs comes after its explanation, which is that of a replay.
 why(#{outcome := {violated, _, _}}, _) -> [];
@@ -180,8 +195,10 @@ tail(#{outcome := Outcome, schedules := Schedules} = Report, Look) when Outcome 
                    ~". They are a sample of all schedules, and no proof."];
         unmonitored -> [witness_text:style(doubtful, ~"NO RESULT", Look), ~": nothing was monitored in ", count(Schedules), $.]
     end,
-    lines([[~"warning: ", Text] || #{text := Text} <- maps:get(warnings, Report, [])]
-          ++ rows([searched(Report) | unfaithful_rows(Report)]) ++ [~"", Judgement]);
+    lines(warnings(Report) ++ rows([searched(Report) | unfaithful_rows(Report)]) ++ [~"", Judgement]);
+tail(#{outcome := failed, ended := Ended, omitted := Omitted, failures := Failures} = Report, Look) ->
+    More = [{~"left out", [count(Omitted), ~" that failed in other ways than these ", integer_to_binary(length(Failures))]} || Omitted > 0],
+    lines(warnings(Report) ++ rows([searched(Report) | More ++ unfaithful_rows(Report)]) ++ why_ended(Ended, Report, Look));
 tail(#{number := Number, strategy := Strategy, length := Length, switches := Switches, dir := Dir} = Report, _) ->
     Rows = [{~"schedule", [integer_to_binary(Number), by(Strategy, Report), ~": ", witness_text:count(Length, ~"step", ~"steps"), ~", ",
                            witness_text:count(Switches, ~"preemption", ~"preemptions")]}
@@ -190,7 +207,16 @@ tail(#{number := Number, strategy := Strategy, length := Length, switches := Swi
     Spec = [[~" --spec ", quoted(File)] || #{outcome := {violated, _, _}, specs := Files} <- [Report], File <- Files],
     lines([~"" | rows(Rows)]
           ++ lists:append([[~"", [~"  witness replay", Spec, $\s, quoted(Dir)], [~"  witness replay --step", Spec, $\s, quoted(Dir)]]
-                           || is_map_key(recorded, Report)])).
+                           || is_map_key(recorded, Report)])
+          ++ [~"" || is_map_key(place, Report)]).
+
+why_ended(interrupted, _, Look) -> [~"", [witness_text:style(doubtful, ~"INTERRUPTED", Look), ~": this is what had been found."]];
+why_ended({error, Reason}, _, Look) ->
+    [~"", [witness_text:style(doubtful, ~"NO RESULT", Look), ~" of the other schedules: ", witness_search:format_error(Reason)]];
+why_ended({no_result, #{outcome := Outcome} = Found}, Report, Look) ->
+    [~"", [witness_text:style(doubtful, ~"NO RESULT", Look), ~" of the other schedules:"]
+     | outcome(Outcome, maps:merge(Report, Found), Look)];
+why_ended(_, _, _) -> [].
 
 by(none, _) -> ~", the one in which each process goes on as long as it can";
 by(Strategy, #{seed := Seed}) -> [~", by ", atom_to_binary(Strategy), ~" with seed ", integer_to_binary(Seed)].
@@ -198,6 +224,8 @@ by(Strategy, #{seed := Seed}) -> [~", by ", atom_to_binary(Strategy), ~" with se
 searched(#{schedules := Schedules, elapsed_ms := Elapsed, strategies := Strategies, seed := Seed}) ->
     {~"searched", [count(Schedules), ~" in ", witness_text:seconds(Elapsed), ~", ", rate(Schedules, Elapsed), ~" (",
                    lists:join(~", ", [atom_to_binary(Strategy) || Strategy <- Strategies]), ~"; seed ", integer_to_binary(Seed), $)]}.
+
+warnings(Report) -> [[~"warning: ", Text] || #{text := Text} <- maps:get(warnings, Report, [])].
 
 unfaithful_rows(#{unfaithful := Found}) ->
     [{case Row of 1 -> ~"unfaithful"; _ -> ~"" end, unfaithful(One)} || {Row, One} <- lists:enumerate(Found)].

@@ -37,7 +37,7 @@ read(Port, Last, Options) ->
         {Port, {data, Data}} ->
             case witness_event_external:decode(Data) of
                 {schedules, Number} ->
-                    _ = (maps:get(on_schedules, Options, fun(_) -> ok end))(Number),
+                    _ = (maps:get(on_schedules, Options, fun(_) -> ok end))(Number) =:= stop andalso port_command(Port, ~"stop"),
                     read(Port, Last, Options);
                 Report ->
                     %% The VM waits for that: what a VM has written that has ended may be lost.

@@ -1,6 +1,7 @@
 -module(cli_searched).
 %% Programs for `witness search': what can go wrong, and what cannot.
 -export([seats/0, dishes/0, clerks/0, fine/0, endless/0, measured/0, marks/1, kiosks/1, quits/1, collects/0]).
+-export([ways/0, many_ways/0, refused_later/0, marks_and_fails/1]).
 -export([leaves/0, hall/1, wait_for/1, first_dish/0, ends/1, soup_test/0, all_test_/0]).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -77,3 +78,32 @@ collects() -> collects([]).
 collects(Known) -> collects([self(), self() | Known]).
 
 quits(Status) -> halt(Status).
+
+%% Three messages in any order: it ends well in one, and in the others fails in three ways.
+ways() ->
+    Cook = self(),
+    [spawn(fun() -> Cook ! N end) || N <- [1, 2, 3]],
+    case {receive One -> One end, receive Two -> Two end, receive Three -> Three end} of
+        {1, 2, 3} -> ok;
+        {1, 3, 2} -> error(wrong_end);
+        {2, _, _} -> error(wrong_begin);
+        {3, _, _} -> receive never -> ok end
+    end.
+
+%% It fails at once, in as many ways as there are orders of five messages.
+many_ways() ->
+    Cook = self(),
+    [spawn(fun() -> Cook ! N end) || N <- "abcde"],
+    error(list_to_atom([receive N -> N end || _ <- "abcde"])).
+
+%% It fails in the first schedule, and is refused in another one.
+refused_later() ->
+    case first_dish() of
+        {first, soup} -> error(soup);
+        {first, cake} -> open_port({spawn, "cat"}, [])
+    end.
+
+%% Each schedule fails, and says that it has begun.
+marks_and_fails(File) ->
+    marks(File),
+    error(marked).

@@ -4,7 +4,7 @@
 -export([run/2, savina/1]).
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
 -export([event/1, acknowledge/1]).
--export([left/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
+-export([ways/0, left/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
 -export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0, asleep/0]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4,
@@ -203,6 +203,12 @@ ends(Reason) ->
 asserts() ->
     {_, Ref} = spawn_monitor(fun() -> ?assert(node() =:= away) end),
     receive {'DOWN', Ref, process, _, _} -> ok end.
+
+%% In the first schedule it fails in one way, and in others in another one.
+ways() ->
+    Me = self(),
+    [spawn(fun() -> Me ! Way end) || Way <- [one, two]],
+    receive one -> error(one); two -> error(two) end.
 
 slow() ->
     Me = self(),
