@@ -1,8 +1,8 @@
 -module(witness_search_repeat_SUITE).
 -moduledoc """
-The same seed and number is the same run, byte for byte: each program is searched again and again, and the digests of all steps, the outcome
-and what is found are the same each time; every other time a schedule runs alone, and is the same as after others. If the runs of a
-program differ, the search must say what is not controlled.
+The same seed and number is the same run, byte for byte: each program is searched again and again, in several VMs and again in each of them,
+and the digests of all steps, the outcomes and what is found are the same each time; a schedule that runs alone is the same as after
+hundreds of others. If the runs of a program differ, the search must say what is not controlled.
 
 `WITNESS_SEARCH_REPEATS` says how often (2), and then all programs are searched, and not only some: `make deep-search`. `WITNESS_SEARCH_DONE`
 names a file that lists what is done: the rest is done, until `WITNESS_SEARCH_UNTIL`, in seconds since 1970.
@@ -13,6 +13,8 @@ names a file that lists what is done: the rest is done, until `WITNESS_SEARCH_UN
 
 %% The first schedule, and two of each strategy.
 -define(SCHEDULES, 7).
+-define(VMS, 5).
+-define(MAX_NAMED, 5).
 
 suite() -> [{timetrap, {minutes, 45}}].
 
@@ -64,24 +66,24 @@ in_turn(Fun, Programs, Until) ->
          Wrong
      end || Program <- Programs, os:system_time(second) < Until].
 
+%% So often in all, in some VMs: the schedules come again and again in each, and in others each one runs alone.
 repeated(Program, Repeats, Config) ->
-    {First, #{digests := Digests} = Found} = search(Program, #{schedules => ?SCHEDULES}, Config),
-    Others = [case Repeat rem 2 of
-                  0 -> {whole, search(Program, #{schedules => ?SCHEDULES}, Config)};
-                  1 ->
-                      Number = Repeat div 2 rem length(Digests) + 1,
-                      {Number, search(Program, #{schedule => Number}, Config)}
-              end || Repeat <- lists:seq(2, Repeats), Digests =/= []],
-    Differ = [How || {How, {_, Other}} <- Others, not is_same(How, Found, Other)],
-    case First of
-        controlled -> [{Program, Differ} || Differ =/= []];
-        %% The runs may differ. It is said why.
-        uncontrolled -> []
+    Vms = min(Repeats, ?VMS),
+    Rounds = #{all => true, schedules => ?SCHEDULES * ((Repeats + Vms - 1) div Vms), period => ?SCHEDULES},
+    {Control, #{digests := Digests} = Found} = search(Program, Rounds, Config),
+    All = lists:reverse(Digests),
+    Base = lists:sublist(All, ?SCHEDULES),
+    Whole = [{vm, Vm} || Vm <- lists:seq(2, Vms), {_, Other} <- [search(Program, Rounds, Config)], Other =/= Found],
+    Alone = [{alone, Number} || Number <- lists:sublist(lists:seq(length(Base), 1, -1), Repeats div 2),
+                                {_, #{digests := [Own | _]}} <- [search(Program, #{schedule => Number}, Config)],
+                                Own =/= lists:nth(Number, Base)],
+    Again = [{round, Number} || {Number, Digest} <- lists:enumerate(All),
+                                Digest =/= lists:nth((Number - 1) rem ?SCHEDULES + 1, Base)],
+    case {Control, Again ++ Whole ++ Alone} of
+        {controlled, [_ | _] = Differ} -> [{Program, lists:sublist(Differ, ?MAX_NAMED)}];
+        %% If the runs may differ, it is said why.
+        _ -> []
     end.
-
-is_same(whole, Found, Other) -> Found =:= Other;
-is_same(Number, #{digests := All}, #{digests := [Alone | _]}) -> lists:nth(Number, lists:reverse(All)) =:= Alone;
-is_same(_, _, _) -> false.
 
 search({Function, Args}, Options, Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "search-" ++ integer_to_list(erlang:unique_integer([positive]))),
@@ -96,10 +98,13 @@ search({Function, Args}, Options, Config) ->
                  {[], _} -> controlled;
                  _ -> uncontrolled
              end,
-             maps:with([outcome, digests, number, strategy, length, switches, reversed], Report)};
+             (kept(Report))#{failures => [kept(Failure) || Failure <- maps:get(failures, Report, [])]}};
         %% The run that failed was another one when it ran again.
         {error, {witness_search, {not_repeated, Number}}} -> {controlled, #{not_repeated => Number, digests => []}}
     end.
+
+%% Without what depends on the folder.
+kept(Of) -> maps:with([outcome, digests, number, strategy, length, switches, reversed, count], Of).
 
 %% --- what is done ----------------------------------------------------------------
 

@@ -335,6 +335,7 @@ search() ->
                             ~"that its sender has sent to the same process before, as between nodes"]}]},
      #{name => busy_ms, type => pos_integer, unit => milliseconds, default => 10_000},
      #{name => schedule, type => pos_integer},
+     #{name => period, type => pos_integer},
      #{name => step_digests, type => boolean, default => false},
      #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto},
      #{name => cache, type => folder},

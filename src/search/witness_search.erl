@@ -34,6 +34,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `busy_ms`: how many milliseconds a process may run without an operation (10,000): longer is a failure;
 - `memory`: how many bytes the VM of the search may take, with all that is in it (1 GiB): a run that needs more ends the search;
 - `schedule`: runs only the schedule with this number, and records it whatever comes of it;
+- `period`: after so many schedules the same ones come again: each must be the same run;
 - `step_digests`: the report has a digest of the steps of each schedule, the last one first: equal runs have equal ones;
 - `left`: whether it is a failure if another process waits for ever when the function has ended (`false`);
 - `crashes`: which ends of processes are a failure, `t:crashes/0` (`unnoticed`); `normal`: atoms that are as good a reason as `normal`
@@ -53,7 +54,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
                      strategies => [witness_search_strategy:name(), ...], depth => pos_integer(), deadlocks => boolean(),
                      left => boolean(), crashes => crashes(), normal => [atom()], expect => term(),
                      timeouts => witness_search_world:timeouts(),
-                     busy_ms => pos_integer(), memory => pos_integer(), schedule => pos_integer(), step_digests => boolean(),
+                     busy_ms => pos_integer(), memory => pos_integer(), schedule => pos_integer(), period => pos_integer(),
+                     step_digests => boolean(),
                      delivery => witness_search_world:delivery(),
                      cache => file:filename(), vm_args => [string()], syntax => auto | erlang | elixir,
                      on_progress => fun((iodata()) -> term()), on_schedules => fun((non_neg_integer()) -> term())}.
@@ -195,7 +197,7 @@ check_module(Module, Folders) ->
 run(Specs, Code, #{dir := Dir} = Options) ->
     Given = maps:with([run, applications, environment, seed, all, schedules, for, steps, strategies, depth, deadlocks, left,
                        crashes, normal, expect, timeouts, delivery, busy_ms, memory, syntax, signatures, schedule,
-                       step_digests], Options),
+                       period, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of

@@ -99,7 +99,8 @@ searched(Run, Job, To) ->
     Profiling = lists:member(surw, map_get(strategies, Job)),
     Result = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling}),
     First = maps:with([length, profile], whole(Result, Profiling, Run, Job)),
-    Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result), failures => #{}, omitted => 0}),
+    Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result),
+                          failures => #{}, omitted => 0}),
     case Job of
         #{schedule := 1} -> only(found(1, none, Result, Known, Run, Job));
         #{schedule := Number} ->
@@ -239,6 +240,9 @@ ended(Why, Schedules, #{failures := Failures} = Known, _) ->
     {ok, Known#{outcome => failed, schedules => Schedules, ended => Why,
                 failures => [maps:remove(place, Failure) || Failure <- Sorted]}}.
 
+strategy(Number, First, #{period := Period} = Job) when Number > Period ->
+    strategy((Number - 1) rem Period + 1, First, Job);
+strategy(1, _, _) -> {none, witness_search_strategy:reversing([])};
 strategy(Number, First, #{seed := Seed, strategies := Strategies, depth := Depth}) ->
     Name = lists:nth((Number - 2) rem length(Strategies) + 1, Strategies),
     {Name, witness_search_strategy:new(Name, First#{seed => erlang:phash2({Seed, Number}), depth => Depth})}.
