@@ -80,8 +80,8 @@ seat_is_sold_once_test_() ->
     end}.
 ```
 
-The function is an exported one, `{Module, Function, Arguments}` or `fun Module:Function/0`: it runs in a VM of its own, where nothing of the
-test's VM exists, no process, application or local fun. So it starts what it needs. The code is that of the folders of the code path but those of
+The function is `{Module, Function, Arguments}`, which is exported, or `fun two_people_want_the_last_seat/0`, which need not be. It runs in a VM
+of its own, where nothing of the test's VM exists, no process, application or other fun. So it starts what it needs. The code is that of the folders of the code path but those of
 OTP and Elixir; the option `pa` names others.
 
 The failure says after how many schedules the run was found, what went wrong, and how to replay it: the recording is a folder

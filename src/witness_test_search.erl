@@ -10,11 +10,11 @@ A search as a part of a test (`witness_test:search/3`): what can run in its VM, 
 -doc "Modules of this VM that have no file, and applications: their code is searched, too.".
 -type code() :: #{modules => #{module() => binary()}, applications => [atom()]}.
 
--doc "An exported function with its arguments, or one without arguments.".
+-doc "An exported function with its arguments, or a function without arguments, as `fun scenario/0`, which need not be exported.".
 -type searched() :: {module(), atom(), [term()]} | fun(() -> term()).
 
 -doc """
-- `fun_of_module`: a fun that is none of an exported function;
+- `fun_of_module`: a fun that is none of a function of its module;
 - `argument`: a term of the arguments that means nothing in another VM;
 - `no_module`: the module is not loaded from a file; `not_exported`: it does not have the function;
 - `monitor`: a monitor among the specifications; `own`: an option that the test itself determines.
@@ -32,8 +32,8 @@ search(Specs, What, Given) -> search(Specs, What, Given, #{}).
 
 -doc "The same, with more code.".
 -spec search(witness_test:specs(), searched(), map(), code()) -> {witness_test:outcome(), Warnings :: [binary()]}.
-search(Specs, What, Given, Code) ->
-    Modules = maps:get(modules, Code, #{}),
+search(Specs, Named, Given, Code) ->
+    {What, Modules} = with_export(Named, maps:get(modules, Code, #{})),
     Dir = written(Modules),
     try
         More = [filename:join(Folder, "ebin") || App <- maps:get(applications, Code, []), Folder <- [code:lib_dir(App)], is_list(Folder)],
@@ -41,6 +41,33 @@ search(Specs, What, Given, Code) ->
     after
         ok = remove(Dir, Modules)
     end.
+
+%% `fun scenario/0' is a function of its module. The module of the search exports it, and is otherwise the same.
+with_export(Fun, Modules) when is_function(Fun, 0) ->
+    maybe
+        {type, local} ?= erlang:fun_info(Fun, type),
+        {module, Module} = erlang:fun_info(Fun, module),
+        false ?= is_map_key(Module, Modules),
+        {ok, Forms, Options} ?= witness_weave:forms(Module),
+        [Name] ?= [Name || {function, _, Name, 0, _} <- Forms, is_fun_of(Name, Fun)],
+        {ok, Module, Beam} ?= compile:noenv_forms(exporting(Name, Forms), [debug_info | Options]),
+        {{exported, {Module, Name, []}}, Modules#{Module => Beam}}
+    else
+        _ -> {Fun, Modules}
+    end;
+with_export(What, Modules) -> {What, Modules}.
+
+%% Until OTP 27 the compiler makes a function of its own for it.
+is_fun_of(Name, Fun) ->
+    {name, Given} = erlang:fun_info(Fun, name),
+    {env, Env} = erlang:fun_info(Fun, env),
+    Env =:= [] andalso lists:member(atom_to_list(Given), [atom_to_list(Name), "-fun." ++ atom_to_list(Name) ++ "/0-"]).
+
+exporting(Name, Forms) ->
+    lists:append([case Form of
+        {attribute, Anno, module, _} -> [Form, {attribute, Anno, export, [{Name, 0}]}];
+        _ -> [Form]
+    end || Form <- Forms]).
 
 %% A folder of this account alone, for the time of the search: a recording keeps the code of its program.
 written(Modules) ->
@@ -86,6 +113,7 @@ lines(Text) -> witness_test_result:lines(Text).
 
 %% --- what runs -------------------------------------------------------------------
 
+run({exported, Run}) -> {ok, Run};
 run({Module, Function, Args} = Run) when is_atom(Module), is_atom(Function), is_list(Args) ->
     _ = code:ensure_loaded(Module),
     case {[Term || Arg <- Args, Term <- of_this_vm(Arg)], erlang:function_exported(Module, Function, length(Args))} of
@@ -228,7 +256,8 @@ no_process() ->
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().
 format_error(fun_of_module) ->
-    ~"the search runs in a VM of its own, where this fun does not exist: name an exported function, as in {my_tests, scenario, []}";
+    <<"the search runs in a VM of its own, where this fun does not exist: name a function of a module that is compiled with debug "
+      "information, fun scenario/0 or {my_tests, scenario, []}">>;
 format_error({argument, Term}) ->
     [~"the search runs in a VM of its own, where ", witness_event:format_term(Term, 200),
      ~" of the arguments does not exist: let the function start what it needs"];

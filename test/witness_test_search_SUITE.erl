@@ -9,7 +9,8 @@
 suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [a_violation_fails_the_test, a_test_that_monitors_nothing_fails,
-          what_else_goes_wrong_fails_the_test, nothing_goes_wrong, what_is_not_controlled_is_said,
+          what_else_goes_wrong_fails_the_test, a_function_that_is_not_exported_is_searched,
+          nothing_goes_wrong, what_is_not_controlled_is_said,
           the_recording_is_where_it_is_asked_for, what_the_vm_cannot_have_is_refused, eunit_shows_the_failure].
 
 init_per_suite(Config) ->
@@ -84,6 +85,16 @@ what_else_goes_wrong_fails_the_test(Config) ->
          {{witness_searched_test, waits, []}, #{}, [~"DEADLOCK: the function has not returned", ~"witness_searched_test:waits/0"]}]],
     ?assertMatch({no_result, <<"NO RESULT after 1 schedule", _/binary>>, _}, failed([], {witness_searched_test, opens, []}, #{}, Config)).
 
+%% Its module in the search exports it.
+a_function_that_is_not_exported_is_searched(Config) ->
+    {failed_schedule, Text, _} = failed([], witness_searched_test:hidden(), #{}, Config),
+    witness_command:contains(Text, [~"CRASH of <0.1.1>, witness_searched_test:bob_is_first()", ~"{expected,ann},{value,bob}",
+                                    ~"in witness_searched_test:first/1 (witness_searched_test.erl:"]),
+    [Recording] = recordings(Config),
+    ?assertMatch({ok, #{outcome := identical}},
+                 witness_replay:replay(#{dir => filename:join(proplists:get_value(dir, Config), Recording)})),
+    ?assertNot(erlang:function_exported(witness_searched_test, bob_is_first, 0)).
+
 nothing_goes_wrong(Config) ->
     ?assertEqual(ok, search([], {witness_searched_test, fine, []}, #{schedules => 5}, Config)),
     ?assertEqual(ok, search([], {witness_searched_test, first, [ann]}, #{schedules => 5, crashes => none}, Config)),
@@ -112,7 +123,7 @@ what_the_vm_cannot_have_is_refused(Config) ->
          {[], {witness_searched_test, first, [#{a => [{self()}]}]}, #{}, ~"of the arguments does not exist: let the function start what it needs"},
          {[], {witness_searched_test, first, [[a | make_ref()]]}, #{}, ~"#Ref<"},
          {[], {witness_searched_test, first, [fun() -> ok end]}, #{}, ~"of the arguments does not exist"},
-         {[], fun() -> ok end, #{}, ~"this fun does not exist: name an exported function"},
+         {[], fun() -> ok end, #{}, ~"this fun does not exist: name a function of a module"},
          {[], {witness_searched_test, second, []}, #{}, ~"witness_searched_test:second/0 is not exported"},
          {[], {nobody_has_this, f, []}, #{}, ~"nobody_has_this:f/0 is not exported"},
          {[], first, #{}, ~"{Module, Function, Arguments}, not first"},
