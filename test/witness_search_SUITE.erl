@@ -21,7 +21,8 @@ all() -> [faults_are_found, surw_finds_faults, twins_pass, faults_in_elixir_are_
           late_ends_and_failed_spawns_replay_identically, the_first_schedule_is_the_default_order,
           races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
           applications_are_stopped, an_application_that_does_not_start_is_a_failure, an_application_may_end_the_vm,
-          all_failures_are_those_of_their_schedules, a_search_ends_when_it_is_told, wrong_folders_are_named].
+          all_failures_are_those_of_their_schedules, an_early_failure_does_not_hide_a_later_one,
+          a_search_ends_when_it_is_told, wrong_folders_are_named].
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
@@ -86,6 +87,13 @@ all_failures_are_those_of_their_schedules(Config) ->
     ?assertMatch(#{outcome := passed, failures := []}, Passed).
 
 kind({crashed, 1, {Kind, _}}) -> Kind.
+
+%% The strategies expect a run that is longer than the first one.
+an_early_failure_does_not_hide_a_later_one(Config) ->
+    {ok, #{failures := Failures}} =
+        search({witness_searched, early, []}, #{schedules => 1000, all => true, strategies => [pct]}, Config),
+    ?assertMatch([#{outcome := {crashed, 2, {early, _}}, number := 1}, #{outcome := {crashed, 1, {{badmatch, [{count, 1}]}, _}}}],
+                 Failures).
 
 %% By the function that it tells of its schedules.
 a_search_ends_when_it_is_told(Config) ->

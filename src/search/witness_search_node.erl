@@ -99,8 +99,8 @@ searched(Run, Job, To) ->
     Profiling = lists:member(surw, map_get(strategies, Job)),
     Result = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling}),
     First = maps:with([length, profile], whole(Result, Profiling, Run, Job)),
-    Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result),
-                          failures => #{}, omitted => 0}),
+    Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result), failures => #{},
+                          omitted => 0}),
     case Job of
         #{schedule := 1} -> only(found(1, none, Result, Known, Run, Job));
         #{schedule := Number} ->

@@ -4,7 +4,7 @@
 -export([run/2, savina/1]).
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
 -export([event/1, acknowledge/1]).
--export([ways/0, left/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
+-export([ways/0, early/0, left/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
 -export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0, asleep/0]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4,
@@ -209,6 +209,20 @@ ways() ->
     Me = self(),
     [spawn(fun() -> Me ! Way end) || Way <- [one, two]],
     receive one -> error(one); two -> error(two) end.
+
+%% In the first schedule a process fails at once. If that one comes later, two others may lose an update.
+early() ->
+    Table = ets:new(count, [public]),
+    true = ets:insert(Table, {count, 0}),
+    spawn(fun() -> [] =:= try ets:lookup(Table, started) catch error:badarg -> ended end andalso error(early) end),
+    join([fun() ->
+        true = ets:insert(Table, {started, true}),
+        _ = [begin self() ! N, receive N -> ok end end || N <- lists:seq(1, 10)],
+        [{count, N}] = ets:lookup(Table, count),
+        ets:insert(Table, {count, N + 1})
+    end || _ <- "ab"]),
+    [{count, 2}] = ets:lookup(Table, count),
+    ok.
 
 slow() ->
     Me = self(),
