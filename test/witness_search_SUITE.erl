@@ -20,6 +20,7 @@ all() -> [faults_are_found, surw_finds_faults, twins_pass, faults_in_elixir_are_
           failures_are_those_that_are_asked_for, what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
           late_ends_and_failed_spawns_replay_identically, the_first_schedule_is_the_default_order,
           races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
+          races_in_the_use_of_servers_of_otp_are_found, aliases_outside_are_answered_as_they_say, nothing_is_left_of_servers_of_otp,
           applications_are_stopped, an_application_that_does_not_start_is_a_failure, an_application_may_end_the_vm,
           all_failures_are_those_of_their_schedules, an_early_failure_does_not_hide_a_later_one,
           a_search_ends_when_it_is_told, wrong_folders_are_named].
@@ -30,6 +31,7 @@ init_per_suite(Config) ->
     [{ok, _} = compile:file(filename:join(witness_checkout:root(filename:dirname(code:which(?MODULE))), File),
                             [return_errors, debug_info, {outdir, Out}])
      || File <- ["test/searched/witness_searched.erl", "test/searched/witness_searched_hard.erl", "test/searched/witness_searched_shop.erl",
+                 "test/searched/witness_searched_kernel.erl",
                  "examples/last_seat/last_seat.erl", "examples/last_seat/last_seat_hall.erl",
                  "examples/last_seat/last_seat_cashier.erl"]],
     {module, Shop} = code:load_abs(filename:join(Out, "witness_searched_shop")),
@@ -157,6 +159,8 @@ the_last_seat_is_sold_twice(Config) ->
 
 -define(SHOP, witness_searched_shop).
 
+-define(KERNEL, witness_searched_kernel).
+
 %% Started for the function, and by the program.
 shops() -> [{buys, #{applications => [?SHOP]}}, {visits, #{}}].
 
@@ -186,6 +190,36 @@ a_schedule_of_an_application_is_a_run(Config) ->
 nothing_is_left_of_an_application(Config) ->
     {ok, #{outcome := Outcome, unfaithful := Unfaithful}} = search({?SHOP, changes, []}, #{schedules => 30}, Config),
     ?assertEqual({passed, []}, {Outcome, Unfaithful}).
+
+races_in_the_use_of_servers_of_otp_are_found(Config) ->
+    lists:foreach(fun({Function, Expected}) ->
+        {ok, #{outcome := {crashed, 1, _}, unfaithful := Unfaithful, recorded := Dir}} =
+            search({?KERNEL, Function, [true]}, #{schedules => ?SCHEDULES}, Config),
+        ?assertEqual({Function, Expected}, {Function, Unfaithful}),
+        identical(Dir),
+        ?assertMatch({ok, #{outcome := passed, unfaithful := Expected}},
+                     search({?KERNEL, Function, [false]}, #{schedules => ?SCHEDULES}, Config))
+    end, [{locks, []}, {transactions, []}, {names, []}, {mnesia, [{outside, file_server_2}]}]).
+
+aliases_outside_are_answered_as_they_say(Config) ->
+    lists:foreach(fun(Function) ->
+        {ok, Report} = search({?KERNEL, Function, []}, #{schedules => 20}, Config),
+        ?assertMatch({Function, #{outcome := passed, unfaithful := [{outside, file_server_2}]}}, {Function, Report})
+    end, [aliases, requested, echo]).
+
+%% A schedule with a server is the same alone and after others.
+nothing_is_left_of_servers_of_otp(Config) ->
+    lists:foreach(fun({Function, Args}) ->
+        Run = {?KERNEL, Function, Args},
+        {ok, #{outcome := passed, digests := All, unfaithful := []}} =
+            search(Run, #{schedules => 20, step_digests => true}, Config),
+        lists:foreach(fun(Number) ->
+            {ok, #{digests := [Alone | _], recorded := Dir}} =
+                search(Run, #{schedule => Number, step_digests => true}, Config),
+            ?assertEqual({Run, Number, lists:nth(Number, lists:reverse(All))}, {Run, Number, Alone}),
+            identical(Dir)
+        end, [1, 2, 20])
+    end, [{locks, [false]}, {names, [false]}, {successors, []}, {timers, []}]).
 
 %% Its `stop/1` is called, if no process is left that may need the application.
 applications_are_stopped(Config) ->
@@ -300,7 +334,7 @@ what_changes_the_vm_is_refused(Config) ->
           {tells, [], {erlang, send, 2}}, {flags, [], {erlang, system_flag, 2}}, {blocks, [], {erlang, system_flag, 2}},
           {traces, [], {erlang, trace, 3}}, {session, [], {erts_internal, trace_session_create, 3}},
           {monitors, [], {erlang, system_monitor, 2}}, {restarts, [], {init, restart, 0}}, {command, [], {erlang, open_port, 2}},
-          {interval, [], {erlang, send, 2}}, {elsewhere, [], {erlang, spawn, 2}}, {remote_call, [], {erlang, spawn_request, 5}},
+          {elsewhere, [], {erlang, spawn, 2}}, {remote_call, [], {erlang, spawn_request, 5}},
           {node_monitor, [], {erlang, monitor_node, 2}},
           {distributes, [], {erlang, send, 2}}, {replaces, [], {code, load_binary, 3}}, {purges, [], {code, purge, 1}}]).
 
@@ -313,7 +347,7 @@ nothing_is_left_for_the_next_run(Config) ->
     end, [{leaves, [], []},
           {starts, [], [{outside, file_server_2}]}, {tables_are_named, [], []}, {logs, [], []}, {tagged, [], []},
           {nested, [20], []}, {stops, [[]], []}, {stops, [[0]], []}, {alone, [], []},
-          {groups, [], [{differs, {erlang, nodes, 0}}]},
+          {groups, [], []},
           {numbered, [], [{differs, {os, getpid, 0}}]}, {upgrades, [], [{outside, code_server}]},
           {limited, [], [{differs, {erlang, process_flag, 2}}]}]),
     {ok, #{outcome := {halted, 1, 3}}} = search({witness_searched_hard, stops, [[3]]}, #{}, Config).

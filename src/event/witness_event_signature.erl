@@ -78,6 +78,8 @@ resolve({witness_search_applications, call, [_, {M, F, Args}]}, Steps, Table) wh
 %% The process of a search that keeps its applications.
 resolve({gen_server, enter_loop, [application_controller, _, _, {local, application_controller}]}, _, _) ->
     {application_controller, start, ['_']};
+%% A server of OTP that it starts when the program needs it.
+resolve({witness_search_applications, serve, [M, _]}, _, _) when is_atom(M) -> {M, init, [[]]};
 resolve({erts_internal, spawn_init, [{M, F, Args}]}, Steps, Table) when is_atom(M), is_atom(F), is_list(Args) ->
     resolve({M, F, Args}, Steps, Table);
 resolve({_, _, _} = Signature, Steps, Table) when Steps > 0 ->

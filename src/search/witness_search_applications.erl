@@ -12,19 +12,43 @@ Applications that were started before, such as `kernel`, run as ever. The contro
 processes, so it cannot end their masters.
 """.
 
--export([prepare/1, controller/0, find/2, first_call/2, call/2, ending/0]).
+-export([prepare/1, find/2, find_table/2, first_call/2, call/2, serve/2, ending/0]).
+
+-export_type([server/0]).
 
 -define(NAME, application_controller).
+-define(GLOBAL, global_name_server).
 
--doc "Starts the applications that stay outside, and sets parameters of all.".
+-doc "The call with which a controlled server starts, and the named tables that it has from then on.".
+-type server() :: {witness_search_world:start(), Tables :: [atom()]}.
+
+-doc """
+Starts the applications that stay outside, and sets parameters of all. The result has the servers that a run has when the program first
+needs them.
+""".
 -spec prepare(#{environment => [{atom(), [{atom(), term()}]}], outside => [atom()], any() => any()}) ->
-    ok | {error, {not_started, atom(), term()}}.
+    {ok, #{atom() => server()}} | {error, {not_started, atom(), term()}}.
 prepare(Job) ->
     ok = application:set_env(maps:get(environment, Job, []), [{persistent, true}]),
     case start(maps:get(outside, Job, [])) of
-        ok -> ok;
+        ok ->
+            {ok, (global())#{?NAME => {controller(), []}, timer_server => {server(timer, timer_server), []}}};
         {App, Reason} -> {error, {not_started, App, Reason}}
     end.
+
+%% The real one makes way for that of a run: both need the same names of tables.
+global() ->
+    case whereis(?GLOBAL) of
+        Pid when is_pid(Pid), node() =:= nonode@nohost ->
+            Tables = tables(Pid),
+            ok = supervisor:terminate_child(kernel_sup, ?GLOBAL),
+            #{?GLOBAL => {server(global, ?GLOBAL), Tables}};
+        _ -> #{}
+    end.
+
+tables(Owner) -> [Table || Table <- ets:all(), is_atom(Table), ets:info(Table, owner) =:= Owner].
+
+server(Module, Name) -> {proc_lib, init_p, [whereis(kernel_sup), [], ?MODULE, serve, [Module, Name]]}.
 
 start([]) -> ok;
 start([App | Apps]) ->
@@ -33,8 +57,7 @@ start([App | Apps]) ->
         {error, Reason} -> {App, Reason}
     end.
 
--doc "What the controlled controller starts with, from the real one.".
--spec controller() -> witness_search_world:start().
+%% It starts with the state of the real one.
 controller() ->
     State = without_pids(sys:get_state(?NAME)),
     {proc_lib, init_p, [whereis(init), [], gen_server, enter_loop, [?NAME, [], State, {local, ?NAME}]]}.
@@ -50,17 +73,32 @@ The program looks for a process of this name, and has none itself. `here`: now i
 outside.
 """.
 -spec find(atom(), witness_search_process:control()) -> here | none | pid() | port().
-find(?NAME, C) ->
-    #{controller := Start} = persistent_term:get(witness_search),
-    case witness_search_process:perform({adopt, ?NAME, Start, whereis(user)}, C) of
-        true -> here;
-        false -> none
-    end;
-find(Name, _) ->
-    case whereis(Name) of
-        undefined -> none;
-        Found -> Found
+find(Name, C) ->
+    case persistent_term:get(witness_search) of
+        #{servers := #{Name := {Start, _}}} ->
+            case witness_search_process:perform({adopt, Name, Start, whereis(user)}, C) of
+                true -> here;
+                false -> none
+            end;
+        #{} ->
+            case whereis(Name) of
+                undefined -> none;
+                Found -> Found
+            end
     end.
+
+-doc "The program uses this table, which this VM does not have: if it is one of a server, the run has the server now.".
+-spec find_table(atom(), witness_search_process:control()) -> ok.
+find_table(Table, C) ->
+    #{servers := Servers} = persistent_term:get(witness_search),
+    _ = [find(Name, C) || Name := {_, Tables} <- Servers, lists:member(Table, Tables)],
+    ok.
+
+-doc false.
+-spec serve(module(), atom()) -> no_return().
+serve(Module, Name) ->
+    {ok, State} = Module:init([]),
+    gen_server:enter_loop(Module, [], State, {local, Name}).
 
 -doc "The first call of a run that starts these applications first.".
 -spec first_call([atom()], witness_search_world:start()) -> witness_search_world:start().

@@ -3,8 +3,9 @@
 Receives and sends of controlled processes. Mailboxes are part of the world (`m:witness_search_world`), so the order of messages is
 that of the schedule.
 
-*Outside.* A message to a process that is not controlled, such as the group leader, is sent for real, with the pid that the sender has
-in this VM. Then the answer comes to that pid. *Invariant:* a process that may get an answer waits for it before it parks at its next
+*Outside.* A message to a process that is not controlled, such as the group leader, is sent for real, with the pids that the processes have
+in this VM, and with aliases of this VM in the place of those of the program. Then the answer comes to that pid or alias, and is changed
+back. *Invariant:* a process that may get an answer waits for it before it parks at its next
 `receive`, so what comes from outside comes at the same place of each run with this schedule.
 """.
 
@@ -46,18 +47,22 @@ take_controlled(Match, Time, C) ->
     end.
 
 arrivals(Match, C) ->
-    case witness_search_process:arrivals(?OUTSIDE_MS, C) of
+    case witness_search_process:arrivals(?OUTSIDE_MS) of
         [] -> ok;
         Messages ->
-            _ = [ok = witness_search_process:query({arrives, Message}, C) || Message <- Messages],
-            %% More may come until the answer is there.
-            case lists:any(Match, Messages) of
+            Arrived = [arrived(witness_search_process:query({arrives, Via, Content}, C), Content, Match)
+                     || Message <- Messages, {Via, Content} <- [witness_search_outside:via(Message)]],
+            %% More may come until the answer is there. One to an alias that is not active any more never is.
+            case lists:member(true, Arrived) of
                 true -> ok;
                 false ->
-                    ok = witness_search_process:expect(C),
+                    ok = witness_search_process:expect(message),
                     arrivals(Match, C)
             end
     end.
+
+arrived(ok, Content, Match) -> Match(Content);
+arrived(inactive, _, _) -> true.
 
 %% A recording has these messages with their contents, whichever process has sent them.
 entry(outside, _, Content) -> {content, Content};
@@ -138,10 +143,10 @@ send_real(To, Message, C) ->
     Name = name(To),
     _ = [witness_search_process:refuse({erlang, send, 2}, C) || lists:member(Name, ?RULERS)],
     _ = [witness_search_process:refuse(Function, C) || Name =:= code_server, Function <- replaces(Message)],
-    Real = real(Message, witness_search_process:pid(C)),
+    {Real, Answers} = witness_search_outside:real(Message, C),
     _ = [ok = witness_search_process:fault(outside, Name, C)
          || To =/= witness_search_process:query(leader, C), Name =/= standard_error, not is_reading(Message)],
-    _ = [ok = witness_search_process:expect(C) || Real =/= Message],
+    _ = [ok = witness_search_process:expect(answer) || Answers],
     _ = erlang:send(To, Real),
     ok.
 
@@ -161,12 +166,6 @@ replaces(_) -> [].
 
 is_woven(Module) ->
     erlang:module_loaded(Module) andalso lists:keymember(witness_weave, 1, erlang:get_module_info(Module, attributes)).
-
-real(Own, Own) -> self();
-real([Head | Tail], Own) -> [real(Head, Own) | real(Tail, Own)];
-real(Tuple, Own) when is_tuple(Tuple) -> list_to_tuple(real(tuple_to_list(Tuple), Own));
-real(#{} = Map, Own) -> #{real(Key, Own) => real(Value, Own) || Key := Value <- Map};
-real(Term, _) -> Term.
 
 %% Where the code server has code is the same in each run.
 is_reading({code_call, _, {where_is_file, _}}) -> true;

@@ -139,17 +139,19 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
                                      witness_search_strategy, witness_search_random, witness_search_pct, witness_search_pos,
                                      witness_search_surw,
                                      witness_search_conflict, witness_search_memory, witness_search_reversal,
-                                     witness_search_applications,
+                                     witness_search_applications, witness_search_outside,
                                      witness_record_calls, witness_replay_calls, witness_weave_runtime,
                                      witness_weave_funs, witness_record_dictionary, witness_record_shared, beam_lib,
                                      prim_eval, calendar]),
     ok = witness_record_handler:load(Handler),
     ok = witness_search_memory:init(),
-    Prepared = witness_search_applications:prepare(Job),
-    %% An application outside may have set it.
-    ok = logger:set_primary_config(level, none),
-    ok = persistent_term:put(witness_search, #{calls => Calls, controller => witness_search_applications:controller()}),
-    Prepared.
+    case witness_search_applications:prepare(Job) of
+        {ok, Servers} ->
+            %% An application outside may have set it.
+            ok = logger:set_primary_config(level, none),
+            persistent_term:put(witness_search, #{calls => Calls, servers => Servers});
+        {error, _} = Error -> Error
+    end.
 
 %% The output of the program is not shown: it would be that of thousands of runs. As in a plain run, its group leader is `user`.
 swallow_output() ->

@@ -9,15 +9,18 @@ of the scheduler, and messages from outside.
 Any other process is outside: what it does passes through.
 """.
 
--export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, refuse/2, log/2, returns/2, outside/3, arrivals/2, expect/1,
-         fault/3, protect/1, is_protected/1]).
+-export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, refuse/2, log/2, returns/2, outside/3, arrivals/1, expect/1,
+         aliases/0, keep_alias/2, fault/3, protect/1, is_protected/1]).
 
 -export_type([control/0]).
 
 %% The key of the recorder, so that a dictionary has the same order when a recording is replayed.
 -define(KEY, '$witness_record').
 
--record(control, {id :: pos_integer(), pid :: pid(), scheduler :: pid(), logging :: boolean(), expects = false :: boolean()}).
+%% expects: something may come from outside. asked: how many messages of the process ask for an answer that has not come.
+%% aliases: those of the program that processes outside have, with the aliases of this VM that they have got.
+-record(control, {id :: pos_integer(), pid :: pid(), scheduler :: pid(), logging :: boolean(), expects = false :: boolean(),
+                  asked = 0 :: non_neg_integer(), aliases = #{} :: #{Virtual :: reference() => Real :: reference()}}).
 
 -opaque control() :: #control{}.
 
@@ -99,23 +102,43 @@ outside(Module, Function, Args) ->
         put(?KEY, Control)
     end.
 
--doc "The process may get messages from outside.".
--spec expect(control()) -> ok.
-expect(C) ->
-    _ = put(?KEY, C#control{expects = true}),
+-doc "The process may get a message from outside, or an answer: then it has sent a message that asks for one.".
+-spec expect(message | answer) -> ok.
+expect(What) ->
+    #control{asked = Asked} = C = get(?KEY),
+    _ = put(?KEY, C#control{expects = true, asked = case What of answer -> Asked + 1; message -> Asked end}),
+    ok.
+
+-doc "The aliases that the process has given to processes outside.".
+-spec aliases() -> #{Virtual :: reference() => Real :: reference()}.
+aliases() -> (get(?KEY))#control.aliases.
+
+-spec keep_alias(Virtual :: reference(), Real :: reference()) -> ok.
+keep_alias(Virtual, Real) ->
+    #control{aliases = Aliases} = C = get(?KEY),
+    _ = put(?KEY, C#control{aliases = Aliases#{Virtual => Real}}),
     ok.
 
 -doc """
-Messages from outside that are there; if the process expects some and there is none, it waits so many milliseconds for the first one.
+Messages from outside that are there. If the process expects some and there is none, it waits so many milliseconds for the first one; and as
+long for the answer to each message that asks for one.
 """.
--spec arrivals(non_neg_integer(), control()) -> [term()].
-arrivals(_, #control{expects = false}) -> [];
-arrivals(Time, C) ->
+-spec arrivals(non_neg_integer()) -> [term()].
+arrivals(Time) ->
+    case get(?KEY) of
+        #control{expects = false} -> [];
+        #control{} -> take_arrivals(Time, Time)
+    end.
+
+take_arrivals(Wait, Time) ->
     receive
         %% The program gets these from the world.
-        {'ETS-TRANSFER', _, _, _} -> arrivals(Time, C);
-        Message -> [Message | arrivals(0, C)]
-    after Time ->
-        _ = put(?KEY, C#control{expects = false}),
+        {'ETS-TRANSFER', _, _, _} -> take_arrivals(Wait, Time);
+        Message ->
+            #control{asked = Asked} = C = get(?KEY),
+            _ = put(?KEY, C#control{asked = max(0, Asked - 1)}),
+            [Message | take_arrivals(case Asked > 1 of true -> Time; false -> 0 end, Time)]
+    after Wait ->
+        _ = put(?KEY, (get(?KEY))#control{expects = false, asked = 0}),
         []
     end.

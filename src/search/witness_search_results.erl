@@ -14,7 +14,7 @@ Calls of controlled processes with results that do not follow from their argumen
 
 %% The modules that a controlled process runs beside the program.
 -define(OWN, [witness_search_runtime, witness_search_spawn, witness_search_messages, witness_search_results,
-              witness_search_process, witness_search_memory,
+              witness_search_process, witness_search_memory, witness_search_outside,
               witness_weave_funs]).
 %% What system clocks add to monotonic time: some moment in November 2023, in nanoseconds.
 -define(OFFSET_NS, 1_700_000_000_000_000_000).
@@ -180,7 +180,7 @@ run(Function, Args, C) when Function =:= open_port; Function =:= monitor_node; F
                             Function =:= system_monitor; Function =:= system_profile ->
     refuse(erlang, Function, Args, C);
 run(Function, Args, C) ->
-    _ = [unfaithful(Function, length(Args), C) || differs(Function)],
+    _ = [unfaithful(Function, length(Args), C) || differs(Function), Function =/= nodes orelse erlang:is_alive()],
     apply(erlang, Function, Args).
 
 %% They depend on what else this VM does, or act on something outside.
@@ -214,7 +214,11 @@ monitor_name(Name, Target, Options, C) ->
                 Found -> monitor_outside(Target, Options, C);
                 _ -> monitor_process(Target, Options, C)
             end;
-        _ -> monitor_process(Target, Options, C)
+        undefined -> monitor_process(Target, Options, C);
+        %% The name of the program's process, or of a server that it has not needed before.
+        false ->
+            _ = witness_search_applications:find(Name, C),
+            monitor_process(Target, Options, C)
     end.
 
 monitor_process(Target, Options, C) ->
@@ -226,8 +230,8 @@ monitor_process(Target, Options, C) ->
 
 %% The processes that this VM started with do not end during a run. Their answers are expected when they are asked.
 monitor_outside(Target, [], C) when not is_pid(Target) -> witness_search_process:query(reference, C);
-monitor_outside(Real, Options, C) ->
-    ok = witness_search_process:expect(C),
+monitor_outside(Real, Options, _) ->
+    ok = witness_search_process:expect(message),
     erlang:monitor(process, Real, Options).
 
 remove_monitor(Ref, Options, C) ->
@@ -257,7 +261,7 @@ request_tables(C) ->
     Ref = witness_search_process:query(reference, C),
     Tables = lists:sort([Shown || Table <- witness_search_process:outside(ets, all, []), Shown <- shown(Table, C)]),
     Lists = [Tables | lists:duplicate(erlang:system_info(schedulers) - 1, [])],
-    _ = [ok = witness_search_process:query({arrives, {Ref, List}}, C) || List <- Lists],
+    _ = [ok = witness_search_process:query({arrives, none, {Ref, List}}, C) || List <- Lists],
     Ref.
 
 %% The search has tables itself. The program can know those of other processes outside by their names alone.
@@ -281,6 +285,8 @@ timestamp(C) ->
 %% The program has its own references to tables and arrays (`m:witness_search_memory`). What belongs to processes outside is
 %% the same in each run, until the program changes it.
 shared(Module, Function, Args, C) ->
+    _ = [ok = witness_search_applications:find_table(Table, C)
+         || Module =:= ets, [Table | _] <- [Args], is_atom(Table), ets:whereis(Table) =:= undefined, Function =/= new],
     Real = witness_search_memory:real(Module, Args),
     _ = [refuse(Module, Function, Args, C) || Module =:= ets, removes_outside(Function, Real)],
     _ = [go = witness_search_process:perform({shared, {Module, Function, Args}}, C) || is_visible(Module, Function, Real)],

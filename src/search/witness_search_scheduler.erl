@@ -263,7 +263,12 @@ apply_effect({ended, Id, Reason}, S) ->
 apply_effect({answer, Id, Answer}, S) ->
     real(Id, S) ! {witness_search, Answer},
     await_parking(Id, S);
-apply_effect({start, Id, Start, Options}, S) -> begin_process(Id, Start, Options, S);
+apply_effect({start, Id, Start, Options}, #run{world = World} = S) ->
+    Begun = begin_process(Id, Start, Options, S),
+    case witness_search_world:birth(Id, World) of
+        #{parent := 0} -> settle(Id, Begun);
+        #{} -> Begun
+    end;
 apply_effect({kill, Id, Reason, Status}, S0) ->
     %% A process that hibernates has noted that before.
     Waited = [waited || {waits, #{take := true}, _} <- [Status]],
@@ -272,6 +277,15 @@ apply_effect({kill, Id, Reason, Status}, S0) ->
     Inherited = inherited(Real),
     true = exit(Real, kill),
     transfer(Inherited, Id, await_end(Real, S)).
+
+%% A server of the VM is there before the program: what it and its children do until they wait is no choice.
+settle(Id, #run{world = World} = S) ->
+    case [Step || {Kind, Other} = Step <- witness_search_world:steps(World), Kind =:= process, Other >= Id] of
+        [Step | _] ->
+            {Effects, Next} = witness_search_world:step(Step, World),
+            settle(Id, lists:foldl(fun apply_effect/2, S#run{world = Next}, Effects));
+        [] -> S
+    end.
 
 %% Tables of this process that get a new owner with its end.
 inherited(Real) -> [{Table, Data} || Table := Data <- witness_search_memory:heirs(), ets:info(Table, owner) =:= Real].

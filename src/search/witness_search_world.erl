@@ -589,7 +589,18 @@ query(integer, _, #world{integers = Last} = W) -> {Last + 1, W#world{integers = 
 query(information, Id, W) -> {{information, information(Id, W)}, W};
 query(leader, Id, W) -> {(process(Id, W))#process.leader, W};
 query({alias, How}, Id, W) -> new_alias(How, Id, W);
-query({arrives, Message}, Id, W) -> {ok, tell(Id, Message, W)};
+query({arrives, none, Message}, Id, W) -> {ok, tell(Id, Message, W)};
+query({arrives, Via, Message}, _, W) ->
+    case to(Via, W) of
+        {alias, Id} -> {ok, put_message(Id, {outside, Via, Message}, use_alias(Via, W))};
+        _ -> {inactive, W}
+    end;
+query({is_alias, Ref}, _, W) ->
+    case to(Ref, W) of
+        {alias, _} -> {true, W};
+        inactive -> {true, W};
+        _ -> {false, W}
+    end;
 query({real, Pid}, _, W) ->
     case to(Pid, W) of
         {living, Id} -> {real(Id, W), W};

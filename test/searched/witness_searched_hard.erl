@@ -115,8 +115,6 @@ restarts() -> init:restart().
 
 command() -> os:cmd("echo").
 
-interval() -> timer:send_interval(1, tick).
-
 elsewhere() -> spawn('searched@nowhere', fun() -> ok end).
 
 remote_call() -> rpc:call('searched@nowhere', erlang, node, []).
