@@ -37,26 +37,27 @@ bound(Depth, Threads, Steps) -> 1 / (Threads * math:pow(Steps, Depth - 1)).
 -doc "The share of so many runs that find the fault.".
 -spec measure(witness_search_strategy:name(), Depth :: 1..3, program(), Runs :: pos_integer(), Seed :: integer()) -> float().
 measure(Name, Depth, {Threads, Steps}, Runs, Seed) ->
-    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end,
+    View = #{actor => fun({process, Id}) -> [Id] end, touches => fun(_) -> [{changes, all}] end,
              interesting => fun(_) -> true end},
     Left = maps:from_list([{Id, Steps} || Id <- lists:seq(1, Threads)]),
+    Possible = witness_search_possible:change([{Id, now} || Id := _ <- Left], witness_search_possible:new(late)),
     Options = #{depth => Depth, length => Threads * Steps,
                 profile => #{counts => #{[Id] => Steps || Id <- lists:seq(1, Threads)}, parents => #{}}},
     Found = [Run || Run <- lists:seq(1, Runs),
              is_found(Depth, Threads, Steps,
-                      order(witness_search_strategy:new(Name, Options#{seed => erlang:phash2({Seed, Run})}), View, Left, #{}, 1))],
+                      order(witness_search_strategy:new(Name, Options#{seed => erlang:phash2({Seed, Run})}), View, Possible, Left,
+                            #{}, 1))],
     length(Found) / Runs.
 
 %% The place of each step in the run.
-order(_, _, Left, Places, _) when map_size(Left) =:= 0 -> Places;
-order(Strategy, View, Left, Places, Place) ->
-    Possible = [{process, Id} || Id <- lists:sort(maps:keys(Left))],
-    {Choice, Next} = witness_search_strategy:choose(Possible, View, Strategy),
-    {process, Id} = lists:nth(Choice, Possible),
+order(_, _, _, Left, Places, _) when map_size(Left) =:= 0 -> Places;
+order(Strategy, View, Possible, Left, Places, Place) ->
+    {{process, Id}, Next} = witness_search_strategy:choose(Possible, View, Strategy),
     N = map_get(Id, Left),
-    Others = case N of 1 -> maps:remove(Id, Left); _ -> Left#{Id := N - 1} end,
+    {Others, Change} = case N of 1 -> {maps:remove(Id, Left), no}; _ -> {Left#{Id := N - 1}, now} end,
     %% Steps of a thread are numbered from the last one, which is 1.
-    order(Next, View, Others, Places#{{Id, N} => Place}, Place + 1).
+    Changed = witness_search_possible:change([{Id, Change}], witness_search_possible:seen(Possible)),
+    order(Next, View, Changed, Others, Places#{{Id, N} => Place}, Place + 1).
 
 is_found(1, Threads, Steps, Places) -> map_get({1, 1}, Places) > map_get({Threads, Steps}, Places);
 is_found(2, Threads, Steps, Places) ->

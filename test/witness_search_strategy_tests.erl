@@ -10,12 +10,19 @@ a_seed_determines_all_choices_test() ->
         ?assertNotEqual({Name, choices(Name, 1)}, {Name, choices(Name, 2)})
     end, witness_search_strategy:names()).
 
-choices(Name, Seed) ->
-    Steps = [{process, Id} || Id <- lists:seq(1, 5)],
-    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end, interesting => fun(_) -> true end},
-    {Choices, _} = lists:mapfoldl(fun(_, Strategy) -> witness_search_strategy:choose(Steps, View, Strategy) end,
-                                  witness_search_strategy:new(Name, #{seed => Seed, length => 50, depth => 3}), lists:seq(1, 50)),
+choices(Name, Seed) -> choices(witness_search_strategy:new(Name, #{seed => Seed, length => 50, depth => 3}), 5, 50).
+
+%% The chosen one of so many processes, each of which goes on for ever.
+choices(Strategy, Processes, Number) ->
+    First = witness_search_possible:change([{Id, now} || Id <- lists:seq(1, Processes)], witness_search_possible:new(late)),
+    {Choices, _} = lists:mapfoldl(fun(_, {Possible, State}) ->
+        {{process, Id} = Step, Next} = witness_search_strategy:choose(Possible, view(), State),
+        {Step, {witness_search_possible:change([{Id, now}], witness_search_possible:seen(Possible)), Next}}
+    end, {First, Strategy}, lists:seq(1, Number)),
     Choices.
+
+%% All steps depend on each other, and each is interesting.
+view() -> #{actor => fun({process, Id}) -> [Id] end, touches => fun(_) -> [{changes, all}] end, interesting => fun(_) -> true end}.
 
 %% The measured share may be below the probability by chance: by four standard deviations once in thirty thousand tests. The seed is
 %% fixed.
@@ -53,20 +60,21 @@ chi_square(Strategy, Program, Orders) ->
     lists:sum([(N - 200) * (N - 200) / 200 || _ := N <- Found]) + 200 * (Orders - map_size(Found)).
 
 %% Which process did each interesting step.
-interesting(_, Program) when map_size(Program) =:= 0 -> [];
 interesting(Strategy, Program) ->
-    Possible = [{process, Id} || Id <- lists:sort(maps:keys(Program))],
-    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> true end,
-             interesting => fun({process, Id}) -> hd(map_get(Id, Program)) =:= i end},
-    {Choice, Next} = witness_search_strategy:choose(Possible, View, Strategy),
-    {process, Id} = lists:nth(Choice, Possible),
+    interesting(Strategy, witness_search_possible:change(possible(Program), witness_search_possible:new(late)), Program).
+
+possible(Program) -> [{Id, now} || Id := _ <- Program].
+
+interesting(_, _, Program) when map_size(Program) =:= 0 -> [];
+interesting(Strategy, Possible, Program) ->
+    View = (view())#{interesting := fun({process, Id}) -> hd(map_get(Id, Program)) =:= i end},
+    {{process, Id}, Next} = witness_search_strategy:choose(Possible, View, Strategy),
     #{Id := [Step | Others]} = Program,
-    Left = case Others of [] -> maps:remove(Id, Program); _ -> Program#{Id := Others} end,
-    case Step of
-        i -> [Id | interesting(Next, Left)];
-        n -> interesting(Next, Left);
-        {spawn, Child, Steps} -> interesting(Next, Left#{Child => Steps})
-    end.
+    Kept = case Others of [] -> maps:remove(Id, Program); _ -> Program#{Id := Others} end,
+    Left = case Step of {spawn, Child, Steps} -> Kept#{Child => Steps}; _ -> Kept end,
+    Changed = witness_search_possible:change([{Id, no} || not is_map_key(Id, Left)] ++ possible(Left),
+                                             witness_search_possible:seen(Possible)),
+    [Id || Step =:= i] ++ interesting(Next, Changed, Left).
 
 counts(Program) ->
     maps:from_list(lists:append([[{[Id], length([i || i <- Steps])} | lists:append([maps:to_list(counts(#{Child => Of}))
@@ -88,8 +96,6 @@ wrong_counts_do_not_stop_it_test() ->
 
 %% A schedule that is given is followed; then the first step is taken.
 choices_are_replayed_test() ->
-    Steps = [{process, 1}, {process, 2}, {process, 3}],
-    View = #{actor => fun({process, Id}) -> [Id] end, depends => fun(_, _) -> false end, interesting => fun(_) -> true end},
-    {Choices, _} = lists:mapfoldl(fun(_, Strategy) -> witness_search_strategy:choose(Steps, View, Strategy) end,
-                                  witness_search_strategy:replaying([3, 2]), [1, 2, 3]),
-    ?assertEqual([3, 2, 1], Choices).
+    Given = [{process, 3}, {process, 2}],
+    ?assertEqual(Given ++ [{process, 1}], choices(witness_search_strategy:replaying(Given), 3, 3)),
+    ?assertEqual([{process, 1}, {process, 1}], choices(witness_search_strategy:replaying([{process, 4}]), 3, 2)).

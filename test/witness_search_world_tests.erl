@@ -33,7 +33,9 @@ both(One, Two, World) ->
     case lists:member(Two, witness_search_world:steps(Next)) of
         true ->
             {More, Last} = witness_search_world:step(Two, Next),
-            {lists:sort(Effects ++ More), Last};
+            %% What has changed is told in the order of the steps.
+            {_, Told} = witness_search_world:changes(Last),
+            {lists:sort(Effects ++ More), Told};
         false -> {impossible, Two}
     end.
 

@@ -4,7 +4,7 @@ Which steps depend on each other: those that touch the same thing, one of them c
 orders lead to the same world. Too many dependences cost a strategy only its precision.
 """.
 
--export([depends/3, touches/2]).
+-export([depends/3, meet/2, touches/2]).
 
 -export_type([touch/0]).
 
@@ -12,20 +12,26 @@ orders lead to the same world. Too many dependences cost a strategy only its pre
 
 -doc "Whether the order of two possible steps matters.".
 -spec depends(witness_search_world:step(), witness_search_world:step(), witness_search_world:world()) -> boolean().
-depends(One, Two, World) ->
-    Others = touches(Two, World),
-    lists:any(fun({How, What}) ->
-        lists:any(fun({Other, Same}) -> Same =:= What andalso (How =:= changes orelse Other =:= changes) end, Others)
-    end, touches(One, World)).
+depends(One, Two, World) -> meet(touches(One, World), touches(Two, World)).
+
+-doc "Whether two steps that touch these things depend on each other.".
+-spec meet([touch()], [touch()]) -> boolean().
+meet([{How, What} | Touches], Others) -> meets(How, What, Others) orelse meet(Touches, Others);
+meet([], _) -> false.
+
+meets(How, What, [{Other, What} | Others]) -> How =:= changes orelse Other =:= changes orelse meets(How, What, Others);
+meets(How, What, [_ | Others]) -> meets(How, What, Others);
+meets(_, _, []) -> false.
 
 -doc "What a possible step touches.".
 -spec touches(witness_search_world:step(), witness_search_world:world()) -> [touch()].
 touches({signal, _, To}, World) -> ending(To, World);
 touches({timer, Ref}, World) ->
-    [{changes, {timer, Ref}} | case witness_search_world:timer_receiver(Ref, World) of
-        none -> [];
-        Id -> [{changes, {mailbox, Id}}, {reads, {process, Id}}]
-    end];
+    [{changes, {timer, Ref}} | [{reads, Name} || {name, _} = Name <- [witness_search_world:timer_name(Ref, World)]]]
+        ++ case witness_search_world:timer_receiver(Ref, World) of
+               none -> [];
+               Id -> [{changes, {mailbox, Id}}, {reads, {process, Id}}]
+           end;
 touches({timeout, Id}, _) -> [{reads, {process, Id}}, {reads, {mailbox, Id}}];
 touches({process, Id}, World) ->
     [{reads, {process, Id}} | case witness_search_world:status(Id, World) of

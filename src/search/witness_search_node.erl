@@ -15,6 +15,8 @@ Searches inside a VM of its own: runs the program by one schedule after the othe
 -define(SHRINK_ROUNDS, 3).
 %% Ways to fail that are told apart with `all'.
 -define(MAX_FAILURES, 20).
+%% Of the scheduler of a run. What a short run makes fits in it, so it collects no garbage.
+-define(HEAP_WORDS, 20_000).
 
 -doc "Starts to listen. Called while the VM boots.".
 -spec main() -> ok.
@@ -97,7 +99,8 @@ now_ms() -> erlang:monotonic_time(millisecond).
 %% another one.
 searched(Run, Job, To) ->
     Profiling = lists:member(surw, map_get(strategies, Job)),
-    Result = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling}),
+    Result = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling,
+                        signatures => true}),
     First = maps:with([length, profile], whole(Result, Profiling, Run, Job)),
     Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result), failures => #{},
                           omitted => 0}),
@@ -136,6 +139,7 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
                                      witness_search_results,
                                      witness_search_spawn, witness_search_scheduler, witness_search_identity, witness_search_world,
                                      witness_search_limit, witness_search_recording,
+                                     witness_search_possible, witness_search_tree,
                                      witness_search_strategy, witness_search_random, witness_search_pct, witness_search_pos,
                                      witness_search_surw,
                                      witness_search_conflict, witness_search_memory, witness_search_reversal,
@@ -349,7 +353,7 @@ processes(#{births := Births, alive := Alive, outcome := Outcome}) ->
 
 %% Each run has a process of its own, so that it finds an empty mailbox. No process of the program keeps it from running.
 once(Run) ->
-    {Pid, Monitor} = spawn_opt(?MODULE, run, [Run], [monitor, {priority, max}]),
+    {Pid, Monitor} = spawn_opt(?MODULE, run, [Run], [monitor, {priority, max}, {min_heap_size, ?HEAP_WORDS}]),
     receive
         {'DOWN', Monitor, process, Pid, {ran, Result}} -> Result;
         {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)

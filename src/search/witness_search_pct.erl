@@ -13,8 +13,11 @@ The signals from one process to another count as a process.
 
 -export([new/2, choose/3]).
 
+%% queue: the possible steps by their priorities; times: those of them that are times.
 -record(pct, {random :: rand:state(),
-              priorities = #{} :: #{term() => number()},
+              priorities = #{} :: #{witness_search_world:actor() => number()},
+              queue = witness_search_tree:new() :: witness_search_tree:tree({number(), witness_search_world:step()}),
+              times = [] :: [witness_search_world:step()],
               changes :: #{pos_integer() => pos_integer()},
               step = 0 :: non_neg_integer()}).
 
@@ -27,17 +30,30 @@ new(Seed, Options) ->
     #pct{random = Random, changes = maps:from_list(Changes)}.
 
 -doc false.
-choose(Steps, #{actor := Actor} = View, #pct{step = Step, changes = Changes} = S0) ->
-    S = #pct{priorities = Priorities} = lists:foldl(fun admit/2, S0#pct{step = Step + 1}, [Actor(One) || One <- Steps]),
-    {_, Choice} = lists:max([{map_get(Actor(One), Priorities), -Place} || {Place, One} <- lists:enumerate(Steps)]),
+choose(Possible, #{actor := Actor}, #pct{times = Before, step = Step} = S0) ->
+    {Added, Removed, Times} = witness_search_possible:news(Before, Possible),
+    Left = lists:foldl(fun(One, S) -> drop(One, Actor(One), S) end, S0#pct{times = Times, step = Step + 1}, Removed),
+    highest(Step, Actor, lists:foldl(fun(One, S) -> admit(One, Actor(One), S) end, Left, Added)).
+
+highest(Step, Actor, #pct{queue = Queue, priorities = Priorities, changes = Changes} = S) ->
+    {_, Highest} = witness_search_tree:largest(Queue),
     case Changes of
         #{Step := Number} ->
-            Lowered = Priorities#{Actor(lists:nth(-Choice, Steps)) := -Number},
-            choose(Steps, View, S#pct{priorities = Lowered, changes = maps:remove(Step, Changes), step = Step});
-        #{} -> {-Choice, S}
+            Of = Actor(Highest),
+            Dropped = drop(Highest, Of, S),
+            highest(Step, Actor, admit(Highest, Of, Dropped#pct{priorities = Priorities#{Of := -Number},
+                                                                changes = maps:remove(Step, Changes)}));
+        #{} -> {Highest, S}
     end.
 
-admit(Actor, #pct{priorities = Priorities} = S) when is_map_key(Actor, Priorities) -> S;
-admit(Actor, #pct{priorities = Priorities, random = Random} = S) ->
-    {Priority, Next} = rand:uniform_s(Random),
-    S#pct{priorities = Priorities#{Actor => Priority}, random = Next}.
+drop(Step, Actor, #pct{priorities = Priorities, queue = Queue} = S) ->
+    S#pct{queue = witness_search_tree:delete({map_get(Actor, Priorities), Step}, Queue)}.
+
+admit(Step, Actor, #pct{priorities = Priorities, queue = Queue, random = Random} = S) ->
+    case Priorities of
+        #{Actor := Priority} -> S#pct{queue = witness_search_tree:insert({Priority, Step}, Queue)};
+        #{} ->
+            {Priority, Next} = rand:uniform_s(Random),
+            S#pct{priorities = Priorities#{Actor => Priority}, random = Next,
+                  queue = witness_search_tree:insert({Priority, Step}, Queue)}
+    end.

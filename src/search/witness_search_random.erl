@@ -8,4 +8,6 @@
 new(Seed, _) -> rand:seed_s(exsss, Seed).
 
 -doc false.
-choose(Steps, _, State) -> rand:uniform_s(length(Steps), State).
+choose(Possible, _, State) ->
+    {Place, Next} = rand:uniform_s(witness_search_possible:size(Possible), State),
+    {witness_search_possible:nth(Place, Possible), Next}.

@@ -19,28 +19,39 @@ Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28(2), 2002).
 -type name() :: {witness_search_world:actor(), pos_integer()}.
 -type pair() :: {First :: name(), Second :: name()}.
 
+%% going: the step with which the process goes on that has acted last, if it can.
 -record(reversal, {before :: #{name() => [name()]},
                    done = #{} :: #{witness_search_world:actor() => pos_integer()},
-                   last = none :: none | witness_search_world:actor()}).
+                   going = none :: none | witness_search_world:step()}).
 
 -doc false.
 new(Pairs, _) -> #reversal{before = maps:groups_from_list(fun({_, Second}) -> Second end, fun({First, _}) -> First end, Pairs)}.
 
+%% Times come last, the earliest one first.
 -doc false.
-choose(Steps, #{actor := Actor}, #reversal{done = Done, last = Last} = R) ->
-    Named = [{Place, Actor(Step), is_time(Step)} || {Place, Step} <- lists:enumerate(Steps)],
-    Free = [Item || {_, Of, _} = Item <- Named, not is_held(Of, R)],
-    Possible = case Free of [] -> Named; _ -> Free end,
-    %% Times come last, the earliest one first.
-    {Place, Chosen, _} = case lists:keyfind(Last, 2, [Item || {_, _, false} = Item <- Possible]) of
-        false -> hd(Possible);
-        Same -> Same
+choose(Possible, _, #reversal{before = Before, going = Going} = R) when map_size(Before) =:= 0 ->
+    Step = first(Going =/= none andalso witness_search_possible:is_member(Going, Possible), Going, Possible),
+    {Step, R#reversal{going = going(Step)}};
+choose(Possible, #{actor := Actor}, #reversal{done = Done, going = Going} = R) ->
+    Goes = Going =/= none andalso witness_search_possible:is_member(Going, Possible),
+    IsFree = fun(Step) -> not is_held(Actor(Step), R) end,
+    Step = case Goes andalso IsFree(Going) of
+        true -> Going;
+        false ->
+            case witness_search_possible:find(IsFree, Possible) of
+                {found, Free} -> Free;
+                none -> first(Goes, Going, Possible)
+            end
     end,
-    {Place, R#reversal{last = Chosen, done = Done#{Chosen => maps:get(Chosen, Done, 0) + 1}}}.
+    Chosen = Actor(Step),
+    {Step, R#reversal{going = going(Step), done = Done#{Chosen => maps:get(Chosen, Done, 0) + 1}}}.
 
-%% With the option `timeouts => any` a time may be over while other steps are possible.
-is_time({Kind, _}) -> Kind =:= timeout orelse Kind =:= timer;
-is_time({signal, _, _}) -> false.
+first(true, Going, _) -> Going;
+first(false, _, Possible) -> witness_search_possible:nth(1, Possible).
+
+going({timeout, Id}) -> {process, Id};
+going({timer, _}) -> none;
+going(Step) -> Step.
 
 is_held(Actor, #reversal{before = Before, done = Done}) ->
     Next = {Actor, maps:get(Actor, Done, 0) + 1},

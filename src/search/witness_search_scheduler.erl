@@ -15,13 +15,15 @@ no controlled process runs. So a run is a function of the program and the choice
 `start`: the first call; `applications`: those that it starts before, and that are stopped after it; `steps`: the most steps;
 `logging`: whether entries for a recording are wanted;
 `digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `profiling`: whether interesting
-steps are counted; `leader`: the group leader, a process outside; `monitors`: those that read the events; `rows`: those for signatures;
+steps are counted; `signatures`: whether births are wanted in any case, as they are of runs that are traced or logged; `leader`: the
+group leader, a process outside; `monitors`: those that read the events; `rows`: those for signatures;
 `busy_ms`: how long a process may run without an operation; `crashes`, `normal`, `expect`, `left`, `timeouts`, `delivery`: as for
 `t:witness_search:options/0`.
 """.
 -type options() :: #{start := witness_search_world:start(), applications => [atom()],
                      strategy := witness_search_strategy:strategy(), steps := pos_integer(),
-                     logging := boolean(), digests => boolean(), tracing => boolean(), profiling => boolean(), leader := pid(),
+                     logging := boolean(), digests => boolean(), tracing => boolean(), profiling => boolean(),
+                     signatures => boolean(), leader := pid(),
                      monitors => witness_search_monitors:compiled(), rows => witness_event_wrapper:table(),
                      busy_ms := pos_integer(),
                      crashes := witness_search:crashes(), normal := [atom()], expect => term(), left := boolean(),
@@ -53,10 +55,12 @@ process ran there; `lost`: a process was ended from outside.
                     touches := [witness_search_conflict:touch()], what := term()}.
 
 -doc """
-`choices`: which of the possible steps came next, where there were several; `alive`: where the processes were that were alive at the end;
+`choices`: which step came next, where several were possible; `births`: empty if the function has
+returned and they were not asked for; `alive`: where the processes were that were alive at the end;
 `unfaithful`: what made the run depend on more than its schedule; `entries`: of each process, the last first; `length`: how many steps.
 """.
--type result() :: #{outcome := outcome(), choices := [pos_integer()], length := non_neg_integer(), switches := non_neg_integer(),
+-type result() :: #{outcome := outcome(), choices := [witness_search_world:step()],
+                    length := non_neg_integer(), switches := non_neg_integer(),
                     digest := none | binary(), trace := none | [traced()], profile := none | witness_search_surw:profile(),
                     births := #{witness_search_world:id() => birth()}, monitored := non_neg_integer(),
                     alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean()}},
@@ -69,17 +73,19 @@ process ran there; `lost`: a process was ended from outside.
               strategy :: witness_search_strategy:strategy(),
               options :: options(),
               monitors :: witness_search_monitors:monitors(),
-              choices = [] :: [pos_integer()],
+              possible :: witness_search_possible:possible(),
+              choices = [] :: [witness_search_world:step()],
               length = 0 :: non_neg_integer(),
               switches = 0 :: non_neg_integer(),
               counts = none :: none | #{witness_search_world:actor() => pos_integer()},
               trace = none :: none | [traced()],
               digest = none :: none | binary(),
-              last = none :: term(),
+              last = none :: none | witness_search_world:step(),
               stopping = false :: boolean(),
               ids = #{} :: #{pid() => witness_search_world:id()},
               reals = #{} :: #{witness_search_world:id() => pid()},
-              births = #{} :: #{witness_search_world:id() => birth()},
+              births = #{} :: #{witness_search_world:id() => witness_search_world:birth()},
+              slice_ms :: non_neg_integer(),
               unfaithful = [] :: [term()],
               entries = #{} :: #{witness_search_world:id() => [entry()]}}).
 
@@ -96,6 +102,8 @@ run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
     {ok, Monitors} = witness_search_monitors:read(fun() -> witness_search_events:first(World) end,
                                                   witness_search_monitors:new(maps:get(monitors, Options, none))),
     Run = #run{world = World, strategy = Strategy, options = Options, monitors = Monitors,
+               slice_ms = map_get(busy_ms, Options) div ?SLICES,
+               possible = witness_search_possible:new(maps:get(timeouts, Options, late)),
                digest = case Options of #{digests := true} -> <<>>; #{} -> none end,
                counts = case Options of #{profiling := true} -> #{}; #{} -> none end,
                trace = case Options of #{tracing := true} -> []; #{} -> none end},
@@ -106,18 +114,20 @@ run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
     ok = clear(Ended),
     Result.
 
-loop(#run{world = World, length = Length, options = #{steps := Most, left := Left}} = S) ->
-    case witness_search_world:steps(World) of
-        [] -> quiet(S);
-        [{Kind, _} | _] = Steps when Kind =:= timeout; Kind =:= timer ->
-            case Left orelse witness_search_world:is_alive(1, World) orelse is_stopping(S) of
-                true when Length < Most -> loop(step(Steps, S));
-                true -> {steps, S};
-                false -> returned(S)
-            end;
-        _ when Length >= Most -> {steps, S};
-        Steps -> loop(step(Steps, S))
-    end.
+loop(#run{world = World0, possible = Possible0} = S0) ->
+    {Changes, World} = witness_search_world:changes(World0),
+    Possible = witness_search_possible:change(Changes, Possible0),
+    go_on(witness_search_possible:kind(Possible), S0#run{world = World, possible = Possible}).
+
+go_on(none, S) -> quiet(S);
+go_on(times, #run{world = World, length = Length, options = #{steps := Most, left := Left}} = S) ->
+    case Left orelse witness_search_world:is_alive(1, World) orelse is_stopping(S) of
+        true when Length < Most -> loop(step(S));
+        true -> {steps, S};
+        false -> returned(S)
+    end;
+go_on(steps, #run{length = Length, options = #{steps := Most}} = S) when Length >= Most -> {steps, S};
+go_on(steps, S) -> loop(step(S)).
 
 %% Nothing can happen any more.
 quiet(#run{world = World, options = #{left := Left}} = S) ->
@@ -153,31 +163,35 @@ are_alone(Controller, #run{world = World, options = #{leader := Leader}}) ->
     lists:all(fun(Id) -> Id =:= Controller orelse witness_search_world:leader(Id, World) =/= Leader end,
               witness_search_world:alive(World)).
 
-step(Steps, #run{world = World, choices = Choices, length = Length, options = Options} = S0) ->
-    View = #{actor => fun(One) -> witness_search_world:actor(One, World) end,
-             depends => fun(One, Two) -> witness_search_conflict:depends(One, Two, World) end,
-             interesting => fun(One) -> is_interesting(One, World, Options) end},
-    {Choice, Strategy1} = choose(Steps, View, S0),
-    Step = lists:nth(Choice, Steps),
-    S = count_switch(Step, Steps, World, (count_interesting(Step, View, S0))#run{strategy = Strategy1, length = Length + 1,
-                                         choices = case Steps of [_] -> Choices; _ -> [Choice | Choices] end}),
-    Digest = digest(S#run.digest, Step, World),
+step(#run{world = World, possible = Possible, choices = Choices, length = Length, options = Options, monitors = Monitors} = S0) ->
+    {Step, Strategy} = choose(S0),
+    Digest = digest(S0#run.digest, Step, World),
     {Effects, World1} = witness_search_world:step(Step, World),
-    Failed = failure(Effects, World, Options),
-    Read = witness_search_monitors:read(fun() -> witness_search_events:of_step(Step, World, Effects, World1) end, S#run.monitors),
-    S1 = lists:foldl(fun apply_effect/2, S#run{world = World1, digest = Digest}, Effects),
-    case {ended_controller(Effects, World, Failed, S), Read} of
+    Counted = trace(Step, count_switch(Step, count_interesting(Step, S0))),
+    S = Counted#run{strategy = Strategy, possible = witness_search_possible:seen(Possible), length = Length + 1, world = World1,
+                    digest = Digest,
+                    choices = case witness_search_possible:size(Possible) of 1 -> Choices; _ -> [Step | Choices] end},
+    Failed = failure([Ending || Effect <- Effects, Ending <- ending(Effect)], World, Options, S),
+    Read = witness_search_monitors:read(fun() -> witness_search_events:of_step(Step, World, Effects, World1) end, Monitors),
+    S1 = apply_effects(Effects, S),
+    case {Failed, Read} of
         {_, {violated, _, _} = Violated} -> throw({?MODULE, Violated, S1});
         {none, {ok, Next}} -> S1#run{monitors = Next};
         {Other, _} -> throw({?MODULE, Other, S1})
     end.
 
+apply_effects([Effect], S) -> apply_effect(Effect, S);
+apply_effects(Effects, S) -> lists:foldl(fun apply_effect/2, S, Effects).
+
 %% The VM ends with the process that keeps the applications: it ends by itself if a permanent one has ended.
-ended_controller(Effects, World, none, #run{stopping = false}) ->
+failure([], _, _, _) -> none;
+failure(Endings, World, Options, S) -> ended_controller(Endings, World, failed(Endings, World, Options), S).
+
+ended_controller(Endings, World, none, #run{stopping = false}) ->
     Controller = witness_search_world:adopted(application_controller, World),
-    case [Reason || Effect <- Effects, {_, Id, Reason} <- [ending(Effect)], Id =:= Controller] of
-        [Reason | _] -> {halted, Controller, {application_controller, Reason}};
-        [] -> none
+    case lists:keyfind(Controller, 2, Endings) of
+        {_, _, Reason} -> {halted, Controller, {application_controller, Reason}};
+        false -> none
     end;
 ended_controller(_, _, Failed, _) -> Failed.
 
@@ -187,51 +201,63 @@ is_interesting(Step, World, Options) ->
         witness_search_events:of_step(Step, World, Effects, After)
     end, maps:get(monitors, Options, none)).
 
-count_interesting(_, _, #run{counts = none} = S) -> S;
-count_interesting(Step, #{actor := Actor, interesting := IsInteresting}, #run{counts = Counts} = S) ->
-    case IsInteresting(Step) of
-        true -> S#run{counts = maps:update_with(Actor(Step), fun(N) -> N + 1 end, 1, Counts)};
+count_interesting(_, #run{counts = none} = S) -> S;
+count_interesting(Step, #run{counts = Counts, world = World, options = Options} = S) ->
+    case is_interesting(Step, World, Options) of
+        true -> S#run{counts = maps:update_with(witness_search_world:actor(Step, World), fun(N) -> N + 1 end, 1, Counts)};
         false -> S
     end.
 
 %% A strategy may let a process wait for another one in a loop, for ever. So in the second half of the steps all take turns: a run
 %% that has not ended then runs for ever in a fair order.
-choose(Steps, _, #run{length = Length, strategy = Strategy, options = #{steps := Most}}) when 2 * Length > Most ->
-    {Length rem length(Steps) + 1, Strategy};
-choose(Steps, View, #run{strategy = Strategy}) -> witness_search_strategy:choose(Steps, View, Strategy).
+choose(#run{possible = Possible, length = Length, strategy = Strategy, options = #{steps := Most}}) when 2 * Length > Most ->
+    {witness_search_possible:nth(Length rem witness_search_possible:size(Possible) + 1, Possible), Strategy};
+choose(#run{world = World, possible = Possible, strategy = Strategy, options = Options}) ->
+    witness_search_strategy:choose(Possible, #{actor => fun(Step) -> witness_search_world:actor(Step, World) end,
+                                               touches => fun(Step) -> witness_search_conflict:touches(Step, World) end,
+                                               interesting => fun(Step) -> is_interesting(Step, World, Options) end},
+                                   Strategy).
 
 digest(none, _, _) -> none;
 digest(Before, Step, World) ->
     erlang:md5([Before, term_to_binary({Step, witness_search_world:describe(Step, World)}, [deterministic])]).
 
 %% Another one acts than the last one, although that one could.
-count_switch(Step, Steps, World, #run{last = Last, switches = Switches, trace = Trace} = S0) ->
-    Actor = witness_search_world:actor(Step, World),
-    Forced = Actor =/= Last andalso lists:any(fun(Other) -> witness_search_world:actor(Other, World) =:= Last end, Steps),
-    S = case Trace of none -> S0; _ -> S0#run{trace = [traced(Actor, Step, World) | Trace]} end,
-    S#run{last = Actor, switches = case Forced of true -> Switches + 1; false -> Switches end}.
+count_switch(Step, #run{last = Step} = S) -> S;
+count_switch(Step, #run{last = Last, possible = Possible, switches = Switches} = S) ->
+    Forced = not is_same(Step, Last) andalso could_go_on(Last, Possible),
+    S#run{last = Step, switches = case Forced of true -> Switches + 1; false -> Switches end}.
+
+%% The same one acts in a step of a process and in its timeout.
+is_same({One, Id}, {Other, Id}) -> One =:= Other orelse is_integer(Id);
+is_same(One, Other) -> One =:= Other.
+
+could_go_on(none, _) -> false;
+could_go_on({_, Id}, Possible) when is_integer(Id) ->
+    witness_search_possible:is_member({process, Id}, Possible) orelse witness_search_possible:is_member({timeout, Id}, Possible);
+could_go_on(Step, Possible) -> witness_search_possible:is_member(Step, Possible).
+
+trace(_, #run{trace = none} = S) -> S;
+trace(Step, #run{trace = Trace, world = World} = S) ->
+    S#run{trace = [traced(witness_search_world:actor(Step, World), Step, World) | Trace]}.
 
 traced(Actor, Step, World) ->
     #{actor => Actor, step => Step, touches => witness_search_conflict:touches(Step, World),
       what => witness_search_world:describe(Step, World)}.
 
 %% The first end of a process that is a failure.
-failure([Effect | Effects], World, Options) ->
-    case ending(Effect) of
-        {How, Id, Reason} ->
-            case is_crash(How, Id, Reason, World, Options) of
-                true -> {crashed, Id, Reason};
-                %% The function has not returned: then nothing is expected any more.
-                false when Id =:= 1, is_map_key(expect, Options) -> {unexpected, Id, {ended, Reason}};
-                false -> failure(Effects, World, Options)
-            end;
-        none -> failure(Effects, World, Options)
+failed([{How, Id, Reason} | Endings], World, Options) ->
+    case is_crash(How, Id, Reason, World, Options) of
+        true -> {crashed, Id, Reason};
+        %% The function has not returned: then nothing is expected any more.
+        false when Id =:= 1, is_map_key(expect, Options) -> {unexpected, Id, {ended, Reason}};
+        false -> failed(Endings, World, Options)
     end;
-failure([], _, _) -> none.
+failed([], _, _) -> none.
 
-ending({ended, Id, Reason}) -> {ended, Id, Reason};
-ending({kill, Id, Reason, _}) -> {killed, Id, Reason};
-ending(_) -> none.
+ending({ended, Id, Reason}) -> [{ended, Id, Reason}];
+ending({kill, Id, Reason, _}) -> [{killed, Id, Reason}];
+ending(_) -> [].
 
 is_crash(How, Id, Reason, World, #{crashes := unnoticed}) ->
     %% The function of the run has failed if a signal has ended its process; any other process is ended by one that knows that.
@@ -303,26 +329,26 @@ transfer(Inherited, Id, S) ->
 real(Id, #run{reals = Reals}) -> map_get(Id, Reals).
 
 begin_process(Id, Start, Options, #run{world = World, ids = Ids, reals = Reals, births = Births,
-                                       options = #{logging := Logging} = Run} = S) ->
+                                       options = #{logging := Logging}} = S) ->
     Born = #{pid := Pid} = witness_search_world:birth(Id, World),
-    Birth = Born#{signature => witness_event_signature:resolve(Start, maps:get(rows, Run, witness_event_wrapper:none()))},
     Real = witness_search_spawn:start({Id, Pid}, Start, Logging, Options, fun witness_search_runtime:apply/3),
     true = witness_search_memory:add(Real, Pid),
-    await_parking(Id, S#run{ids = Ids#{Real => Id}, reals = Reals#{Id => Real}, births = Births#{Id => Birth},
+    await_parking(Id, S#run{ids = Ids#{Real => Id}, reals = Reals#{Id => Real}, births = Births#{Id => Born},
                             world = witness_search_world:set_real(Id, Real, World)}).
 
-%% The process that runs now comes to its next operation.
-await_parking(Id, S) -> await_parking(Id, {1, now_ms()}, S).
+%% The process that runs now comes to its next operation. Mostly it does so at once, and the clock is not read.
+await_parking(Id, S) -> await_parking(Id, {1, none}, S#run.slice_ms, S).
 
 %% A VM that does not run for a while, on a machine that sleeps, finds one slice over, and no more. A process that asks or logs
 %% something goes on, and its time too.
-await_parking(Id, {Slice, Began}, #run{options = #{busy_ms := Time}} = S) ->
-    Left = Began + Time div ?SLICES - now_ms(),
-    case {Left > 0, Slice} of
-        {true, _} -> await_parking(Id, {Slice, Began}, Left, S);
-        {false, ?SLICES} -> throw({?MODULE, {busy, Id, where(real(Id, S))}, S});
-        {false, _} -> await_parking(Id, {Slice + 1, now_ms()}, S)
+await_parking(Id, {Slice, none}, S) -> await_parking(Id, {Slice, now_ms()}, S#run.slice_ms, S);
+await_parking(Id, {Slice, Began}, S) ->
+    case {Began + S#run.slice_ms - now_ms(), Slice} of
+        {Left, _} when Left > 0 -> await_parking(Id, {Slice, Began}, Left, S);
+        {_, ?SLICES} -> throw({?MODULE, {busy, Id, where(real(Id, S))}, S});
+        {_, _} -> await_parking(Id, {Slice + 1, none}, S)
     end.
+
 
 await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S) ->
     receive
@@ -340,7 +366,7 @@ await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S)
         {exceeds, What} -> throw({?MODULE, {exceeded, Id, {What, where(real(Id, S))}}, S});
         {'DOWN', _, process, Real, Reason} when is_map_key(Real, S#run.ids) ->
             throw({?MODULE, {lost, map_get(Real, S#run.ids), Reason}, S})
-    after Left -> await_parking(Id, Slice, S)
+    after Left -> await_parking(Id, {element(1, Slice), now_ms() - S#run.slice_ms}, S)
     end.
 
 returned(Id, Value, #run{options = Options} = S) ->
@@ -376,13 +402,22 @@ profile(#run{counts = Counts, births = Births}) ->
     #{counts => Counts, parents => maps:merge(#{Signal => From || {signal, From, _} = Signal := _ <- Counts}, Parents)}.
 
 result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = Length, switches = Switches, digest = Digest,
-                     births = Births, unfaithful = Unfaithful, entries = Entries, ids = Ids} = S) ->
+                     unfaithful = Unfaithful, entries = Entries, ids = Ids} = S) ->
     #{outcome => Outcome, choices => lists:reverse(Choices), length => Length, switches => Switches, digest => Digest,
       monitored => witness_search_monitors:started(S#run.monitors),
-      trace => Trace, profile => profile(S), births => Births, unfaithful => lists:reverse(Unfaithful),
+      trace => Trace, profile => profile(S), births => births(Outcome, S), unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
       alive => #{Id => #{stack => where(Real), waits => waits(Id, World)}
                  || Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
+
+%% The processes of most runs are not looked at.
+births(Outcome, #run{births = Births, trace = Trace, options = #{logging := Logging} = Options}) ->
+    case Outcome =/= returned orelse Logging orelse Trace =/= none orelse maps:get(signatures, Options, false) of
+        true ->
+            Rows = maps:get(rows, Options, witness_event_wrapper:none()),
+            #{Id => Birth#{signature => witness_event_signature:resolve(Start, Rows)} || Id := #{start := Start} = Birth <- Births};
+        false -> #{}
+    end.
 
 waits(Id, World) ->
     case witness_search_world:status(Id, World) of

@@ -2,8 +2,8 @@
 -moduledoc """
 Which of the possible steps comes next: the behaviour of strategies, and a schedule as a strategy.
 
-A strategy is pure. Its state starts with a seed; `choose/3` gets the steps that are possible, in an order that follows from the steps so
-far, and how to compare them. It is asked also if only one step is possible.
+A strategy is pure. Its state starts with a seed; `choose/3` gets the steps that are possible (`m:witness_search_possible`), and how to compare
+them. It is asked also if only one step is possible, and after each change of what is possible.
 """.
 
 -export([new/2, choose/3, names/0, replaying/1, reversing/1]).
@@ -13,17 +13,17 @@ far, and how to compare them. It is asked also if only one step is possible.
 -type name() :: random | pct | pos | surw.
 
 -doc """
-What strategies may know of a step: what acts, by a name that it has in all runs; whether two steps depend on each other; and whether a step is
-interesting: it makes an event that a specification can match, if there are specifications.
+What strategies may know of a step: what acts, by a name that it has in all runs; what it touches: two steps depend on each other if they
+touch the same thing, one of them changing it; and whether a step is interesting: it makes an event that a specification can match, if there are specifications.
 """.
 -type view() :: #{actor := fun((witness_search_world:step()) -> witness_search_world:actor()),
-                  depends := fun((witness_search_world:step(), witness_search_world:step()) -> boolean()),
+                  touches := fun((witness_search_world:step()) -> [witness_search_conflict:touch()]),
                   interesting := fun((witness_search_world:step()) -> boolean())}.
 
 -callback new(Seed :: term(), Options :: map()) -> term().
 
--doc "The place of the chosen step in the list.".
--callback choose([witness_search_world:step(), ...], view(), State) -> {pos_integer(), State}.
+-doc "The chosen step.".
+-callback choose(witness_search_possible:possible(), view(), State) -> {witness_search_world:step(), State}.
 
 -opaque strategy() :: {module(), term()}.
 
@@ -41,22 +41,24 @@ module(pct) -> witness_search_pct;
 module(pos) -> witness_search_pos;
 module(surw) -> witness_search_surw.
 
--doc "A strategy that makes these choices, and then always the first one.".
--spec replaying([pos_integer()]) -> strategy().
+-doc "A strategy that makes these choices where several steps are possible, and then always takes the first one.".
+-spec replaying([witness_search_world:step()]) -> strategy().
 replaying(Choices) -> {?MODULE, Choices}.
 
 -doc "The strategy that departs from the default order only by these pairs (`m:witness_search_reversal`).".
 -spec reversing([witness_search_reversal:pair()]) -> strategy().
 reversing(Pairs) -> {witness_search_reversal, witness_search_reversal:new(Pairs, #{})}.
 
--spec choose([witness_search_world:step(), ...], view(), strategy()) -> {pos_integer(), strategy()}.
-choose([_], _, {?MODULE, _} = Strategy) -> {1, Strategy};
-choose(Steps, _, {?MODULE, Choices}) ->
-    case Choices of
-        [Choice | Others] when Choice =< length(Steps) -> {Choice, {?MODULE, Others}};
-        [_ | Others] -> {1, {?MODULE, Others}};
-        [] -> {1, {?MODULE, []}}
+-spec choose(witness_search_possible:possible(), view(), strategy()) -> {witness_search_world:step(), strategy()}.
+choose(Possible, _, {?MODULE, Choices} = Strategy) ->
+    case {Choices, witness_search_possible:size(Possible)} of
+        {[Step | Others], Size} when Size > 1 ->
+            case witness_search_possible:is_member(Step, Possible) of
+                true -> {Step, {?MODULE, Others}};
+                false -> {witness_search_possible:nth(1, Possible), {?MODULE, Others}}
+            end;
+        _ -> {witness_search_possible:nth(1, Possible), Strategy}
     end;
-choose(Steps, View, {Module, State}) ->
-    {Choice, State1} = Module:choose(Steps, View, State),
-    {Choice, {Module, State1}}.
+choose(Possible, View, {Module, State}) ->
+    {Step, State1} = Module:choose(Possible, View, State),
+    {Step, {Module, State1}}.

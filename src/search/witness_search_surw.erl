@@ -33,14 +33,14 @@ new(Seed, Options) ->
     #surw{random = rand:seed_s(exsss, Seed), left = Counts, parents = Parents}.
 
 -doc false.
-choose(Steps, #{actor := Actor, interesting := IsInteresting}, S0) ->
-    Named = [{Place, Actor(Step), IsInteresting(Step)} || {Place, Step} <- lists:enumerate(Steps)],
+choose(Possible, #{actor := Actor, interesting := IsInteresting}, S0) ->
+    Named = [{Step, Actor(Step), IsInteresting(Step)} || Step <- witness_search_possible:to_list(Possible)],
     Actors = lists:uniq([Name || {_, Name, _} <- Named]),
     S1 = intend(lists:foldl(fun admit/2, S0, Actors)),
     {Allowed, S2} = allowed(Named, Actors, S1),
     {N, Random} = rand:uniform_s(length(Allowed), S2#surw.random),
-    {Place, Name, Interesting} = lists:nth(N, Allowed),
-    {Place, done(Interesting, Name, S2#surw{random = Random})}.
+    {Step, Name, Interesting} = lists:nth(N, Allowed),
+    {Step, done(Interesting, Name, S2#surw{random = Random})}.
 
 %% An actor that is there for the first time takes its part of the weight of the nearest one above it.
 admit(Actor, #surw{weight = Weight} = S) when is_map_key(Actor, Weight) -> S;

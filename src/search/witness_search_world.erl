@@ -21,9 +21,9 @@ a message of the same sender never overtakes it.
 come at once, as in a VM that is slow somewhere.
 """.
 
--export([new/1, first/2, park/3, steps/1, step/2, query/3]).
+-export([new/1, first/2, park/3, steps/1, changes/1, step/2, query/3]).
 -export([alive/1, is_alive/2, adopted/2, leader/2, pid/2, birth/2, clock/1, real/2, set_real/3, status/2, receiver/2,
-         timer_receiver/2, is_told/2, is_pending/3, has/2, tell/3, describe/2, actor/2]).
+         timer_receiver/2, timer_name/2, is_told/2, is_pending/3, has/2, tell/3, describe/2, actor/2]).
 
 -export_type([world/0, id/0, path/0, actor/0, step/0, operation/0, receive_/0, effect/0, start/0, message/0, birth/0, timeouts/0,
               delivery/0]).
@@ -74,30 +74,32 @@ path and of the rank, or of the name of a process without a parent that came lat
 
 %% old: the messages that the current `receive' does not take; new: later ones, the last first. watchers: the
 %% processes that monitor it, and how they have named it. monitors: its own, with their targets; tags: what their messages begin
-%% with, if it is not 'DOWN'.
+%% with, if it is not 'DOWN'. signals: those on their way to it, of each sender; timers: those that send to its pid.
 -record(process, {birth :: birth(),
                   real :: undefined | pid(),
                   status = running :: status(),
                   old = [] :: [message()],
                   new = [] :: [message()],
-                  links = [] :: [id()],
+                  links = #{} :: #{id() => []},
                   monitors = #{} :: #{reference() => id() | none},
                   tags = #{} :: #{reference() => Tag :: term()},
-                  watchers = [] :: [{reference(), id(), Object :: term()}],
+                  watchers = #{} :: #{reference() => {Number :: pos_integer(), id(), Object :: term()}},
+                  signals = #{} :: #{id() => [signal(), ...]},
+                  timers = #{} :: #{reference() => []},
                   children = 0 :: non_neg_integer(),
                   name = [] :: [] | atom(),
                   leader :: pid(),
                   trap = false :: boolean()}).
 
+%% changed: what may have become possible, or may not be possible any more: a process, signals between two, a timer. aliases: those
+%% of a process that has ended are inactive.
 -record(world, {next = 1 :: id(),
                 living = #{} :: #{id() => #process{}},
                 births = #{} :: #{id() => birth()},
                 pids = #{} :: #{pid() => id()},
                 names = #{} :: #{atom() => id()},
                 adopted = #{} :: #{atom() => id()},
-                timed = #{} :: #{id() => At :: integer()},
-                ready = [] :: [id()],
-                signals = [] :: [{{id(), id()}, [signal(), ...]}],
+                changed = [] :: [id() | {From :: id(), To :: id()} | reference()],
                 aliases = #{} :: #{reference() => {id(), explicit | once | monitor} | inactive},
                 timers = #{} :: #{reference() => {At :: integer(), To :: pid() | atom(), Message :: term()}},
                 references = 0 :: non_neg_integer(),
@@ -168,7 +170,11 @@ set_real(Id, Real, W) -> update(Id, (process(Id, W))#process{real = Real}, W).
 
 -doc "Whether signals of a process to another one are on their way.".
 -spec is_pending(id(), id(), world()) -> boolean().
-is_pending(From, To, #world{signals = Signals}) -> lists:keymember({From, To}, 1, Signals).
+is_pending(From, To, #world{living = Living}) ->
+    case Living of
+        #{To := #process{signals = Signals}} -> is_map_key(From, Signals);
+        #{} -> false
+    end.
 
 -doc "The name of a living process, `[]` if it has none, and the processes that it monitors.".
 -spec has(id(), world()) -> {[] | atom(), [id()]}.
@@ -192,8 +198,8 @@ describe({process, Id}, W) ->
         {waits, _, _} -> timeout;
         {wants, Operation} -> Operation
     end;
-describe({signal, From, To}, #world{signals = Signals}) ->
-    {_, [Signal | _]} = lists:keyfind({From, To}, 1, Signals),
+describe({signal, From, To}, W) ->
+    #process{signals = #{From := [Signal | _]}} = process(To, W),
     Signal;
 describe({timeout, _}, _) -> timeout;
 describe({timer, Ref}, #world{timers = Timers}) -> map_get(Ref, Timers).
@@ -220,6 +226,14 @@ timer_receiver(Ref, #world{timers = Timers} = W) ->
     #{Ref := {_, To, _}} = Timers,
     receiver(To, W).
 
+-doc "The name to which a timer sends, if it is one.".
+-spec timer_name(reference(), world()) -> {name, atom()} | none.
+timer_name(Ref, #world{timers = Timers}) ->
+    case Timers of
+        #{Ref := {_, Name, _}} when is_atom(Name) -> {name, Name};
+        #{} -> none
+    end.
+
 -doc """
 Whether a process will be told if this one ends by an error: one that monitors it or that is linked to it and traps exits, or the same of
 a process that ends with it.
@@ -230,8 +244,8 @@ is_told(Id, W) -> is_told([Id], [], W).
 is_told([], _, _) -> false;
 is_told([Id | Ids], Seen, W) ->
     #process{links = Links, watchers = Watchers} = process(Id, W),
-    Linked = [Other || Other <- Links, is_alive(Other, W)],
-    Watchers =/= [] orelse lists:any(fun(Other) -> (process(Other, W))#process.trap end, Linked)
+    Linked = [Other || Other := _ <- Links, is_alive(Other, W)],
+    Watchers =/= #{} orelse lists:any(fun(Other) -> (process(Other, W))#process.trap end, Linked)
         orelse is_told([Other || Other <- Linked, not lists:member(Other, [Id | Seen])] ++ Ids, [Id | Seen], W).
 
 process(Id, #world{living = Living}) -> map_get(Id, Living).
@@ -245,11 +259,11 @@ update(Id, P, #world{living = Living} = W) -> W#world{living = Living#{Id := P}}
 park(Id, {'receive', Receive}, W) ->
     #process{old = Old, new = New} = P = process(Id, W),
     search(Id, Receive, Old ++ lists:reverse(New), P#process{new = []}, W);
-park(Id, Operation, W) -> make_ready(Id, update(Id, (process(Id, W))#process{status = {wants, Operation}}, W)).
+park(Id, Operation, W) -> changed(Id, update(Id, (process(Id, W))#process{status = {wants, Operation}}, W)).
 
 search(Id, #{match := Match} = Receive, Messages, P, W) ->
     case find(Match, Messages, []) of
-        {Message, Others} -> make_ready(Id, update(Id, P#process{old = Others, status = {finds, Receive, Message}}, W));
+        {Message, Others} -> changed(Id, update(Id, P#process{old = Others, status = {finds, Receive, Message}}, W));
         none -> wait(Id, Receive, P#process{old = Messages}, W)
     end.
 
@@ -261,49 +275,60 @@ find(Match, [{_, _, Content} = Message | Messages], Before) ->
 find(_, [], _) -> none.
 
 %% A time of zero is over at once, but only when the process is chosen: a message may still come.
-wait(Id, #{time := 0} = Receive, P, W) -> make_ready(Id, update(Id, P#process{status = {waits, Receive, now(W)}}, W));
-wait(Id, #{time := infinity} = Receive, P, W) -> update(Id, P#process{status = {waits, Receive, infinity}}, W);
-wait(Id, #{time := Time} = Receive, P, #world{timed = Timed} = W) ->
-    At = now(W) + Time * 1_000_000,
-    update(Id, P#process{status = {waits, Receive, At}}, W#world{timed = Timed#{Id => At}}).
-
-untime(Id, #world{timed = Timed} = W) -> W#world{timed = maps:remove(Id, Timed)}.
+wait(Id, #{time := infinity} = Receive, P, W) -> changed(Id, update(Id, P#process{status = {waits, Receive, infinity}}, W));
+wait(Id, #{time := Time} = Receive, P, W) ->
+    changed(Id, update(Id, P#process{status = {waits, Receive, now(W) + Time * 1_000_000}}, W)).
 
 now(#world{clock = Clock}) -> Clock.
 
-make_ready(Id, #world{ready = Ready} = W) -> W#world{ready = lists:umerge(Ready, [Id])}.
-
-make_unready(Id, #world{ready = Ready} = W) -> W#world{ready = lists:delete(Id, Ready)}.
+changed(What, #world{changed = [What | _]} = W) -> W;
+changed(What, #world{changed = Changed} = W) -> W#world{changed = [What | Changed]}.
 
 %% --- steps -----------------------------------------------------------------------
 
 -doc """
 What can happen next, in an order that follows from the steps so far: the oldest process first, and last what waits for a time, the earliest
-one first. None: all processes wait for ever, or have ended.
+one first. None: all processes wait for ever, or have ended. It costs as much as there are processes: `m:witness_search_possible` keeps
+the same up to date.
 """.
 -spec steps(world()) -> [step()].
-steps(#world{timeouts = any} = W) -> now_possible(W) ++ [Step || {_, Step} <- lists:sort(times(W))];
-steps(#world{ready = [], signals = []} = W) -> due(times(W));
-steps(W) -> now_possible(W).
+steps(#world{living = Living, timers = Timers, timeouts = Timeouts}) ->
+    Changes = lists:append([[{Id, ready(P)} | [{{From, Id}, now} || From := _ <- P#process.signals]] || Id := P <- Living])
+        ++ [{Ref, At} || Ref := {At, _, _} <- Timers],
+    witness_search_possible:to_list(witness_search_possible:change(Changes, witness_search_possible:new(Timeouts))).
 
-now_possible(#world{ready = Ready, signals = Signals}) ->
-    [{process, Id} || Id <- Ready] ++ [{signal, From, To} || {{From, To}, _} <- Signals].
+-doc "What has changed since this was asked last: what is possible, and when.".
+-spec changes(world()) -> {[witness_search_possible:change()], world()}.
+changes(#world{changed = Changed} = W) -> {[{What, change(What, W)} || What <- Changed], W#world{changed = []}}.
+
+change(Id, #world{living = Living}) when is_integer(Id) ->
+    case Living of
+        #{Id := P} -> ready(P);
+        #{} -> no
+    end;
+change({From, To}, W) ->
+    case is_pending(From, To, W) of
+        true -> now;
+        false -> no
+    end;
+change(Ref, #world{timers = Timers}) ->
+    case Timers of
+        #{Ref := {At, _, _}} -> At;
+        #{} -> no
+    end.
 
 %% A time of zero is over already, so it needs no step of the clock.
-times(#world{timed = Timed, timers = Timers}) ->
-    [{At, {timer, Ref}} || Ref := {At, _, _} <- Timers] ++ [{At, {timeout, Id}} || Id := At <- Timed].
-
-%% All that is due at the earliest moment.
-due([]) -> [];
-due(Times) ->
-    First = lists:min([At || {At, _} <- Times]),
-    lists:sort([Step || {At, Step} <- Times, At =:= First]).
+ready(#process{status = {wants, _}}) -> now;
+ready(#process{status = {finds, _, _}}) -> now;
+ready(#process{status = {waits, #{time := 0}, _}}) -> now;
+ready(#process{status = {waits, _, At}}) when At =/= infinity -> At;
+ready(#process{}) -> no.
 
 -doc "Performs a step that is possible.".
 -spec step(step(), world()) -> {[effect()], world()}.
 step({process, Id}, W) ->
     P = process(Id, W),
-    Running = make_unready(Id, update(Id, P#process{status = running}, W)),
+    Running = changed(Id, update(Id, P#process{status = running}, W)),
     case P#process.status of
         {finds, #{take := true}, Message} -> {[{answer, Id, {message, Message}}], Running};
         {finds, #{take := false}, Message} ->
@@ -311,22 +336,32 @@ step({process, Id}, W) ->
         {waits, _, _} -> {[{answer, Id, timeout}], Running};
         {wants, Operation} -> perform(Operation, Id, Running)
     end;
-step({signal, From, To}, #world{signals = Signals} = W) ->
-    {_, [Signal | Others]} = lists:keyfind({From, To}, 1, Signals),
+step({signal, From, To}, W) ->
+    #process{signals = #{From := [Signal | Others]} = Signals} = P = process(To, W),
     Left = case Others of
-        [] -> lists:keydelete({From, To}, 1, Signals);
-        _ -> lists:keyreplace({From, To}, 1, Signals, {{From, To}, Others})
+        [] -> maps:remove(From, Signals);
+        _ -> Signals#{From := Others}
     end,
-    handle(Signal, From, To, W#world{signals = Left});
+    handle(Signal, From, To, changed({From, To}, update(To, P#process{signals = Left}, W)));
 step({timeout, Id}, W) ->
     #process{status = {waits, _, At}} = P = process(Id, W),
-    {[{answer, Id, timeout}], update(Id, P#process{status = running}, forward(At, untime(Id, W)))};
+    {[{answer, Id, timeout}], changed(Id, update(Id, P#process{status = running}, forward(At, W)))};
 step({timer, Ref}, #world{timers = Timers} = W) ->
-    {{At, To, Message}, Others} = maps:take(Ref, Timers),
-    Moved = (forward(At, W))#world{timers = Others},
+    #{Ref := {At, To, Message}} = Timers,
+    Moved = forward(At, remove_timer(Ref, W)),
     case to(To, Moved) of
         {living, Id} -> {[], put_message(Id, {outside, none, Message}, Moved)};
         _ -> {[], Moved}
+    end.
+
+remove_timer(Ref, #world{timers = Timers} = W) ->
+    {{_, To, _}, Others} = maps:take(Ref, Timers),
+    Removed = changed(Ref, W#world{timers = Others}),
+    case is_pid(To) andalso to(To, W) of
+        {living, Id} ->
+            #process{timers = Own} = P = process(Id, W),
+            update(Id, P#process{timers = maps:remove(Ref, Own)}, Removed);
+        _ -> Removed
     end.
 
 forward(At, #world{clock = Clock} = W) -> W#world{clock = max(At, Clock)}.
@@ -335,7 +370,7 @@ put_message(Id, {_, _, Content} = Message, W) ->
     case process(Id, W) of
         #process{status = {waits, #{match := Match} = Receive, _}} = P ->
             case Match(Content) of
-                true -> make_ready(Id, update(Id, P#process{status = {finds, Receive, Message}}, untime(Id, W)));
+                true -> changed(Id, update(Id, P#process{status = {finds, Receive, Message}}, W));
                 false -> update(Id, P#process{old = P#process.old ++ [Message]}, W)
             end;
         #process{new = New} = P -> update(Id, P#process{new = [Message | New]}, W)
@@ -343,19 +378,17 @@ put_message(Id, {_, _, Content} = Message, W) ->
 
 %% --- signals ---------------------------------------------------------------------
 
-push(From, To, Signal, #world{signals = Signals} = W) ->
-    case is_alive(To, W) of
-        false -> W;
-        true ->
-            case lists:keyfind({From, To}, 1, Signals) of
-                {Pair, Queue} -> W#world{signals = lists:keyreplace(Pair, 1, Signals, {Pair, Queue ++ [Signal]})};
-                false -> W#world{signals = lists:merge(Signals, [{{From, To}, [Signal]}])}
-            end
+push(From, To, Signal, #world{living = Living} = W) ->
+    case Living of
+        #{To := #process{signals = Signals} = P} ->
+            Queue = maps:get(From, Signals, []) ++ [Signal],
+            changed({From, To}, update(To, P#process{signals = Signals#{From => Queue}}, W));
+        #{} -> W
     end.
 
 %% What a process has sent before is handled before what it sends now.
-flush(From, To, #world{signals = Signals} = W) ->
-    case lists:keymember({From, To}, 1, Signals) of
+flush(From, To, W) ->
+    case is_pending(From, To, W) of
         false -> {[], W};
         true ->
             {Effects, W1} = step({signal, From, To}, W),
@@ -365,10 +398,10 @@ flush(From, To, #world{signals = Signals} = W) ->
 
 handle({link, Reason}, From, To, W) ->
     #process{links = Links, trap = Trap} = P = process(To, W),
-    case lists:member(From, Links) of
+    case is_map_key(From, Links) of
         false -> {[], W};
         true ->
-            Unlinked = update(To, P#process{links = lists:delete(From, Links)}, W),
+            Unlinked = update(To, P#process{links = maps:remove(From, Links)}, W),
             case {Trap, Reason} of
                 {true, _} -> {[], put_message(To, {outside, none, {'EXIT', pid(From, W), Reason}}, Unlinked)};
                 {false, normal} -> {[], Unlinked};
@@ -407,22 +440,23 @@ kill(Id, Reason, W) ->
 
 %% The process has ended.
 finish(Id, Reason, W) ->
-    #process{links = Links, monitors = Monitors, watchers = Watchers, name = Name, birth = #{pid := Pid}} = process(Id, W),
-    #world{living = Living, names = Names, signals = Signals, aliases = Aliases, timers = Timers} = W,
-    Gone = make_unready(Id, (untime(Id, W))#world{
-        living = maps:remove(Id, Living), names = maps:remove(Name, Names),
-        signals = [Pair || {{_, To}, _} = Pair <- Signals, To =/= Id],
-        aliases = #{Ref => case Of of {Id, _} -> inactive; _ -> Of end || Ref := Of <- Aliases},
-        timers = #{Ref => Timer || Ref := {_, To, _} = Timer <- Timers, To =/= Pid}}),
-    Told = lists:foldl(fun(Other, Acc) -> push(Id, Other, {link, Reason}, Acc) end, Gone, lists:sort(Links)),
-    Said = lists:foldl(fun({Ref, Other, Object}, Acc) -> push(Id, Other, {down, Ref, Object, Reason}, Acc) end, Told,
-                       lists:reverse(Watchers)),
-    lists:foldl(fun({Ref, Target}, Acc) -> unwatch(Ref, Target, Acc) end, Said, maps:to_list(Monitors)).
+    #process{links = Links, monitors = Monitors, watchers = Watchers, name = Name, signals = Signals,
+             timers = Own} = process(Id, W),
+    #world{living = Living, names = Names, timers = Timers, changed = Changed} = W,
+    Gone = W#world{living = maps:remove(Id, Living), names = maps:remove(Name, Names),
+                   timers = case map_size(Own) of 0 -> Timers; _ -> maps:without(maps:keys(Own), Timers) end,
+                   changed = [Id | [{From, Id} || From := _ <- Signals] ++ maps:keys(Own) ++ Changed]},
+    Told = lists:foldl(fun(Other, Acc) -> push(Id, Other, {link, Reason}, Acc) end, Gone, lists:sort(maps:keys(Links))),
+    Said = lists:foldl(fun({_, Other, Ref, Object}, Acc) -> push(Id, Other, {down, Ref, Object, Reason}, Acc) end, Told,
+                       in_order(Watchers)),
+    maps:fold(fun unwatch/3, Said, Monitors).
+
+in_order(Watchers) -> lists:sort([{Number, Other, Ref, Object} || Ref := {Number, Other, Object} <- Watchers]).
 
 unwatch(Ref, Target, #world{living = Living} = W) ->
     case Living of
         #{Target := #process{watchers = Watchers} = P} ->
-            update(Target, P#process{watchers = lists:keydelete(Ref, 1, Watchers)}, W);
+            update(Target, P#process{watchers = maps:remove(Ref, Watchers)}, W);
         #{} -> W
     end.
 
@@ -470,7 +504,7 @@ perform({link, Pid}, Id, W) ->
         {living, Other} -> answer(Id, true, set_link(Id, Other, W));
         {ended, Other} ->
             #process{links = Links} = P = process(Id, W),
-            answer(Id, true, push(Other, Id, {link, noproc}, update(Id, P#process{links = [Other | Links]}, W)));
+            answer(Id, true, push(Other, Id, {link, noproc}, update(Id, P#process{links = Links#{Other => []}}, W)));
         Else -> answer(Id, Else, W)
     end;
 perform({unlink, Pid}, Id, W) ->
@@ -561,13 +595,17 @@ perform({leader, Pid, Leader}, Id, W) ->
 perform({timer, Kind, At, To, Message}, Id, #world{timers = Timers} = W0) ->
     {Ref, W} = new_reference(W0),
     Content = case Kind of send_after -> Message; start_timer -> {timeout, Ref, Message} end,
-    answer(Id, Ref, W#world{timers = case to(To, W) of
-        {ended, _} -> Timers;
-        _ -> Timers#{Ref => {max(At, now(W)), To, Content}}
-    end});
+    Set = changed(Ref, W#world{timers = Timers#{Ref => {max(At, now(W)), To, Content}}}),
+    answer(Id, Ref, case to(To, W) of
+        {ended, _} -> W;
+        {living, Other} when is_pid(To) ->
+            #process{timers = Own} = P = process(Other, W),
+            update(Other, P#process{timers = Own#{Ref => []}}, Set);
+        _ -> Set
+    end);
 perform({cancel_timer, Ref}, Id, #world{timers = Timers} = W) ->
     case Timers of
-        #{Ref := {At, _, _}} -> answer(Id, {left, At - now(W)}, W#world{timers = maps:remove(Ref, Timers)});
+        #{Ref := {At, _, _}} -> answer(Id, {left, At - now(W)}, remove_timer(Ref, W));
         #{} -> answer(Id, false, W)
     end;
 perform({tell, Content}, Id, W) -> answer(Id, ok, put_message(Id, {outside, none, Content}, W));
@@ -626,10 +664,10 @@ to(Name, #world{names = Names}) when is_atom(Name) ->
         #{} -> noname
     end;
 to({Name, Node}, W) when is_atom(Name), Node =:= node() -> to(Name, W);
-to(Ref, #world{aliases = Aliases}) when is_reference(Ref) ->
+to(Ref, #world{aliases = Aliases, living = Living}) when is_reference(Ref) ->
     case Aliases of
-        #{Ref := {Id, _}} -> {alias, Id};
-        #{Ref := inactive} -> inactive;
+        #{Ref := {Id, _}} when is_map_key(Id, Living) -> {alias, Id};
+        #{Ref := _} -> inactive;
         #{} -> {outside, Ref}
     end;
 to(Port, _) when is_port(Port) -> {outside, Port};
@@ -663,14 +701,14 @@ set_link(Id, Other, W) -> add_link(Other, Id, add_link(Id, Other, W)).
 
 add_link(Id, Other, W) ->
     #process{links = Links} = P = process(Id, W),
-    update(Id, P#process{links = lists:usort([Other | Links])}, W).
+    update(Id, P#process{links = Links#{Other => []}}, W).
 
 cut_link(Id, Other, W) ->
     lists:foldl(fun({One, Two}, Acc) ->
         case is_alive(One, Acc) of
             true ->
                 P = process(One, Acc),
-                update(One, P#process{links = lists:delete(Two, P#process.links)}, Acc);
+                update(One, P#process{links = maps:remove(Two, P#process.links)}, Acc);
             false -> Acc
         end
     end, W, [{Id, Other}, {Other, Id}]).
@@ -679,8 +717,8 @@ watch(Id, Other, Object, Options, W0) ->
     {Ref, W} = monitor_reference(Options, Id, W0),
     Own = process(Id, W),
     W1 = update(Id, add_monitor(Ref, Other, Options, Own), W),
-    Target = process(Other, W1),
-    {Ref, update(Other, Target#process{watchers = [{Ref, Id, Object} | Target#process.watchers]}, W1)}.
+    #process{watchers = Watchers} = Target = process(Other, W1),
+    {Ref, update(Other, Target#process{watchers = Watchers#{Ref => {W1#world.references, Id, Object}}}, W1)}.
 
 no_process(From, Id, Object, Options, W0) ->
     {Ref, W} = monitor_reference(Options, Id, W0),
@@ -735,9 +773,11 @@ information(Id, W) ->
              name = Name, leader = Leader, trap = Trap, real = Real} = process(Id, W),
     Found = case Status of {finds, _, Message} -> [Message]; _ -> [] end,
     Messages = [Content || {_, _, Content} <- Found ++ Old ++ lists:reverse(New)],
-    #{messages => Messages, message_queue_len => length(Messages), links => [pid(Other, W) || Other <- Links],
+    #{messages => Messages, message_queue_len => length(Messages),
+      links => [pid(Other, W) || Other <- lists:sort(maps:keys(Links))],
       monitors => [{process, pid(Other, W)} || _ := Other <- maps:iterator(Monitors, ordered), Other =/= none],
-      monitored_by => [pid(Other, W) || {_, Other, _} <- Watchers], registered_name => Name, group_leader => Leader,
+      monitored_by => [pid(Other, W) || {_, Other, _, _} <- lists:reverse(in_order(Watchers))],
+      registered_name => Name, group_leader => Leader,
       trap_exit => Trap, status => case Status of {waits, _, _} -> waiting; running -> running; _ -> runnable end,
       initial_call => begin {M, F, Args} = Start, {M, F, length(Args)} end, parent => parent(Id, W), real => Real}.
 
