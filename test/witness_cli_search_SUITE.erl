@@ -19,7 +19,8 @@ all() ->
      what_an_application_does_wrong_is_said,
      nothing_is_found, a_planned_end_is_no_error, what_is_not_controlled_is_named, a_program_of_elixir_is_shown_in_its_notation,
      json_has_one_object_a_line, the_same_seed_finds_the_same_run, an_interrupt_ends_it,
-     what_has_no_result_says_why, what_is_wrong_is_named].
+     what_has_no_result_says_why,
+     native_functions_that_block_have_a_bound, a_blocked_vm_ends_with_its_parent, what_is_wrong_is_named].
 
 init_per_suite(Config) ->
     Root = witness_checkout:root(filename:dirname(code:which(?MODULE))),
@@ -486,6 +487,71 @@ what_has_no_result_says_why(Config) ->
           [~"witness search: the VM of the search has ended with status ", ~"--memory"]},
          {2, ["cli_unwoven:f()"],
           [~"witness search: cli_unwoven cannot be controlled: cli_unwoven cannot be woven: it has a function that runs when it is loaded"]}]].
+
+%% With one scheduler the VM cannot say anything any more.
+native_functions_that_block_have_a_bound(Config) ->
+    blocking(fun(Folder) ->
+        [begin
+             #{exit := 3, stdout := Out, stderr := Error} =
+                 witness_command:run(Config, "/usr/bin/env", ["ERL_FLAGS=" ++ Flags | blocking(Function, "/dev/null", Folder, Config)]),
+             witness_command:contains(iolist_to_binary([Out, Error]), Words),
+             %% What looks after the VM ends a second later.
+             _ = [ok = witness_command:gone(Left) || Left <- [string:lexemes(os:cmd("pgrep -f " ++ Folder), "\n")], Left =/= []]
+         end || Flags <- ["+S 1", "+S 2"],
+                {Function, Words} <- [{"clean", [~"busy for too long", ~"cli_native:clean/0, by cli_blocking:call/2 (cli_blocking.erl:5)"]},
+                                      {"dirty", [~"NO RESULT after 1 schedule", ~"has run for too long", ~"cli_native:dirty/0"]}]]
+    end, Config).
+
+a_blocked_vm_ends_with_its_parent(Config) ->
+    blocking(fun(Folder) ->
+        Began = file(?FUNCTION_NAME, Config),
+        Errors = filename:join(proplists:get_value(priv_dir, Config), "killed"),
+        [Program | Arguments] = blocking("clean", Began, Folder, Config),
+        Port = witness_command:start(Config, Errors, Program, Arguments),
+        ok = wait_for_file(Began),
+        Vms = witness_command:vms(Port),
+        Blocked = string:lexemes(os:cmd("pgrep -f " ++ Folder), "\n") -- Vms,
+        ?assertNotEqual([], Blocked),
+        "" = os:cmd(lists:join($\s, ["kill -KILL" | Vms])),
+        witness_command:gone(Blocked)
+    end, Config).
+
+blocking(Function, Began, Folder, Config) ->
+    [bin(Config), "search", "--pa", Folder, lists:flatten(io_lib:format("cli_blocking:call(~s, ~0p)", [Function, Began]))].
+
+blocking(Test, Config) ->
+    case os:find_executable("cc") of
+        false -> {skip, "there is no C compiler"};
+        Compiler ->
+            Folder = filename:join(proplists:get_value(priv_dir, Config), "blocking"),
+            Library = filename:join(Folder, "cli_native"),
+            ok = filelib:ensure_path(Folder),
+            [ok = file:write_file(filename:join(Folder, File), Text)
+             || {File, Text} <- [{"cli_native.c", native()}, {"cli_native.erl", native(Library)}, {"cli_blocking.erl", caller()}]],
+            Include = filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "include"]),
+            "" = os:cmd(lists:join($\s, [Compiler, "-shared -fPIC", "-I" ++ Include, "-o", Library ++ ".so", Library ++ ".c 2>&1"])),
+            [{ok, _} = compile:file(filename:join(Folder, Module), [{outdir, Folder}, debug_info, {source, Module ++ ".erl"}])
+             || Module <- ["cli_native", "cli_blocking"]],
+            Test(Folder)
+    end.
+
+native() -> ~"""
+    #include <erl_nif.h>
+    #include <unistd.h>
+    static ERL_NIF_TERM block(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+    { for (;;) pause(); return enif_make_int(env, argc + (int)argv[0]); }
+    static ErlNifFunc functions[] = {{"clean", 0, block, 0}, {"dirty", 0, block, ERL_NIF_DIRTY_JOB_IO_BOUND}};
+    ERL_NIF_INIT(cli_native, functions, NULL, NULL, NULL, NULL)
+
+    """.
+
+native(Library) ->
+    io_lib:format("-module(cli_native).\n-export([clean/0, dirty/0]).\n-nifs([clean/0, dirty/0]).\n-on_load(load/0).\n"
+                  "load() -> erlang:load_nif(~0p, 0).\nclean() -> erlang:nif_error(0).\ndirty() -> erlang:nif_error(0).\n", [Library]).
+
+caller() ->
+    "-module(cli_blocking).\n-export([call/2]).\ncall(Function, Began) ->\n    ok = file:write_file(Began, <<>>),\n"
+    "    {blocked, cli_native:Function()}.\n".
 
 what_is_wrong_is_named(Config) ->
     Exists = proplists:get_value(priv_dir, Config),

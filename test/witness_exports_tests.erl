@@ -11,8 +11,8 @@ by_name() ->
     [{witness_bench_nodes, distribute, 1}] ++
     %% Generated monitors call it.
     [{witness_spec_formula, at_stop, 3}] ++
-    %% Processes that woven code spawns begin there.
-    [{witness_inline_spawn, run_wrapped, 2}, {witness_inline_spawn, run_wrapped, 3}] ++
+    %% Processes begin there: one that is only spawned, and those that woven code spawns.
+    [{witness_search_scheduler, tell_place, 1}, {witness_inline_spawn, run_wrapped, 2}, {witness_inline_spawn, run_wrapped, 3}] ++
     %% Callbacks of `sys' and of the compiler, which have no behaviour, and optional ones of tracers.
     [{witness_event_process, system_code_change, 4}, {witness_event_process, system_get_state, 1},
      {witness_event_process, system_replace_state, 2}, {witness_event_process, system_terminate, 4},

@@ -234,6 +234,16 @@ format_error({not_started, App, Reason}) ->
 format_error({vm, {exit_status, Status}}) ->
     [~"the VM of the search has ended with status ", integer_to_binary(Status),
      ~": the program needs far more memory at once than --memory allows, or it has ended the VM by something that is not controlled"];
+format_error({vm, {silent, Called}}) ->
+    [~"the VM of the search was busy for too long, and is killed: a native function blocks it",
+     case Called of
+         {Function, Stack} ->
+             [~". The last one that the program has called for the first time is ", witness_event:format_function(Function),
+              [[~", by ", witness_event:format_function({Module, Caller, Arity}),
+            [[~" (", File, $:, integer_to_binary(Line), $)] || {file, File} <- Location, {line, Line} <- Location]]
+           || {Module, Caller, Arity, Location} <- lists:sublist(Stack, 1), is_integer(Arity)]];
+         none -> []
+     end];
 format_error({uncontrolled, Module, Reason}) ->
     [atom_to_binary(Module), ~" cannot be controlled: ", witness_weave:format_error(Reason)];
 format_error({vm, Reason}) -> [~"the VM of the search has ended: ", witness_event:format_term(Reason, 1000)];

@@ -8,6 +8,7 @@ Searches inside a VM of its own: runs the program by one schedule after the othe
 -export([search/2, run/1]).
 
 -define(PROGRESS_MS, 250).
+-define(LIVES_MS, 500).
 -define(MAX_UNFAITHFUL, 20).
 %% The most runs in which a failure is made smaller, and steps of all of them.
 -define(SHRINK_RUNS, 1_000).
@@ -33,11 +34,15 @@ listen() ->
             {Port, {data, Data}} ->
                 {start, Job} = binary_to_term(Data),
                 {Searching, Monitor} = spawn_monitor(?MODULE, search, [Job, self()]),
+                true = register(?MODULE, self()),
+                ?MODULE = ets:new(?MODULE, [named_table, public]),
+                self() ! lives,
                 relay(Port, Searching, Monitor, none, now_ms());
             {'EXIT', Port, _} -> ok
         end
     after
-        halt(0, [{flush, true}])
+        %% A native function may never return.
+        halt(0, [{flush, false}])
     end.
 
 %% Due: from when on the next number of schedules is reported. The last number is reported while none is new: the answer may be that
@@ -52,6 +57,15 @@ relay(Port, Searching, Monitor, Last, Due) ->
                     relay(Port, Searching, Monitor, Progress, Now + ?PROGRESS_MS);
                 false -> relay(Port, Searching, Monitor, Progress, Due)
             end;
+        %% A function outside that may never return (`witness_search_results').
+        {calls, From, Called} ->
+            tell({calls, Called}, Port),
+            From ! {?MODULE, told},
+            relay(Port, Searching, Monitor, Last, Due);
+        lives ->
+            tell(lives, Port),
+            _ = erlang:send_after(?LIVES_MS, self(), lives),
+            relay(Port, Searching, Monitor, Last, Due);
         {'DOWN', Monitor, process, Searching, {searched, Result}} -> bye(Result, Port);
         {'DOWN', Monitor, process, Searching, Reason} -> bye({error, {vm, Reason}}, Port);
         {Port, {data, ~"stop"}} ->

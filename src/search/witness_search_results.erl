@@ -16,6 +16,8 @@ Calls of controlled processes with results that do not follow from their argumen
 -define(OWN, [witness_search_runtime, witness_search_spawn, witness_search_messages, witness_search_results,
               witness_search_process, witness_search_memory, witness_search_outside,
               witness_weave_funs]).
+%% The process that tells the other VM what happens, and its table of functions that it has told.
+-define(RELAY, witness_search_node).
 %% What system clocks add to monotonic time: some moment in November 2023, in nanoseconds.
 -define(OFFSET_NS, 1_700_000_000_000_000_000).
 
@@ -58,13 +60,26 @@ is_own(_) -> false.
 foreign(Number, Module, Function, Args, C) ->
     _ = [refuse(Module, Function, Args, C) || is_refused(Module, Function)],
     _ = [witness_search_process:perform({halt, case Args of [] -> [0]; _ -> Args end}, C) || Module =:= init, Function =:= stop],
-    _ = [ok = witness_search_process:fault(foreign, {Module, Function, length(Args)}, C) || is_outside(Module, Function)],
+    _ = [begin
+             ok = witness_search_process:fault(foreign, {Module, Function, length(Args)}, C),
+             ok = announce({Module, Function, length(Args)})
+         end || is_outside(Module, Function)],
     try witness_search_process:outside(Module, Function, Args) of
         Value ->
             ok = witness_search_process:log({result, Number, Value}, C),
             Value
     catch
         Class:Reason -> failed(Number, Class, Reason, Module, Function, Args, C)
+    end.
+
+%% The function may never return, and block this VM: so the other one knows of it before. Each is announced once.
+announce(Function) ->
+    case ets:insert_new(?RELAY, {Function}) of
+        true ->
+            {current_stacktrace, Stack} = process_info(self(), current_stacktrace),
+            ?RELAY ! {calls, self(), {Function, of_program(Stack)}},
+            receive {?RELAY, told} -> ok end;
+        false -> ok
     end.
 
 -spec refuse(module(), atom(), [term()], witness_search_process:control()) -> no_return().

@@ -8,6 +8,7 @@ no controlled process runs. So a run is a function of the program and the choice
 """.
 
 -export([run/1, is_result/1]).
+-export([tell_place/1]).
 
 -export_type([options/0, result/0, outcome/0, birth/0, entry/0, traced/0]).
 
@@ -68,6 +69,8 @@ returned and they were not asked for; `alive`: where the processes were that wer
 
 %% Of the time for which a process may run without an operation.
 -define(SLICES, 10).
+%% Milliseconds for which a process is asked where it is, when it has run for too long.
+-define(ANSWER_MS, 1_000).
 
 -record(run, {world :: witness_search_world:world(),
               strategy :: witness_search_strategy:strategy(),
@@ -94,7 +97,7 @@ returned and they were not asked for; `alive`: where the processes were that wer
 is_result({How, _, _}) -> not lists:member(How, [busy, lost, refused, exceeded]);
 is_result(_) -> true.
 
--doc "Runs the program once. When this returns, none of its processes is left.".
+-doc "Runs the program once. When this returns, none of its processes is left, unless the run is no result: then the VM has to end.".
 -spec run(options()) -> result().
 run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
     World0 = witness_search_world:new(maps:with([timeouts, delivery], Options)),
@@ -111,7 +114,8 @@ run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
     {Outcome, Ended} = try loop(begin_process(Id, Start, [], Run)) catch throw:{?MODULE, How, S} -> {How, S} end,
     ok = witness_search_limit:end_watch(),
     Result = result(Outcome, Ended),
-    ok = clear(Ended),
+    %% A process in a native function does not end before that returns.
+    _ = [ok = clear(Ended) || is_result(Outcome)],
     Result.
 
 loop(#run{world = World0, possible = Possible0} = S0) ->
@@ -345,10 +349,9 @@ await_parking(Id, {Slice, none}, S) -> await_parking(Id, {Slice, now_ms()}, S#ru
 await_parking(Id, {Slice, Began}, S) ->
     case {Began + S#run.slice_ms - now_ms(), Slice} of
         {Left, _} when Left > 0 -> await_parking(Id, {Slice, Began}, Left, S);
-        {_, ?SLICES} -> throw({?MODULE, {busy, Id, where(real(Id, S))}, S});
+        {_, ?SLICES} -> throw({?MODULE, {busy, Id, where_at_last(Id, S)}, S});
         {_, _} -> await_parking(Id, {Slice + 1, none}, S)
     end.
-
 
 await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S) ->
     receive
@@ -363,7 +366,7 @@ await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S)
         {returns, Id, Value} -> await_parking(Id, Slice, returned(Id, Value, S));
         {logs, Id, Entry} -> await_parking(Id, Slice, log(Id, Entry, S));
         {unfaithful, Id, What} -> await_parking(Id, Slice, S#run{unfaithful = add_unfaithful({Id, What}, Unfaithful)});
-        {exceeds, What} -> throw({?MODULE, {exceeded, Id, {What, where(real(Id, S))}}, S});
+        {exceeds, What} -> throw({?MODULE, {exceeded, Id, {What, where_at_last(Id, S)}}, S});
         {'DOWN', _, process, Real, Reason} when is_map_key(Real, S#run.ids) ->
             throw({?MODULE, {lost, map_get(Real, S#run.ids), Reason}, S})
     after Left -> await_parking(Id, {element(1, Slice), now_ms() - S#run.slice_ms}, S)
@@ -395,6 +398,23 @@ where(Real) ->
         undefined -> []
     end.
 
+%% A process in a native function does not say where it is, unless a dirty scheduler runs it. Its last call outside is that
+%% function.
+where_at_last(Id, #run{unfaithful = Unfaithful} = S) ->
+    Real = real(Id, S),
+    {Pid, Monitor} = spawn_opt(?MODULE, tell_place, [Real], [monitor, {priority, max}]),
+    receive
+        {'DOWN', Monitor, process, Pid, {is_at, Stack}} -> Stack
+    after ?ANSWER_MS ->
+        true = demonitor(Monitor, [flush]),
+        true = exit(Pid, kill),
+        lists:sublist([{Module, Function, Arity, []} || {Of, {foreign, {Module, Function, Arity}}} <- Unfaithful, Of =:= Id], 1)
+    end.
+
+-doc false.
+-spec tell_place(pid()) -> no_return().
+tell_place(Real) -> exit({is_at, where(Real)}).
+
 %% What a run says of later ones. Signals come after their sender.
 profile(#run{counts = none}) -> none;
 profile(#run{counts = Counts, births = Births}) ->
@@ -407,7 +427,7 @@ result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = L
       monitored => witness_search_monitors:started(S#run.monitors),
       trace => Trace, profile => profile(S), births => births(Outcome, S), unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
-      alive => #{Id => #{stack => where(Real), waits => waits(Id, World)}
+      alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World)}
                  || Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
 
 %% The processes of most runs are not looked at.
@@ -418,6 +438,10 @@ births(Outcome, #run{births = Births, trace = Trace, options = #{logging := Logg
             #{Id => Birth#{signature => witness_event_signature:resolve(Start, Rows)} || Id := #{start := Start} = Birth <- Births};
         false -> #{}
     end.
+
+stack(Id, _, {busy, Id, Stack}) -> Stack;
+stack(Id, _, {exceeded, Id, {_, Stack}}) -> Stack;
+stack(_, Real, _) -> where(Real).
 
 waits(Id, World) ->
     case witness_search_world:status(Id, World) of
