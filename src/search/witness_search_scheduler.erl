@@ -114,9 +114,9 @@ run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
     {Outcome, Ended} = try loop(begin_process(Id, Start, [], Run)) catch throw:{?MODULE, How, S} -> {How, S} end,
     ok = witness_search_limit:end_watch(),
     Result = result(Outcome, Ended),
-    %% A process in a native function does not end before that returns.
-    _ = [ok = clear(Ended) || is_result(Outcome)],
-    Result.
+    ok = clear(Outcome, Ended),
+    %% A module may be loaded here, which needs the persistent terms of the VM.
+    Result#{births => births(Outcome, Ended)}.
 
 loop(#run{world = World0, possible = Possible0} = S0) ->
     {Changes, World} = witness_search_world:changes(World0),
@@ -425,7 +425,7 @@ result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = L
                      unfaithful = Unfaithful, entries = Entries, ids = Ids} = S) ->
     #{outcome => Outcome, choices => lists:reverse(Choices), length => Length, switches => Switches, digest => Digest,
       monitored => witness_search_monitors:started(S#run.monitors),
-      trace => Trace, profile => profile(S), births => births(Outcome, S), unfaithful => lists:reverse(Unfaithful),
+      trace => Trace, profile => profile(S), unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
       alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World)}
                  || Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
@@ -449,8 +449,9 @@ waits(Id, World) ->
         _ -> false
     end.
 
-%% The next run finds nothing of this one.
-clear(#run{ids = Ids} = S) ->
+%% The next run finds nothing of this one. After a run without a result there is none: a process in a native function does not end
+%% before that returns.
+clear(Outcome, #run{ids = Ids} = S) ->
     _ = [true = exit(Real, kill) || Real := _ <- Ids],
-    _ = [await_end(Real, S) || Real := _ <- Ids],
+    _ = [await_end(Real, S) || is_result(Outcome), Real := _ <- Ids],
     witness_search_memory:clear().
