@@ -381,6 +381,7 @@ stable(Text, Config) ->
                             {"[+]?\\d+(\\.\\d+)? (ms|s|us)\\b", "TIME"}, {"\\d{4}-\\d\\d-\\d\\d", "DATE"}, {"line: \\d+", "line: N"},
                             {"\\d+ B\\b", "N B"}, {"current_stacktrace, [^\n]*", "current_stacktrace, ..."}, {"\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?", "CLOCK"},
                             {"(in its mailbox: \\d+ messages?), [^\n]*", "\\1, ..."}, {"at most \\d+ tracers?", "at most N tracers"}, {"\\d+ events", "N events"},
+                            {"log( +)\\d+ lines", "log\\1N lines"},
                             {"[0-9.]+ seconds[^\n]*", "TIME"}, {"-5764\\d+", "MONOTONIC"},
                             {"(#Reference<|#35;Reference#60;)[0-9.]+(?![0-9.>])[^\n]*", "#Reference<..."},
                             {"-{3,}", "--"}, {" +", " "}, {" +\n", "\n"}]),

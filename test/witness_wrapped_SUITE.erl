@@ -133,7 +133,7 @@ a_search_has_the_rows(Config) ->
     Search = fun(Name, Rows) ->
         witness(["search", "--schedules", "3", "-o", file(Name, Config)] ++ Rows ++ Spec ++ ["Wrapped.main(1)"], Config)
     end,
-    #{exit := 0} = Search("unasked.rec", []),
+    #{exit := 3} = Search("unasked.rec", []),
     [begin
          #{exit := 1, stdout := Text} = Search(Name, Rows),
          ?assertMatch({match, _}, re:run(Text, "VIOLATION of .*, Wrapped.Cart.init.*IDENTICAL", [dotall]), Text)

@@ -12,7 +12,7 @@ What a run takes at once, between two looks, is bounded by the VM itself: it has
 
 -define(LOOK_MS, 10).
 %% A collection of garbage needs the old heap and the new one, and the next heap may be larger by half.
--define(AT_ONCE, 4).
+-define(AT_ONCE, 8).
 -define(SPARE_MB, 256).
 %% The VM ends when it has as many atoms as it may have.
 -define(ATOMS, 0.9).
