@@ -38,7 +38,7 @@ in RFC 3339).
   when the recording ended as planned), `changed` (modules), `kept` (whether the code was that which is kept with the recording), `messages` (what
   was compared of them: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `text`, `position`, `log`, `program`, `stack`, `recent`),
   `elapsed_ms`;
-- `search`, of `witness search`: `outcome` (`passed`, `failed`, `violated`, `crashed`, `deadlock`, `left`, `unexpected`, `halted`, `steps`, `busy`,
+- `search`, of `witness search`: `outcome` (`passed`, `unmonitored`, `failed`, `violated`, `crashed`, `deadlock`, `left`, `unexpected`, `halted`, `steps`, `busy`,
   `exceeded`, `lost`,
   `refused` or `interrupted`), `schedules` (how many there were), `seed`, `strategies`; of a run that went wrong also `number`, `strategy` (`null`: that of
   no strategy), `length` (steps), `switches`, `spec` and `name` of the property, `process` and `signature` of the process, `reason`,
@@ -46,7 +46,7 @@ in RFC 3339).
   before the `second`, both texts; `never` names those that do not happen in the run; `explanation`: the steps that led to it, each with
   `index`, `kind` (of the event, or `step`), `text` and its `pairs`: the number and the `place` (`first`, `second`); it is `null` for a
   violation; `dir` (of the recording); these are `null` if nothing went wrong; `unfaithful`, of what
-  is not controlled: each with `kind`, `what`, `text`; `elapsed_ms`. With `--all` the outcome is `failed` if there are `failures`: each
+  is not controlled: each with `kind`, `what`, `text`; `warnings`: properties without a monitor, each with `code`, `text`; `elapsed_ms`. With `--all` the outcome is `failed` if there are `failures`: each
   has `count` (of schedules) and the fields of one run, from `outcome` and `number` to `dir`; `omitted`: how many schedules failed in other
   ways; `ended`: why there were no more (`schedules`, `time`, `interrupted`, `no_result`, `error`). These are `null` without it. Before it come the objects of the replay, if a specification was violated;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`

@@ -9,7 +9,7 @@ Results go to standard output, progress to standard error. What the program prin
 | 0 | nothing went wrong in all schedules |
 | 1 | a run went wrong, or with `--all` several: something was violated, a process crashed, or the run does not end |
 | 2 | wrong usage or bad input, such as a program that cannot be controlled |
-| 3 | no result: it was interrupted, a run took too much time or memory or could not be repeated, or its recording could not be written |
+| 3 | no result: it was interrupted, nothing was monitored, a run took too much time or memory or could not be repeated, or its recording could not be written |
 
 If a specification is violated, the recording is replayed with it (`m:witness_cli_replay`). So the explanation is that of `witness replay`.
 """.

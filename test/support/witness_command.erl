@@ -10,7 +10,7 @@ their path is the one that runs the suite.
 
 -export([run/3, start/4, collect/2, until/3, signal/2, signal_group/2, vms/1, gone/1, contains/2]).
 
--define(LIMIT_MS, 300_000).
+-define(LIMIT_MS, 240_000).
 
 -doc "Runs a program to its end.".
 -spec run(proplists:proplist(), file:filename(), [unicode:chardata()]) ->
