@@ -5,12 +5,17 @@ milliseconds, and tells the scheduler of the run that goes on (`m:witness_search
 
 What a run takes at once, between two looks, is bounded by the VM itself: it has an allocator of fixed size, and ends if that is full
 (`arguments/1`).
+
+That process has the only timer of the VM that matters: it also says that the VM lives, and makes the run look at the clock. *Invariant:*
+a native function that blocks a scheduler of the VM stops both or none. Each scheduler has its own timers, so with a timer for each a VM
+might say for ever that it lives while its run waits for ever for the time.
 """.
 
 -export([arguments/1, start/1, watch/0, end_watch/0]).
--export([look/2]).
+-export([look/3]).
 
 -define(LOOK_MS, 10).
+-define(LIVES_MS, 250).
 %% A collection of garbage needs the old heap and the new one, and the next heap may be larger by half.
 -define(AT_ONCE, 8).
 -define(SPARE_MB, 256).
@@ -22,43 +27,44 @@ What a run takes at once, between two looks, is bounded by the VM itself: it has
 arguments(Bytes) ->
     ["+MMscs", integer_to_list(?AT_ONCE * (Bytes bsr 20) + ?SPARE_MB), "+MMsco", "true", "+MMscrpm", "false", "+Musac", "false"].
 
--doc "Starts the process that looks. The caller is linked to it.".
+-doc "Starts the process that looks. The caller is linked to it, and gets `lives` again and again.".
 -spec start(Bytes :: pos_integer()) -> ok.
 start(Bytes) ->
-    true = register(?MODULE, spawn_opt(?MODULE, look, [none, Bytes], [link, {priority, max}])),
+    _ = spawn_opt(?MODULE, look, [Bytes, self(), now_ms()], [link, {priority, max}]),
     ok.
 
--doc "The caller gets `{exceeds, memory | atoms}` once if there is too much from now on. Nothing happens if nothing looks.".
+-doc """
+The caller gets `{exceeds, memory | atoms}` while there is too much, and now and then `looks`: it is to look at the clock. It gets nothing
+if nothing looks.
+""".
 -spec watch() -> ok.
-watch() -> tell({watch, self()}).
+watch() ->
+    true = register(?MODULE, self()),
+    ok.
 
--doc "The caller gets nothing more after this, apart from what is in its mailbox.".
+-doc "The caller gets nothing more after this, apart from what has been sent to it.".
 -spec end_watch() -> ok.
-end_watch() -> tell({watch, none}).
-
-tell(What) ->
-    case whereis(?MODULE) of
-        undefined -> ok;
-        Pid -> Pid ! What, ok
-    end.
+end_watch() ->
+    true = unregister(?MODULE),
+    ok.
 
 -doc false.
--spec look(pid() | none, pos_integer()) -> no_return().
-look(Watched, Bytes) ->
-    receive
-        {watch, Next} -> look(Next, Bytes)
-    after case Watched of none -> infinity; _ -> ?LOOK_MS end ->
-        case exceeded(Bytes) of
-            none -> look(Watched, Bytes);
-            What ->
-                Watched ! {exceeds, What},
-                look(none, Bytes)
-        end
-    end.
+-spec look(pos_integer(), pid(), Due :: integer()) -> no_return().
+look(Bytes, To, Due) ->
+    Watched = whereis(?MODULE),
+    _ = [Watched ! {exceeds, What} || is_pid(Watched), What <- exceeded(Bytes)],
+    Now = now_ms(),
+    Next = case Now >= Due of
+        true ->
+            To ! lives,
+            _ = [Watched ! looks || is_pid(Watched)],
+            Now + ?LIVES_MS;
+        false -> Due
+    end,
+    receive after ?LOOK_MS -> look(Bytes, To, Next) end.
 
 exceeded(Bytes) ->
-    case {erlang:memory(total) > Bytes, erlang:system_info(atom_count) > ?ATOMS * erlang:system_info(atom_limit)} of
-        {true, _} -> memory;
-        {_, true} -> atoms;
-        {false, false} -> none
-    end.
+    [memory || erlang:memory(total) > Bytes]
+        ++ [atoms || erlang:system_info(atom_count) > ?ATOMS * erlang:system_info(atom_limit)].
+
+now_ms() -> erlang:monotonic_time(millisecond).

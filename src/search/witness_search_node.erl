@@ -8,7 +8,6 @@ Searches inside a VM of its own: runs the program by one schedule after the othe
 -export([search/2, run/1]).
 
 -define(PROGRESS_MS, 250).
--define(LIVES_MS, 500).
 -define(MAX_UNFAITHFUL, 20).
 %% The most runs in which a failure is made smaller, and steps of all of them.
 -define(SHRINK_RUNS, 1_000).
@@ -36,7 +35,7 @@ listen() ->
                 {Searching, Monitor} = spawn_monitor(?MODULE, search, [Job, self()]),
                 true = register(?MODULE, self()),
                 ?MODULE = ets:new(?MODULE, [named_table, public]),
-                self() ! lives,
+                ok = witness_search_limit:start(maps:get(memory, Job)),
                 relay(Port, Searching, Monitor, none, now_ms());
             {'EXIT', Port, _} -> ok
         end
@@ -45,8 +44,8 @@ listen() ->
         halt(0, [{flush, false}])
     end.
 
-%% Due: from when on the next number of schedules is reported. The last number is reported while none is new: the answer may be that
-%% the search is to end.
+%% Due: from when on the next number of schedules is reported. The last number is reported while the VM lives: the answer may be
+%% that the search is to end. There is no timer here (`witness_search_limit`).
 relay(Port, Searching, Monitor, Last, Due) ->
     receive
         {schedules, Number} = Progress ->
@@ -64,7 +63,7 @@ relay(Port, Searching, Monitor, Last, Due) ->
             relay(Port, Searching, Monitor, Last, Due);
         lives ->
             tell(lives, Port),
-            _ = erlang:send_after(?LIVES_MS, self(), lives),
+            _ = Last =:= none orelse tell(Last, Port),
             relay(Port, Searching, Monitor, Last, Due);
         {'DOWN', Monitor, process, Searching, {searched, Result}} -> bye(Result, Port);
         {'DOWN', Monitor, process, Searching, Reason} -> bye({error, {vm, Reason}}, Port);
@@ -72,9 +71,6 @@ relay(Port, Searching, Monitor, Last, Due) ->
             Searching ! {?MODULE, stop},
             relay(Port, Searching, Monitor, Last, Due);
         {'EXIT', Port, _} -> ok
-    after ?PROGRESS_MS ->
-        _ = Last =:= none orelse tell(Last, Port),
-        relay(Port, Searching, Monitor, Last, Due)
     end.
 
 %% What a VM has written that has ended may be lost.
@@ -97,7 +93,6 @@ search(#{run := Start} = Job, To) ->
         rows => Rows,
         start => witness_search_applications:first_call(maps:get(applications, Job, []), Start),
         applications => maps:get(applications, Job, []), leader => swallow_output(), monitors => Monitors},
-    ok = witness_search_limit:start(maps:get(memory, Job)),
     ok = witness_search_process:protect(processes()),
     To ! {schedules, 0},
     Begin = now_ms(),

@@ -366,6 +366,7 @@ await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S)
         {returns, Id, Value} -> await_parking(Id, Slice, returned(Id, Value, S));
         {logs, Id, Entry} -> await_parking(Id, Slice, log(Id, Entry, S));
         {unfaithful, Id, What} -> await_parking(Id, Slice, S#run{unfaithful = add_unfaithful({Id, What}, Unfaithful)});
+        looks -> await_parking(Id, Slice, S);
         {exceeds, What} -> throw({?MODULE, {exceeded, Id, {What, where_at_last(Id, S)}}, S});
         {'DOWN', _, process, Real, Reason} when is_map_key(Real, S#run.ids) ->
             throw({?MODULE, {lost, map_get(Real, S#run.ids), Reason}, S})
