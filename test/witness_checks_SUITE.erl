@@ -284,7 +284,7 @@ monitors_in_a_system_that_runs_already_that_grow_are_found(_) ->
     Roots = [spawn(witness_checks_system, System, []) || System <- monitoring()],
     [witness_await:until(fun() -> is_pid(whereis(System)) end) || System <- monitoring()],
     Runs = [{System, started(#{system => {attach, [System]}, checks => [leaks]})} || System <- monitoring()],
-    ?assertMatch([{violated, [_]}, {ok, []}, {ok, []}, {ok, []}], stopped_after_growth(Runs)),
+    ?assertMatch([{violated, [_]}, {ok, []}, {ok, []}, {ok, []}], stopped_after_growth(Runs, 0)),
     [exit(P, kill) || P <- Roots].
 
 monitoring() ->
@@ -292,15 +292,23 @@ monitoring() ->
      a_server_monitors_a_process_2000_times_at_once].
 
 growth(Module, Systems) ->
-    stopped_after_growth([{System, started(#{system => {Module, System, []}, checks => [leaks]})} || System <- Systems]).
+    Began = erlang:monotonic_time(millisecond),
+    Runs = [{System, started(#{system => {Module, System, []}, checks => [leaks]})} || System <- Systems],
+    [witness_await:until(fun() -> is_pid(whereis(System)) end) || System <- Systems],
+    stopped_after_growth(Runs, erlang:monotonic_time(millisecond) - Began).
 
 started(Options) ->
     {ok, Run} = witness:start(Options#{log => false}),
     Run.
 
-%% By then the runs have looked four times. What grows is that of the server.
-stopped_after_growth(Runs) ->
-    receive after 5000 -> ok end,
+%% A run looks after half a second, and each time that it has lasted twice as long. By then each has looked four times at its
+%% server, also if that came late, and the first server has enough monitors.
+stopped_after_growth([{Grows, _} | _] = Runs, LateMs) ->
+    receive after max(5000, 9 * LateMs) -> ok end,
+    witness_await:until(fun() ->
+        {monitors, Monitors} = process_info(whereis(Grows), monitors),
+        length(Monitors) > 2000
+    end),
     [begin
          Server = whereis(System),
          {ok, #{outcome := Outcome} = Summary} = witness_run:finish(Run),
