@@ -44,7 +44,7 @@ exit_of(Id, Entries) -> lists:last(maps:get(Id, Entries)).
 the_monitor_is_there_before_the_flag_goes() ->
     recorded(fun(_, Calm) ->
         Watching = trace:session_create(watching, self(), []),
-        1 = trace:process(Watching, Calm, true, [call]),
+        1 = trace:process(Watching, Calm, true, [call, running]),
         [trace:function(Watching, MFA, true, []) || MFA <- [{erlang, monitor, 2}, {erlang, process_info, 2}, {trace, process, 4}]],
         {P, Id} = child(fun(Me) -> calm(Me, Calm), receive go -> ok end end),
         P ! {self(), ready}, receive {ready, P} -> ok end,
@@ -54,11 +54,41 @@ the_monitor_is_there_before_the_flag_goes() ->
         true = trace:session_destroy(Watching),
         P ! go,
         witness_await:down(P),
-        Calls = fun Calls() -> receive {trace, Calm, call, Call} -> [Call | Calls()] after 0 -> [] end end,
-        ?assertMatch([{erlang, monitor, [process, P]}, {erlang, process_info, [P, _]}, {trace, process, [_, P, false, _]}],
-                     Calls()),
+        Done = fun Done() ->
+            receive
+                {trace, Calm, call, Call} -> [Call | Done()];
+                {trace, Calm, out, _} -> [out | Done()]
+            after 0 -> []
+            end
+        end,
+        ?assertMatch([{erlang, monitor, [process, P]}, out, {erlang, process_info, [P, _]}, {trace, process, [_, P, false, _]}],
+                     without_waits(lists:dropwhile(fun(What) -> What =:= out end, Done()))),
         Id
     end, fun(Id, #{entries := Entries}) -> ?assertEqual({exit, normal}, lists:last(maps:get(Id, Entries))) end).
+
+%% It may wait for the answer, and when all is done.
+without_waits([{erlang, process_info, _} = Asked | Then]) -> [Asked | [Call || Call <- Then, Call =/= out]];
+without_waits([What | Then]) -> [What | without_waits(Then)];
+without_waits([]) -> [].
+
+%% Without the yield some of these monitors come too late. What holds the process on its scheduler takes no reductions.
+a_monitor_is_there_after_a_yield_test() ->
+    Long = lists:seq(1, 1_000_000),
+    Reasons = [begin
+        Self = self(),
+        P = spawn_opt(fun() -> receive stop -> ok end end, [{scheduler, 1}]),
+        spawn_opt(fun() ->
+            Ref = monitor(process, P),
+            true = erlang:yield(),
+            {priority, _} = process_info(P, priority),
+            Self ! is_set,
+            _ = erts_debug:flat_size(Long),
+            receive {'DOWN', Ref, _, _, Reason} -> Self ! {reason, Reason} end
+        end, [{scheduler, erlang:system_info(schedulers_online)}]),
+        receive is_set -> P ! stop end,
+        receive {reason, Reason} -> Reason end
+    end || _ <- lists:seq(1, 50)],
+    ?assertEqual([normal], lists:usort(Reasons)).
 
 a_process_that_ends_while_its_flag_is_taken_off_has_one_exit() ->
     recorded(fun(_, Calm) ->

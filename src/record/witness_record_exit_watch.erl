@@ -6,10 +6,11 @@ A process with any trace flag costs some 40 nanoseconds each time that it is sch
 that is recorded of a message. Only the end of the process needs the flag: births are reported by the flag that the child is born
 with. So a process that stays asks this one (`ask/1`), which monitors it, and takes the flag off.
 
-*Why no end is lost.* The monitor is set before the flag is taken off: in between, the process answers a request, and signals from
-one process to another are handled in order. So the process ends with the flag, and the VM reports it; or without, and the monitor
-reports it; or in between, and the recorder takes the first of the two reports. At the end `settle/1` waits for the monitors of
-processes that are not alive any more.
+*Why no end is lost.* The monitor is set before the flag is taken off. The VM keeps the signal of a monitor back until its sender is
+scheduled out or sends that process something else, and until then neither `process_info/2` nor `is_process_alive/1` waits for it. So
+this process yields, and then asks the other one something: signals from one process to another are handled in order. So the process
+ends with the flag, and the VM reports it; or without, and the monitor reports it; or in between, and the recorder takes the first of the
+two reports. At the end `settle/1` waits for the monitors of processes that are not alive any more.
 
 *Why it changes nothing for the program.* The request of a process is not recorded, and its monitor is hidden from the program
 (`m:witness_record_runtime`).
@@ -63,6 +64,7 @@ handle_info(_, C) -> {noreply, C}.
 
 clear_flag(Pid, #calm{session = Session, monitored = Monitored} = C) ->
     Ref = monitor(process, Pid),
+    true = erlang:yield(),
     case process_info(Pid, priority) of
         undefined ->
             true = demonitor(Ref, [flush]),
