@@ -26,6 +26,7 @@ different_test_() ->
          {"the same exit of processes with other functions", {crashed, 1, {lost, a}}, {crashed, 4, {lost, a}}},
          {"processes wait at other lines", {deadlock, [1, 2]}, {deadlock, [1, 4]}},
          {"a deadlock, and processes that are left", {deadlock, [1, 2]}, {left, [1, 2]}},
+         {"processes that are left, and their messages", {left, [1, 2]}, {not_taken, [1, 2]}},
          {"another atom in a value", {unexpected, 1, {returned, {error, timeout}}}, {unexpected, 1, {returned, {error, noproc}}}},
          {"another status", {halted, 1, 1}, {halted, 1, abort}},
          {"another property of the same file", {violated, ~"a.hml:1", ~"a"}, {violated, ~"a.hml:3", ~"b"}},
@@ -34,8 +35,8 @@ different_test_() ->
 %% Processes 2 and 3 wait at one line, and 4 at another one; 5 is a server.
 cause(Outcome) ->
     Birth = fun(Function) -> #{pid => self(), signature => {my, Function, []}} end,
-    Wait = fun(Line) -> #{waits => true, stack => stack(Line)} end,
-    Server = #{waits => true, stack => [{gen_server, loop, 5, []}, {proc_lib, init_p_do_apply, 3, []}]},
+    Wait = fun(Line) -> #{waits => true, stack => stack(Line), messages => [Line]} end,
+    Server = #{waits => true, stack => [{gen_server, loop, 5, []}, {proc_lib, init_p_do_apply, 3, []}], messages => []},
     witness_search_cause:of_run(#{outcome => Outcome,
                                   births => #{1 => Birth(main), 2 => Birth(main), 3 => Birth(main), 4 => Birth(other),
                                               5 => Birth(init)},

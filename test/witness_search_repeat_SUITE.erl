@@ -50,10 +50,10 @@ recorded() ->
 searched() ->
     [{Fault, [Wrong]} || Fault <- [register, update, deadlock, call, stale, restart, notify, late, name, links, machine],
                          Wrong <- [true, false]]
-        ++ [{left, []}, {ends, [wrong]}, {asserts, []}, {slow, []}, {triangle, []}, {halts, [0]}, {halts, [3]}, {inherits, []},
-            {environment, []}, {leader, []}, {place, []}, {table, [true]}, {table, [false]}, {term, [none]}, {term, [some]},
-            {queue, [0]}, {queue, [1]}, {linked, []}, {misspelt, []}, {ports, []}, {sockets, []}, {clock, []}, {outside, []},
-            {crowd, []}].
+        ++ [{left, []}, {not_taken, []}, {ends, [wrong]}, {asserts, []}, {slow, []}, {triangle, []}, {halts, [0]}, {halts, [3]},
+            {inherits, []}, {environment, []}, {leader, []}, {place, []}, {table, [true]}, {table, [false]}, {term, [none]},
+            {term, [some]}, {queue, [0]}, {queue, [1]}, {linked, []}, {misspelt, []}, {ports, []}, {sockets, []}, {clock, []},
+            {outside, []}, {crowd, []}].
 
 savina() -> [{savina, [Name]} || Name <- witness_savina:names()].
 

@@ -40,7 +40,7 @@ command() ->
                "  witness replay --step found.rec\n"],
       arguments => witness_cli_options:arguments(search, [output, specs, include, pa, syntax,
         all, schedules, witness_cli_options:for(~"begin no further schedule"), seed, strategies, depth, steps, memory, timeouts,
-        delivery, crashes, expect, left, no_deadlock, weave, app, config, signatures,
+        delivery, crashes, expect, left, mailboxes, no_deadlock, weave, app, config, signatures,
         witness_cli_options:json(~"one JSON object a line on standard output"),
         witness_cli_options:report(), project(), system])}.
 

@@ -7,7 +7,7 @@ a task, monitors that process meanwhile. If it monitors no other process, that o
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/6, waiting_ms/0, waits/1, describe/1, describe/4, redact/1, origin/4, format/1, holdings/1, syntax/1]).
+-export([idle/1, look/6, waiting_ms/0, waits/1, describe/1, describe/5, redact/1, origin/4, format/1, holdings/1, syntax/1]).
 -export([shown/1, still_works/1, suspend_circle/4]).
 
 
@@ -242,14 +242,17 @@ describe(P) ->
         undefined -> undefined
     end.
 
--doc "The same of a process that is not of this VM, by its stack. `Waits`: it waits for a message; otherwise it would go on.".
--spec describe(pid(), mfa(), [tuple()], Waits :: boolean()) -> process().
-describe(P, Signature, Stack, Waits) ->
-    {State, Awaited} = state(case Waits of true -> waiting; false -> running end, Stack, 0, P),
+-doc """
+The same of a process that is not of this VM, by its stack and its messages. `Waits`: it waits for a message; otherwise it would go on.
+""".
+-spec describe(pid(), mfa(), [tuple()], Waits :: boolean(), Messages :: [term()]) -> process().
+describe(P, Signature, Stack, Waits, Messages) ->
+    {State, Awaited} = state(case Waits of true -> waiting; false -> running end, Stack, length(Messages), P),
     Place = place(Stack),
+    Syntax = syntax(Signature, Place),
     #{process => P, parent => undefined, signature => Signature, name => undefined, state => State, awaited => Awaited,
-      place => Place,
-      mailbox => 0, messages => [], idle_ms => 0, suspended => false, syntax => syntax(Signature, Place)}.
+      place => Place, mailbox => length(Messages), messages => texts(Messages, Syntax), idle_ms => 0, suspended => false,
+      syntax => Syntax}.
 
 syntax(Signature, Place) -> witness_event:syntax([M || {M, _, _} <- [Signature]] ++ [M || {M, _, _, _} <- [Place]]).
 

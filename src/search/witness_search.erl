@@ -37,6 +37,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `period`: after so many schedules the same ones come again: each must be the same run;
 - `step_digests`: the report has a digest of the steps of each schedule, the last one first: equal runs have equal ones;
 - `left`: whether it is a failure if another process waits for ever when the function has ended (`false`);
+- `mailboxes`: whether it is a failure if another process has messages when the function has ended and nothing more can happen (`false`);
 - `crashes`: which ends of processes are a failure, `t:crashes/0` (`unnoticed`); `normal`: atoms that are as good a reason as `normal`
   for `any`, alone or as the first element of a tuple (`[]`);
 - `expect`: what the function must return: it is a failure if it returns another value, or ends without returning;
@@ -52,7 +53,7 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
                      all => boolean(), schedules => pos_integer(), for => pos_integer() | infinity, seed => non_neg_integer(),
                      steps => pos_integer(),
                      strategies => [witness_search_strategy:name(), ...], depth => pos_integer(), deadlocks => boolean(),
-                     left => boolean(), crashes => crashes(), normal => [atom()], expect => term(),
+                     left => boolean(), mailboxes => boolean(), crashes => crashes(), normal => [atom()], expect => term(),
                      timeouts => witness_search_world:timeouts(),
                      busy_ms => pos_integer(), memory => pos_integer(), schedule => pos_integer(), period => pos_integer(),
                      step_digests => boolean(),
@@ -112,7 +113,8 @@ does something else. If the first one never happens, the second one waits until 
 """.
 -type pair() :: #{first := step(), second := step(), never := [first | second]}.
 
--type process() :: #{pid := pid(), signature := witness_event:signature(), stack => [term()], waits => boolean()}.
+-type process() :: #{pid := pid(), signature := witness_event:signature(), stack => [term()], waits => boolean(),
+                     messages => [term()]}.
 
 -type error() :: {?MODULE, reason()} | {witness_record, witness_record:reason()} | witness_spec:error() | witness_option:error()
                 | witness_event_wrapper:error().
@@ -196,7 +198,7 @@ check_module(Module, Folders) ->
 
 run(Specs, Code, #{dir := Dir} = Options) ->
     Given = maps:with([run, applications, environment, seed, all, schedules, for, steps, strategies, depth, deadlocks, left,
-                       crashes, normal, expect, timeouts, delivery, busy_ms, memory, syntax, signatures, schedule,
+                       mailboxes, crashes, normal, expect, timeouts, delivery, busy_ms, memory, syntax, signatures, schedule,
                        period, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),

@@ -7,7 +7,7 @@ differ. Pure, but for the modules that a stack names.
 |---|---|
 | violation | the same property |
 | crash | the same kind of reason, from the same line of the program, and below it the same function of a library; of an exit, which has no line, the same kind of reason in a process that began with the same function |
-| deadlock, processes left | processes wait at the same lines; servers that wait for a request do not count, and how many wait at a line does not either |
+| deadlock, processes left, messages not taken | processes wait at the same lines; servers that wait for a request do not count, and how many wait at a line does not either |
 | another value | a value of the same form: the same atoms in the same places of its tuples |
 | end of the VM | the same status |
 | too many steps | always |
@@ -80,11 +80,12 @@ waiting(Ids, #{births := Births, alive := Alive}) ->
                              Described <- [describe(maps:merge(Birth, At))], map_get(state, Described) =/= request].
 
 -doc "Where a process was that was alive at the end.".
--spec describe(#{pid := pid(), signature := witness_event:signature() | mfa(), stack := [term()], waits := boolean(), _ => _}) ->
+-spec describe(#{pid := pid(), signature := witness_event:signature() | mfa(), stack := [term()], waits := boolean(),
+                 messages := [term()], _ => _}) ->
     witness_run_remaining:process().
-describe(#{pid := Pid, signature := {Module, Function, Args}, stack := Stack, waits := Waits}) ->
+describe(#{pid := Pid, signature := {Module, Function, Args}, stack := Stack, waits := Waits, messages := Messages}) ->
     Arity = case Args of _ when is_integer(Args) -> Args; _ -> length(Args) end,
-    witness_run_remaining:describe(Pid, {Module, Function, Arity}, Stack, Waits).
+    witness_run_remaining:describe(Pid, {Module, Function, Arity}, Stack, Waits, Messages).
 
 %% In a function that it shares with others, such as that of a call, a process is known by its first one.
 place(#{place := {_, _, _, _} = Frame, signature := Signature}) ->

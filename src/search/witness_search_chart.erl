@@ -69,8 +69,7 @@ modules(Rows, Births) ->
     Pids = #{Pid => [] || #{event := Event} <- Rows, Pid <- tuple_to_list(Event), is_pid(Pid)},
     #{Pid => Module || _ := #{pid := Pid, signature := {Module, _, _}} <- Births, is_map_key(Pid, Pids)}.
 
-failed({deadlock, Ids}, Result) -> waiting(Ids, Result);
-failed({left, Ids}, Result) -> waiting(Ids, Result);
+failed({_, Ids}, Result) when is_list(Ids) -> waiting(Ids, Result);
 failed({_, Id, _}, _) when is_integer(Id) -> [Id];
 failed(_, _) -> [].
 

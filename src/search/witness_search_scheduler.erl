@@ -18,7 +18,7 @@ no controlled process runs. So a run is a function of the program and the choice
 `digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `profiling`: whether interesting
 steps are counted; `signatures`: whether births are wanted in any case, as they are of runs that are traced or logged; `leader`: the
 group leader, a process outside; `monitors`: those that read the events; `rows`: those for signatures;
-`busy_ms`: how long a process may run without an operation; `crashes`, `normal`, `expect`, `left`, `timeouts`, `delivery`: as for
+`busy_ms`: how long a process may run without an operation; `crashes`, `normal`, `expect`, `left`, `mailboxes`, `timeouts`, `delivery`: as for
 `t:witness_search:options/0`.
 """.
 -type options() :: #{start := witness_search_world:start(), applications => [atom()],
@@ -28,11 +28,12 @@ group leader, a process outside; `monitors`: those that read the events; `rows`:
                      monitors => witness_search_monitors:compiled(), rows => witness_event_wrapper:table(),
                      busy_ms := pos_integer(),
                      crashes := witness_search:crashes(), normal := [atom()], expect => term(), left := boolean(),
+                     mailboxes => boolean(),
                      timeouts := witness_search_world:timeouts(), delivery := witness_search_world:delivery()}.
 
 -doc """
 How a run has ended: `returned`: the function has returned, and what is left waits; `left`: the same, and it is asked for that these
-processes wait for ever; `violated`: a property; `crashed`: a process has ended by an error that no other one is told of, or the function
+processes wait for ever; `not_taken`: the same of processes with messages; `violated`: a property; `crashed`: a process has ended by an error that no other one is told of, or the function
 has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or has ended without
 returning; `deadlock`: the function waits for ever, as do these processes; `steps`: there were too many;
 `refused`: a process has called a function that cannot be controlled; `halted`: the program has ended its VM, with this status if it is
@@ -40,7 +41,8 @@ not zero; `busy`: a process ran for too long without an operation; `exceeded`: t
 process ran there; `lost`: a process was ended from outside.
 """.
 -type outcome() :: returned | {violated, Spec :: binary(), Name :: binary() | undefined}
-                 | {crashed, witness_search_world:id(), Reason :: term()} | {deadlock | left, [witness_search_world:id()]}
+                 | {crashed, witness_search_world:id(), Reason :: term()}
+                 | {deadlock | left | not_taken, [witness_search_world:id()]}
                  | {unexpected, witness_search_world:id(), {returned, Value :: term()} | {ended, Reason :: term()}}
                  | steps | halted | {halted, witness_search_world:id(), Status :: term()}
                  | {busy | lost | refused | exceeded, witness_search_world:id(), term()}.
@@ -64,7 +66,7 @@ returned and they were not asked for; `alive`: where the processes were that wer
                     length := non_neg_integer(), switches := non_neg_integer(),
                     digest := none | binary(), trace := none | [traced()], profile := none | witness_search_surw:profile(),
                     births := #{witness_search_world:id() => birth()}, monitored := non_neg_integer(),
-                    alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean()}},
+                    alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean(), messages := [term()]}},
                     unfaithful := [term()], entries := #{witness_search_world:id() => [entry()]}}.
 
 %% Of the time for which a process may run without an operation.
@@ -124,8 +126,8 @@ loop(#run{world = World0, possible = Possible0} = S0) ->
     go_on(witness_search_possible:kind(Possible), S0#run{world = World, possible = Possible}).
 
 go_on(none, S) -> quiet(S);
-go_on(times, #run{world = World, length = Length, options = #{steps := Most, left := Left}} = S) ->
-    case Left orelse witness_search_world:is_alive(1, World) orelse is_stopping(S) of
+go_on(times, #run{world = World, length = Length, options = #{steps := Most, left := Left} = Options} = S) ->
+    case Left orelse maps:get(mailboxes, Options, false) orelse witness_search_world:is_alive(1, World) orelse is_stopping(S) of
         true when Length < Most -> loop(step(S));
         true -> {steps, S};
         false -> returned(S)
@@ -134,12 +136,17 @@ go_on(steps, #run{length = Length, options = #{steps := Most}} = S) when Length 
 go_on(steps, S) -> loop(step(S)).
 
 %% Nothing can happen any more.
-quiet(#run{world = World, options = #{left := Left}} = S) ->
+quiet(#run{world = World, options = #{left := Left} = Options} = S) ->
     case {witness_search_world:is_alive(1, World) orelse is_stopping(S), witness_search_world:alive(World)} of
         {true, Ids} -> {{deadlock, Ids}, S};
         {false, Ids} ->
             case returned(S) of
                 {returned, _} when Left, Ids =/= [] -> {{left, Ids}, S};
+                {returned, _} = Result ->
+                    case [Id || maps:get(mailboxes, Options, false), Id <- Ids, witness_search_world:messages(Id, World) =/= []] of
+                        [] -> Result;
+                        NotTaken -> {{not_taken, NotTaken}, S}
+                    end;
                 Result -> Result
             end
     end.
@@ -428,7 +435,8 @@ result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = L
       monitored => witness_search_monitors:started(S#run.monitors),
       trace => Trace, profile => profile(S), unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
-      alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World)}
+      alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World),
+                         messages => witness_search_world:messages(Id, World)}
                  || Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
 
 %% The processes of most runs are not looked at.

@@ -91,6 +91,9 @@ outcome({deadlock, Ids}, Report, Look) ->
       case Ids of [_] -> ~"is"; _ -> ~"are" end, ~":"] | places(Ids, Report)];
 outcome({left, Ids}, Report, Look) ->
     [[witness_text:style(bad, ~"LEFT", Look), ~": the function has returned, and these processes wait for ever:"] | places(Ids, Report)];
+outcome({not_taken, Ids}, Report, Look) ->
+    [[witness_text:style(bad, ~"NOT TAKEN", Look), ~": the function has returned, and these processes never take messages that they have:"]
+     | places(Ids, Report)];
 outcome({halted, _, {application_controller, Reason}}, _, Look) ->
     [[witness_text:style(bad, ~"HALTED", Look), ~": with this end of an application, the VM ends: ", application_end(Reason)]];
 outcome({halted, Id, Status}, Report, Look) ->
@@ -278,8 +281,7 @@ drawn(Event, _) -> Event.
 role({Which, Number}, Most) ->
     [case Which of first -> ~"first"; second -> ~"then" end, [[~" (", integer_to_binary(Number), $)] || Most > 1], ~": "].
 
-ending({deadlock, _}) -> [~"end: nothing more can happen"];
-ending({left, _}) -> [~"end: nothing more can happen"];
+ending({_, Ids}) when is_list(Ids) -> [~"end: nothing more can happen"];
 ending({unexpected, _, {returned, _}}) -> [~"end: the function returns"];
 ending({halted, _, _}) -> [~"end of the VM"];
 ending(_) -> [].

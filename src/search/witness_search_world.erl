@@ -22,8 +22,8 @@ come at once, as in a VM that is slow somewhere.
 """.
 
 -export([new/1, first/2, park/3, steps/1, changes/1, step/2, query/3]).
--export([alive/1, is_alive/2, adopted/2, leader/2, pid/2, birth/2, clock/1, real/2, set_real/3, status/2, receiver/2,
-         timer_receiver/2, timer_name/2, is_told/2, is_pending/3, has/2, tell/3, describe/2, actor/2]).
+-export([alive/1, is_alive/2, adopted/2, leader/2, pid/2, birth/2, clock/1, real/2, set_real/3, status/2, messages/2,
+         receiver/2, timer_receiver/2, timer_name/2, is_told/2, is_pending/3, has/2, tell/3, describe/2, actor/2]).
 
 -export_type([world/0, id/0, path/0, actor/0, step/0, operation/0, receive_/0, effect/0, start/0, message/0, birth/0, timeouts/0,
               delivery/0]).
@@ -767,12 +767,17 @@ exit_self(Reason, Id, W) ->
         #process{} -> kill(Id, Reason, W)
     end.
 
-information(Id, W) ->
-    #process{birth = #{start := Start}, status = Status, old = Old, new = New, links = Links, monitors = Monitors,
-             watchers = Watchers,
-             name = Name, leader = Leader, trap = Trap, real = Real} = process(Id, W),
+-doc "The messages in the mailbox of a process, the oldest first.".
+-spec messages(id(), world()) -> [term()].
+messages(Id, W) ->
+    #process{status = Status, old = Old, new = New} = process(Id, W),
     Found = case Status of {finds, _, Message} -> [Message]; _ -> [] end,
-    Messages = [Content || {_, _, Content} <- Found ++ Old ++ lists:reverse(New)],
+    [Content || {_, _, Content} <- Found ++ Old ++ lists:reverse(New)].
+
+information(Id, W) ->
+    #process{birth = #{start := Start}, status = Status, links = Links, monitors = Monitors, watchers = Watchers,
+             name = Name, leader = Leader, trap = Trap, real = Real} = process(Id, W),
+    Messages = messages(Id, W),
     #{messages => Messages, message_queue_len => length(Messages),
       links => [pid(Other, W) || Other <- lists:sort(maps:keys(Links))],
       monitors => [{process, pid(Other, W)} || _ := Other <- maps:iterator(Monitors, ordered), Other =/= none],

@@ -4,7 +4,7 @@
 -export([run/2, savina/1]).
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
 -export([event/1, acknowledge/1]).
--export([ways/0, early/0, left/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
+-export([ways/0, early/0, left/0, not_taken/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
 -export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0, asleep/0]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4,
@@ -191,6 +191,12 @@ started(Parent, false) ->
     receive {are_you, From} -> From ! {self(), started}, ok end.
 
 %% --- what is a failure, if it is asked for -----------------------------------------
+
+%% What comes first is taken, and then only a close.
+not_taken() ->
+    Door = spawn(fun() -> receive _ -> receive close -> ok end end end),
+    _ = [spawn(fun() -> Door ! What end) || What <- [open, close]],
+    ok.
 
 left() ->
     spawn(fun() -> receive never -> ok end end),
