@@ -7,8 +7,10 @@ A search as a part of a test (`witness_test:search/3`): what can run in its VM, 
 
 -export_type([searched/0, reason/0, code/0]).
 
--doc "Modules of this VM that have no file, and applications: their code is searched, too.".
--type code() :: #{modules => #{module() => binary()}, applications => [atom()]}.
+-doc """
+Modules of this VM that have no file, and applications: their code is searched, too. `tool`: how the user calls the commands of Witness.
+""".
+-type code() :: #{modules => #{module() => binary()}, applications => [atom()], tool => witness | mix}.
 
 -doc "An exported function with its arguments, or a function without arguments, as `fun scenario/0`, which need not be exported.".
 -type searched() :: {module(), atom(), [term()]} | fun(() -> term()).
@@ -37,7 +39,7 @@ search(Specs, Named, Given, Code) ->
     Dir = written(Modules),
     try
         More = [filename:join(Folder, "ebin") || App <- maps:get(applications, Code, []), Folder <- [code:lib_dir(App)], is_list(Folder)],
-        searched(Specs, What, Given, [Dir || Modules =/= #{}] ++ More)
+        searched(Specs, What, Given, [Dir || Modules =/= #{}] ++ More, maps:with([tool], Code))
     after
         ok = remove(Dir, Modules)
     end.
@@ -87,7 +89,7 @@ remove(Dir, Modules) ->
     _ = file:del_dir(Dir),
     ok.
 
-searched(Specs, What, Given, More) ->
+searched(Specs, What, Given, More, Tool) ->
     maybe
         [] ?= [Name || Name <- [run, specs, all], is_map_key(Name, Given)],
         {ok, Run = {Module, _, _}} ?= run(What),
@@ -98,7 +100,7 @@ searched(Specs, What, Given, More) ->
         {ok, Folders} ?= folders(Run, Given, More),
         Options = maps:merge(#{dir => new_name(), environment => environment()}, maps:without([base, unmonitored], Given)),
         {ok, Report} ?= witness_search:search(Options#{run => Run, specs => Files, pa => Folders}),
-        judge(Report, maps:merge(Options, #{specs => Files, unmonitored => maps:get(unmonitored, Own, fail)}))
+        judge(Report, maps:merge(Options, Tool#{specs => Files, unmonitored => maps:get(unmonitored, Own, fail)}))
     else
         [Option | _] -> refused({?MODULE, {own, Option}});
         {error, {witness_search, {exists, _}} = Error} -> refused(Error);
@@ -211,7 +213,7 @@ judge(#{outcome := Outcome, unfaithful := Unfaithful, warnings := Missed}, #{unm
 judge(#{outcome := Outcome} = Found, Options) ->
     Dir = maps:get(recorded, Found, ""),
     Defaults = maps:with([seed, strategies], witness_option:defaults(witness_option_schema:search())),
-    Report = maps:merge(maps:merge(Defaults, maps:with([seed, strategies, specs, expect], Options)), Found#{dir => Dir}),
+    Report = maps:merge(maps:merge(Defaults, maps:with([seed, strategies, specs, expect, tool], Options)), Found#{dir => Dir}),
     Text = [witness_search_text:head(Report, ?LOOK), explanation(Outcome, Dir, Options), hint(Outcome),
             witness_search_text:tail(Report, ?LOOK)],
     {{failed, problem(Outcome), lines(Text)}, []}.

@@ -56,7 +56,8 @@ recordings_are_replayed_and_stepped_through(Config) ->
 
 a_search_has_the_code_of_the_project(Config) ->
     #{exit := 1, stdout := Found} = rebar3(["witness", "search", "-o", "found.rec", "calculator_demo:main(buggy)"], Config),
-    contains(Found, [~"VIOLATION of answer_is_the_sum (specs/sum.hml:3)"]),
+    contains(Found, [~"VIOLATION of answer_is_the_sum (specs/sum.hml:3)", ~"\n  rebar3 witness replay --spec specs/sum.hml ",
+                     ~"\n  rebar3 witness step --spec specs/sum.hml "]),
     #{exit := 0, stdout := Passed} = rebar3(["witness", "search", "--schedules", "20", "calculator_demo:main(correct)"], Config),
     contains(Passed, [~"OK: nothing went wrong in 20 schedules"]).
 

@@ -201,7 +201,8 @@ refusal(Error) -> {error, Error}.
 %% --- results ---------------------------------------------------------------------
 
 result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output := Dir} = Options) ->
-    Report = maps:merge(Found, maps:merge(#{dir => Dir, specs => []}, maps:with([seed, strategies, specs, expect], Options))),
+    Own = maps:with([seed, strategies, specs, expect], Options),
+    Report = maps:merge(Found, maps:merge(#{dir => Dir, specs => [], tool => tool()}, Own)),
     Look = witness_cli_io:look(),
     Code = code(Outcome),
     _ = Json orelse witness_cli_io:print(Out, witness_search_text:head(Report, Look)),
@@ -212,6 +213,14 @@ result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output :=
         false -> witness_search_text:tail(Report, Look)
     end),
     Code.
+
+%% A task of a build tool says which one it is (`bin/witness`).
+tool() ->
+    case init:get_argument(witness_tool) of
+        {ok, [["mix"]]} -> mix;
+        {ok, [["rebar3"]]} -> rebar3;
+        _ -> witness
+    end.
 
 %% One of several.
 failure(#{dir := Dir} = Failure, Properties, Out, Look, #{json := Json} = Options) ->

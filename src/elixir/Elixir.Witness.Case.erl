@@ -312,25 +312,14 @@ locked(Fun) ->
     Place = [{Module, Test, 1, [{file, relative(File)}, {line, Line}]}],
     is_map_key(expect, Given) andalso
         erlang:raise(error, failure([~"witness_search: a test returns nothing that can be expected: use assert"]), Place),
-    Code = #{modules => maps:with([Module], application:get_env(witness, ?CODE, #{})), applications => [ex_unit]},
+    Code = #{modules => maps:with([Module], application:get_env(witness, ?CODE, #{})), applications => [ex_unit],
+             tool => case code:is_loaded('Elixir.Mix.Project') of false -> witness; _ -> mix end},
     {Outcome, Warnings} =
         witness_test_search:search(maps:get(specs, Given, Specs), {Module, Test, [Inside]},
                                    maps:merge(#{base => filename:dirname(File), unmonitored => warn}, maps:remove(specs, Given)),
                                    Code),
     warn_after_suite({Module, Test}, Warnings),
-    assert(as_tasks(Outcome), Place).
-
-%% The commands as they are called in a project of Mix.
-as_tasks({failed, Problem, Lines}) ->
-    Name = fun(Command) -> re:replace(Command, "^  witness replay( --step)?", case Command of
-        <<"  witness replay --step", _/binary>> -> "  mix witness.step";
-        _ -> "  mix witness.replay"
-    end, [{return, binary}]) end,
-    {failed, Problem, case code:is_loaded('Elixir.Mix.Project') of
-        false -> Lines;
-        _ -> [Name(Line) || Line <- Lines]
-    end};
-as_tasks(ok) -> ok.
+    assert(Outcome, Place).
 
 %% Since Elixir 1.18, first in a tuple.
 parameters(Module) ->

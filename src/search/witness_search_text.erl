@@ -9,11 +9,14 @@ The explanation of a violation comes between `head/2` and `tail/2`: it is that o
 
 -export_type([report/0]).
 
--doc "The report of a search, or that it was interrupted, with its options: the folder, the seed, the strategies, the specifications.".
+-doc """
+The report of a search, or that it was interrupted, with its options: the folder, the seed, the strategies, the specifications. `tool`:
+how the user calls the commands of Witness.
+""".
 -type report() :: #{outcome := interrupted | passed | unmonitored | failed | witness_search_scheduler:outcome(),
                     schedules := non_neg_integer(),
                     unfaithful := [term()], elapsed_ms := non_neg_integer(), dir := file:filename(), seed := integer(),
-                    strategies := [atom()], specs := [file:filename()], atom() => term()}.
+                    strategies := [atom()], specs := [file:filename()], tool => witness | mix | rebar3, atom() => term()}.
 
 -define(MAX_REASON_CHARS, 2000).
 -define(MAX_PROCESSES, 20).
@@ -209,9 +212,13 @@ tail(#{number := Number, strategy := Strategy, length := Length, switches := Swi
                   ++ lists:append([order_rows(Report) || #{outcome := {violated, _, _}} <- [Report]]) ++ unfaithful_rows(Report)],
     Spec = [[~" --spec ", quoted(File)] || #{outcome := {violated, _, _}, specs := Files} <- [Report], File <- Files],
     lines([~"" | rows(Rows)]
-          ++ lists:append([[~"", [~"  witness replay", Spec, $\s, quoted(Dir)], [~"  witness replay --step", Spec, $\s, quoted(Dir)]]
+          ++ lists:append([[~"" | [[~"  ", Command, Spec, $\s, quoted(Dir)] || Command <- commands(Report)]]
                            || is_map_key(recorded, Report)])
           ++ [~"" || is_map_key(place, Report)]).
+
+commands(#{tool := mix}) -> [~"mix witness.replay", ~"mix witness.step"];
+commands(#{tool := rebar3}) -> [~"rebar3 witness replay", ~"rebar3 witness step"];
+commands(#{}) -> [~"witness replay", ~"witness replay --step"].
 
 why_ended(interrupted, _, Look) -> [~"", [witness_text:style(doubtful, ~"INTERRUPTED", Look), ~": this is what had been found."]];
 why_ended({error, Reason}, _, Look) ->

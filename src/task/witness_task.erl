@@ -11,7 +11,7 @@ This module is what build tools have in common: the defaults that the project co
 """.
 -behaviour(gen_event).
 
--export([commands/0, arguments/3, execute/4]).
+-export([commands/0, arguments/3, execute/5]).
 -export([init/1, handle_event/2, handle_call/2]).
 
 -export_type([command/0, place/0]).
@@ -98,17 +98,17 @@ is_text(Text) when is_binary(Text) -> is_list(unicode:characters_to_list(Text));
 is_text(Text) -> io_lib:char_list(Text) andalso Text =/= [].
 
 -doc """
-Runs `bin/witness` of a folder with sources of Witness, and returns its exit code. `Environment` is added to that of this VM;
+Runs `bin/witness` of a folder with sources of Witness for a build tool, and returns its exit code. `Environment` is added to that of this VM;
 `Path` are folders that come first on the `PATH` of the command.
 """.
--spec execute(Root :: file:filename(), [binary()], Path :: [file:filename()], [{string(), string()}]) -> 0..3.
-execute(Root, Arguments, Path, Environment) ->
+-spec execute(mix | rebar3, Root :: file:filename(), [binary()], Path :: [file:filename()], [{string(), string()}]) -> 0..3.
+execute(Tool, Root, Arguments, Path, Environment) ->
     Before = take_signals(),
     Reader = take_input(),
     Ebin = filename:dirname(code:which(?MODULE)),
     Folders = [filename:join(code:root_dir(), "bin") | Path],
     All = lists:flatten([[Folder, $:] || Folder <- Folders]) ++ os:getenv("PATH", ""),
-    Variables = [{"WITNESS_EBIN", filename:absname(Ebin)}, {"PATH", All}]
+    Variables = [{"WITNESS_EBIN", filename:absname(Ebin)}, {"WITNESS_TOOL", atom_to_list(Tool)}, {"PATH", All}]
         ++ [{"WITNESS_TERMINAL", "1"} || is_in_foreground()] ++ Environment,
     %% The descriptors 0 to 2 of the command are those of this VM.
     Port = open_port({spawn_executable, filename:join([Root, "bin", "witness"])},

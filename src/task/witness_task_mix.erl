@@ -24,7 +24,7 @@ run(Command, Arguments) ->
         {ok, All} ->
             lists:any(fun is_mix/1, All) andalso
                 refuse(Command, ~"--mix: the project is that of the current folder, so this option is not for a task"),
-            case witness_task:execute(root(), All ++ project(Command), [filename:join(elixir(), "bin")], environment()) of
+            case witness_task:execute(mix, root(), All ++ project(Command), [filename:join(elixir(), "bin")], environment()) of
                 0 -> ok;
                 Code -> exit({shutdown, Code})
             end;

@@ -31,7 +31,7 @@ do(State) ->
     Rebar = rebar_state,
     case arguments(Rebar:command_args(State), Rebar:get(State, witness, []), State) of
         {ok, Arguments} ->
-            case witness_task:execute(root(), Arguments, [], []) of
+            case witness_task:execute(rebar3, root(), Arguments, [], []) of
                 0 -> {ok, State};
                 Code -> halt(Code)
             end;
