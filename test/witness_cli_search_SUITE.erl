@@ -31,6 +31,9 @@ init_per_suite(Config) ->
                                                 {attribute, 1, on_load, {f, 0}},
                                                 {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}], [debug_info]),
     ok = file:write_file(filename:join(Out, "cli_unwoven.beam"), Unwoven),
+    Awaits = filename:join(Out, "cli_awaits.erl"),
+    ok = file:write_file(Awaits, ~"-module(cli_awaits).\n-export([f/0]).\n-record(r, {x = receive _ -> 0 after 0 -> 1 end}).\nf() -> #r{}.\n"),
+    {ok, _} = compile:file(Awaits, [{outdir, Out}, debug_info]),
     Spec = filename:join(Out, "sold_once.hml"),
     ok = file:write_file(Spec, ~"sold_once: with cli_searched:hall(_) over _ ? {sell, _}\ncheck [_ ? {sell, _}] [_ ? {sell, _}] ff.\n"),
     {ok, Shop} = compile:file(filename:join([Root, "test", "searched", "witness_searched_shop"]), [{outdir, Out}, debug_info]),
@@ -486,10 +489,12 @@ what_has_no_result_says_why(Config) ->
          {3, ["--memory", "200", "binary:copy(<<1>>, 68719476736)"],
           [~"witness search: the VM of the search has ended with status ", ~"--memory"]},
          {2, ["cli_unwoven:f()"],
-          [~"witness search: cli_unwoven cannot be controlled: cli_unwoven cannot be woven: it has a function that runs when it is loaded"]}]].
+          [~"witness search: cli_unwoven cannot be controlled: cli_unwoven cannot be woven: it has a function that runs when it is loaded"]},
+         {2, ["cli_awaits:f()"],
+          [~"witness search: cli_awaits cannot be controlled: cli_awaits, line 3: a receive in the default value of a record's field"]}]].
 
-%% With one scheduler the VM cannot say anything any more.
-%% Each scheduler has its own timers, so the function may block those of the search. Mostly it does not, so several searches run.
+%% With one scheduler the VM cannot say anything any more. Of several, each has its own timers, so the function may block those of
+%% the search. Mostly it does not, so several searches run.
 native_functions_that_block_have_a_bound(Config) ->
     blocking(fun(Folder) ->
         Searches = [{Words, started(["ERL_FLAGS=" ++ Flags | blocking(Function, "/dev/null", Folder, Config)], Config)}

@@ -38,8 +38,8 @@ in RFC 3339).
   when the recording ended as planned), `changed` (modules), `kept` (whether the code was that which is kept with the recording), `messages` (what
   was compared of them: `contents`, `hash` or `none`), `divergences` (each with `id`, `process`, `signature`, `text`, `position`, `log`, `program`, `stack`, `recent`),
   `elapsed_ms`;
-- `search`, of `witness search`: `outcome` (`passed`, `unmonitored`, `failed`, `violated`, `crashed`, `deadlock`, `left`, `unexpected`, `halted`, `steps`, `busy`,
-  `exceeded`, `lost`,
+- `search`, of `witness search`: `outcome` (`passed`, `unmonitored`, `failed`, `violated`, `crashed`, `deadlock`, `left`, `not_taken`, `unexpected`,
+  `halted`, `steps`, `busy`, `exceeded`, `lost`,
   `refused` or `interrupted`), `schedules` (how many there were), `seed`, `strategies`; of a run that went wrong also `number`, `strategy` (`null`: that of
   no strategy), `length` (steps), `switches`, `spec` and `name` of the property, `process` and `signature` of the process, `reason`,
   `processes`: those that were alive, as in a `summary`; `reversed`: pairs of steps that are enough for the failure if the `first` comes

@@ -32,8 +32,9 @@ that it takes are not recorded, so the summary names it.
                   calls := #{mfa() => non_neg_integer()}, handler => file:filename(), digests := digests(),
                   outside => [atom()], archive => binary()}.
 
--doc "The same, for any plan. `left`: modules that were left as they are, and have no native functions.".
--type woven() :: #{woven := [file:filename()], plain := [file:filename()], handler := file:filename(), left := [module()]}.
+-doc "The same, for any plan. `left`: modules that were left as they are, and have no native functions, and why.".
+-type woven() :: #{woven := [file:filename()], plain := [file:filename()], handler := file:filename(),
+                   left := [{module(), witness_weave_error:reason()}]}.
 
 -doc "Weaves what the cache does not have.".
 -spec prepare(witness_record:options()) -> {ok, code()} | {error, witness_record:reason()}.
@@ -44,7 +45,7 @@ prepare(Options) ->
         Plan = plan(Folders, Options),
         {ok, #{left := Left} = Woven} ?= woven(Folders, Plan, maps:with([cache, on_progress], Options)),
         {ok, (maps:merge(maps:remove(left, Woven), archive(Folders, Options)))#{
-            unwoven => Left, calls => witness_record_calls:calls(Plan), digests => digests(Folders),
+            unwoven => [Module || {Module, _} <- Left], calls => witness_record_calls:calls(Plan), digests => digests(Folders),
             outside => outside(Options)}}
     end.
 
@@ -103,7 +104,7 @@ woven(Folders, #{natives := Natives} = Plan, Options) ->
         Known = maps:from_list([{error_handler, []} | [{Module, []} || {Module, _, _} <- maps:keys(Natives)]]),
         {ok, #{woven => Woven, handler => Handler,
                plain => [Dir || #{dir := Dir} <- Folders, not lists:prefix(code:lib_dir(), Dir)],
-               left => [Module || {Module, _} <- Left, not is_map_key(Module, Known)]}}
+               left => [One || {Module, _} = One <- Left, not is_map_key(Module, Known)]}}
     else
         {ok, _, [{error_handler, Reason}]} -> {error, {weave, Reason}};
         {error, Reason} -> {error, {weave, Reason}}

@@ -120,7 +120,7 @@ woven(Objects, #{plan := Plan} = Code, Loaded, Options) ->
     maybe
         {ok, #{left := Left, woven := Dirs, plain := Plain, handler := Handler}} ?=
             witness_record_code:woven(Objects, Plan, maps:with([cache, on_progress], Options)),
-        [] ?= [Module || Module <- Left, concerns(Module, Loaded)],
+        [] ?= [Module || {Module, _} <- Left, concerns(Module, Loaded)],
         {ok, (maps:remove(plan, Code))#{woven => Dirs, path => path(Objects, Dirs, Plain), handler => Handler}}
     else
         {error, Reason} -> {error, {witness_record, Reason}};

@@ -165,17 +165,20 @@ code(Options) ->
     maybe
         {ok, Dirs} ?= witness_record_code:folders(Program),
         {ok, Folders} ?= witness_record_code:objects(Dirs, maps:with([cache], Options)),
-        ok ?= check_module(element(1, map_get(run, Options)), Folders),
+        Module = element(1, map_get(run, Options)),
+        ok ?= check_module(Module, Folders),
         Plan = witness_search_calls:plan(Folders),
         {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Folders, Plan, maps:with([cache, on_progress], Options)),
+        [] ?= [Reason || {Name, Reason} <- Left, Name =:= Module],
         Archive = witness_record_kept:archive(Folders, witness_record_code:user(Options),
                                               witness_record_code:cache(maps:with([cache], Options))),
-        {ok, (maps:remove(left, Woven))#{unwoven => Left, calls => witness_record_calls:calls(Plan),
+        {ok, (maps:remove(left, Woven))#{unwoven => [Name || {Name, _} <- Left], calls => witness_record_calls:calls(Plan),
                                          digests => witness_record_code:digests(Folders), outside => Outside,
                                          archive => Archive}}
     else
         {error, {?MODULE, _}} = Error -> Error;
-        {error, Reason} -> {error, {witness_record, Reason}}
+        {error, Reason} -> {error, {witness_record, Reason}};
+        [Why | _] -> {error, {?MODULE, {uncontrolled, element(1, map_get(run, Options)), Why}}}
     end.
 
 %% The logger of Elixir changes that of the VM.

@@ -43,7 +43,7 @@ debug information), modules that are part of the VM, modules that the plan excep
                      limit => non_neg_integer()}.
 
 -doc "A module that is not woven, with the reason.".
--type not_woven() :: {module(), witness_weave_error:reason() | {own | excepted | crashed, term()}}.
+-type not_woven() :: {module(), witness_weave_error:reason()}.
 
 %% Must be increased when the format on disk changes.
 -define(FORMAT, 1).

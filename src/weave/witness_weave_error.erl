@@ -10,7 +10,8 @@ A reason about one module, about the modules of a request, none of which was loa
 """.
 -type reason() ::
     {unknown | preloaded | sticky | cover_compiled | differs | no_object_code | no_debug_info | encrypted | nif | on_load
-     | in_use, module()}
+     | in_use | own | excepted, module()}
+  | {crashed, {module(), term()}}
   | {woven, module(), Runtime :: module()}
   | {no_backend, module(), Backend :: module()}
   | {not_object_code, module(), term()}
@@ -36,6 +37,8 @@ format({not_compiled, Module, Errors}) ->
 format({receive_in_record, Module, Location}) ->
     io_lib:format("~tp, line ~w: a receive in the default value of a record's field cannot be woven",
                   [Module, line(Location)]);
+format({crashed, {Module, Reason}}) ->
+    io_lib:format("~tp was to be woven, and the compiler or Witness has failed: ~0tP", [Module, Reason, 10]);
 format({owned, Module, Owner}) ->
     io_lib:format("~tp is woven already, for ~tp", [Module, Owner]);
 format({ended, Owner}) ->
@@ -57,6 +60,8 @@ what(no_debug_info) -> "it has no debug information; compile it with the option 
 what(encrypted) -> "its debug information is encrypted, and the key is not known";
 what(nif) -> "it has native functions";
 what(on_load) -> "it has a function that runs when it is loaded (on_load)";
+what(own) -> "it is a module of Witness";
+what(excepted) -> "it is left out by the plan";
 what(in_use) -> "processes run the code of it that was loaded before the present one, and loading it again would kill them".
 
 line({Line, _Column}) -> Line;
