@@ -83,23 +83,40 @@ static size_t words_of(size_t bytes)
     return bytes == WN_TOO_LARGE ? bytes : bytes / sizeof(ERL_NIF_TERM);
 }
 
-/* A copy of a large binary refers to the same bytes, but keeps them alive. */
+#define EXTERNAL_BITSTRING 77
+
+/*
+ * A fun, a bitstring that is no binary, a native record, or a kind of term that a later VM has. The external form has at least a byte for
+ * two words: for an element of a list, or for a part of a pair of a map.
+ */
+static size_t unknown_words(ErlNifEnv *env, ERL_NIF_TERM term)
+{
+    ErlNifBinary binary;
+    if (!enif_term_to_binary(env, term, &binary))
+        return WN_TOO_LARGE;
+    size_t words = binary.size > 1 && binary.data[1] == EXTERNAL_BITSTRING ? binary.size / sizeof(ERL_NIF_TERM) : 2 * binary.size;
+    enif_release_binary(&binary);
+    return 16 + words;
+}
+
+/*
+ * `enif_term_type` ends the VM for a native record, so the kinds are asked for one after the other. A copy of a large binary refers to the
+ * same bytes, but keeps them alive.
+ */
 static size_t other_words(ErlNifEnv *env, ERL_NIF_TERM term, wn_rest *rest)
 {
     ErlNifBinary binary;
     ErlNifSInt64 number;
-    switch (enif_term_type(env, term)) {
-    case ERL_NIF_TERM_TYPE_MAP:
+    double real;
+    if (enif_is_map(env, term))
         return map_words(env, term, rest);
-    case ERL_NIF_TERM_TYPE_BITSTRING:
+    if (enif_is_binary(env, term))
         return sum_of(16, words_of(enif_inspect_binary(env, term, &binary) ? binary.size : external_size(env, term)));
-    case ERL_NIF_TERM_TYPE_FUN:
-        return sum_of(16, external_size(env, term));
-    case ERL_NIF_TERM_TYPE_INTEGER:
-        return enif_get_int64(env, term, &number) ? 2 : sum_of(3, words_of(external_size(env, term)));
-    default:
-        return 8;
-    }
+    if (enif_get_int64(env, term, &number) || enif_get_double(env, term, &real))
+        return 2;
+    if (enif_is_number(env, term))
+        return sum_of(3, words_of(external_size(env, term)));
+    return enif_is_pid(env, term) || enif_is_ref(env, term) || enif_is_port(env, term) ? 8 : unknown_words(env, term);
 }
 
 static size_t words(ErlNifEnv *env, wn_rest *rest, size_t limit)

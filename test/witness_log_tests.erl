@@ -44,6 +44,7 @@ terms_are_read_test_() ->
         {"#{a=>1, a => 2,#{}=>{}}", #{a => 2, #{} => {}}},
         {"fun lists:map/2", fun lists:map/2}, {"fun 'lists':'map' /2", expected},
         {"#Fun<m.0.1>", {external, ~"#Fun<m.0.1>"}}, {"#Fun<'a>b'.0.1>", {external, ~"#Fun<'a>b'.0.1>"}},
+        {"[#Record<\"#m:p{x = \\\"}>\\\"}\">]", [{external, ~"#Record<\"#m:p{x = \\\"}>\\\"}\">"}]}, {"#Record<\"a\" >", expected},
         {"'it\\'s'", 'it\'s'}, {"''", ''}, {"ünï", 'ünï'}, {"a@B_1", a@B_1}, {"'日本'", '日本'}
     ],
     [{Text, ?_assertEqual(Expected, read_term(Text))} || {Text, Expected} <- Cases].

@@ -62,6 +62,11 @@ literal(<<"#Port<", Rest/binary>>, At, Atoms) ->
 literal(<<"#Fun<", Rest/binary>> = Text, At, _) ->
     {Behind, Next} = local(Rest, At + 5, $>),
     {{external, binary:copy(binary_part(Text, 0, Next - At))}, Behind, Next};
+literal(<<"#Record<\"", Rest/binary>> = Text, At, _) ->
+    case quoted($", Rest, At + 9, []) of
+        {_, <<">", Behind/binary>>, Next} -> {{external, binary:copy(binary_part(Text, 0, Next + 1 - At))}, Behind, Next + 1};
+        {_, _, Next} -> expected(Next, ~"`>`")
+    end;
 literal(<<"fun", C, Rest/binary>>, At, Atoms) when ?IS_BLANK(C) ->
     function(blank(Rest, At + 4), At, Atoms);
 literal(<<"$", Rest/binary>>, At, _) ->

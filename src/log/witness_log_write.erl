@@ -31,7 +31,9 @@ term(Float) when is_float(Float) -> float_to_binary(Float, [short]);
 term(Map) when is_map(Map) -> [~"#{", pairs(maps:next(maps:iterator(Map)), []), $}];
 term(Reference) when is_reference(Reference) -> witness_event_term:identifier(Reference);
 term(Port) when is_port(Port) -> witness_event_term:identifier(Port);
-term(Fun) when is_function(Fun) -> function(Fun).
+term(Fun) when is_function(Fun) -> function(Fun);
+%% Native records, since OTP 29: no test of OTP 27 tells them from a term of a later kind.
+term(Other) -> [~"#Record<", quote(unicode:characters_to_list(io_lib:format("~0tp", [Other]))), $>].
 
 -doc "Terms with commas between them, and the tail of an improper list.".
 -spec list(maybe_improper_list()) -> iodata().

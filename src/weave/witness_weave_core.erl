@@ -154,6 +154,8 @@ rewrite_decision(Node, Took, Next) ->
     case {cerl:type(Node), primitive(Node)} of
         {seq, remove_message} -> Took(cerl:seq_body(Node));
         {seq, recv_next} -> Next();
+        %% `cerl:update_tree/2' does not know native records.
+        {record, _} -> Node;
         {_, _} ->
             case cerl:subtrees(Node) of
                 [] -> Node;

@@ -58,6 +58,8 @@ walk(<<77, Size:32, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(
 walk(<<110, Size, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
 walk(<<111, Size:32, _, _:Size/binary, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1, Room - words(Size), Atoms);
 walk(<<116, Pairs:32, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left - 1 + 2 * Pairs, Room - 5 - 3 * Pairs, Atoms);
+%% Native records: whether it is exported, the module, the name, the names of the fields and their values.
+walk(<<67, Fields:32, _, Rest/binary>>, Left, Room, Atoms) -> walk(Rest, Left + 1 + 2 * Fields, Room - 3 - 2 * Fields, Atoms);
 %% In processes, ports and references the node comes first, then numbers.
 walk(<<88, Rest/binary>>, Left, Room, Atoms) -> walk_named(Rest, 12, Left, Room, Atoms);
 walk(<<89, Rest/binary>>, Left, Room, Atoms) -> walk_named(Rest, 8, Left, Room, Atoms);
