@@ -186,6 +186,13 @@ run(cancel_timer, [Ref | Options], C) when is_reference(Ref) ->
 run(read_timer, [Ref | Options], C) when is_reference(Ref) ->
     asked(read_timer, left(witness_search_process:perform({read_timer, Ref}, C)), Ref, lists:append(Options), C);
 run(garbage_collect, [Pid | _], _) when is_pid(Pid) -> true;
+%% One process runs at a time, since the clock began.
+run(system_info, [scheduler_id], _) -> 1;
+run(system_info, [start_time], _) -> 0;
+run(system_info, [process_count], C) -> length(witness_search_process:perform(processes, C));
+run(system_info, [Item], C) ->
+    _ = is_same(Item) orelse unfaithful(system_info, 1, C),
+    erlang:system_info(Item);
 run(process_flag, [Pid, save_calls, _], C) when is_pid(Pid) -> unfaithful(process_flag, 3, C), 0;
 run(Function, [_ | _] = Args, C) when Function =:= suspend_process; Function =:= resume_process ->
     unfaithful(Function, length(Args), C),
@@ -204,6 +211,22 @@ differs(Function) ->
                             port_info, port_set_data, ports, nodes, process_display,
                             trace_delivered, trace_info, trace_pattern, processes_iterator, processes_next,
                             spawn_request_abandon, dist_ctrl_put_data, dist_ctrl_get_data]).
+
+%% What is the same as long as this VM runs, and in each VM with the same flags.
+is_same(Item) when is_tuple(Item) -> lists:member(element(1, Item), [cpu_topology, wordsize]);
+is_same(Item) ->
+    lists:member(Item, [alloc_util_allocators, allocator, async_dist, atom_limit, backtrace_depth, break_ignored, build_flavor,
+                        build_type, c_compiler_used, compat_rel, compile_info, cpu_quota, cpu_topology, creation,
+                        debug_compiled, dirty_cpu_schedulers, dirty_cpu_schedulers_online, dirty_io_schedulers,
+                        dist_buf_busy_limit, driver_version, dynamic_trace, dynamic_trace_probes, eager_check_io, emu_flavor,
+                        emu_type, ets_limit, fullsweep_after, garbage_collection, halt_flush_timeout, heap_sizes, heap_type,
+                        instruction_counts, kernel_poll, logical_processors, logical_processors_available,
+                        logical_processors_online, machine, max_heap_size, message_queue_data, min_bin_vheap_size,
+                        min_heap_size, modified_timing_level, multi_scheduling, nif_version, os_type, os_version, otp_release,
+                        outstanding_system_requests_limit, port_limit, port_parallelism, process_limit, scheduler_bind_type,
+                        scheduler_bindings, schedulers, schedulers_online, sequential_tracer, smp_support, system_architecture,
+                        system_logger, system_version, thread_pool_size, threads, time_correction, time_offset, time_warp_mode,
+                        tolerant_timeofday, update_cpu_info, version, wordsize]).
 
 unfaithful(Function, Arity, C) -> witness_search_process:fault(differs, {erlang, Function, Arity}, C).
 

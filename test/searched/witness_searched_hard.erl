@@ -187,6 +187,19 @@ logs() ->
     eof = io:get_line(""),
     ok.
 
+informed() ->
+    {1, 0} = {erlang:system_info(scheduler_id), erlang:system_info(start_time)},
+    Before = erlang:system_info(process_count),
+    Waits = spawn(fun() -> receive never -> ok end end),
+    Before = erlang:system_info(process_count) - 1,
+    Before = length(processes()) - 1,
+    true = exit(Waits, kill),
+    ok.
+
+counted() ->
+    _ = erlang:system_info(atom_count),
+    ok.
+
 groups() ->
     {ok, _} = pg:start_link(),
     ok = pg:join(searched, self()),
