@@ -91,7 +91,7 @@ remove(Dir, Modules) ->
 
 searched(Specs, What, Given, More, Tool) ->
     maybe
-        [] ?= [Name || Name <- [run, specs, all], is_map_key(Name, Given)],
+        [] ?= [Name || Name <- [run, specs, all, schedule], is_map_key(Name, Given)],
         {ok, Run = {Module, _, _}} ?= run(What),
         Own = maps:with([base, unmonitored], Given),
         ok ?= witness_option:check(Own, witness_option_schema:test()),
@@ -209,11 +209,12 @@ judge(#{outcome := unmonitored, warnings := Missed}, #{unmonitored := fail}) ->
 judge(#{outcome := Outcome, unfaithful := Unfaithful, warnings := Missed}, #{unmonitored := Rule})
   when Outcome =:= passed; Outcome =:= unmonitored ->
     {ok, [Text || #{text := Text} <- Missed, Rule =/= ignore]
-         ++ [unicode:characters_to_binary([~"search: ", witness_search_text:unfaithful(One)]) || One <- Unfaithful]};
+         ++ [unicode:characters_to_binary([~"search: ", witness_search_unfaithful:format(One)]) || One <- Unfaithful]};
 judge(#{outcome := Outcome} = Found, Options) ->
     Dir = maps:get(recorded, Found, ""),
     Defaults = maps:with([seed, strategies], witness_option:defaults(witness_option_schema:search())),
-    Report = maps:merge(maps:merge(Defaults, maps:with([seed, strategies, specs, expect, tool], Options)), Found#{dir => Dir}),
+    Own = maps:with([seed, strategies, specs, expect, crashes, tool], Options),
+    Report = maps:merge(maps:merge(Defaults, Own), Found#{dir => Dir}),
     Text = [witness_search_text:head(Report, ?LOOK), explanation(Outcome, Dir, Options), hint(Outcome),
             witness_search_text:tail(Report, ?LOOK)],
     {{failed, problem(Outcome), lines(Text)}, []}.

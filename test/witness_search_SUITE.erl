@@ -17,11 +17,13 @@ all() -> [faults_are_found, surw_finds_faults, twins_pass, faults_in_elixir_are_
           the_last_seat_is_sold_twice, a_schedule_is_a_run, recordings_replay_identically,
           savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
           hard_programs_have_a_bound, what_changes_the_vm_is_refused, nothing_is_left_for_the_next_run,
-          failures_are_those_that_are_asked_for, what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
+          failures_are_those_that_are_asked_for, a_failure_that_is_not_repeated_says_what_is_not_controlled,
+          what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
           late_ends_and_failed_spawns_replay_identically, the_first_schedule_is_the_default_order,
           races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
           races_in_the_use_of_servers_of_otp_are_found, aliases_outside_are_answered_as_they_say, nothing_is_left_of_servers_of_otp,
-          applications_are_stopped, an_application_that_does_not_start_is_a_failure, an_application_may_end_the_vm,
+          applications_are_stopped, processes_of_applications_are_not_left,
+          an_application_that_does_not_start_is_a_failure, an_application_may_end_the_vm,
           all_failures_are_those_of_their_schedules, an_early_failure_does_not_hide_a_later_one,
           a_search_ends_when_it_is_told, wrong_folders_are_named].
 
@@ -230,6 +232,20 @@ applications_are_stopped(Config) ->
     {ok, #{outcome := passed}} = search({?SHOP, buys, [false]}, Options#{environment => []}, Config),
     {ok, #{outcome := passed}} = search({?SHOP, leaves, []}, Options#{environment => []}, Config).
 
+%% Their processes are not left: they are stopped. Others are, and so is a message that one of them has.
+processes_of_applications_are_not_left(Config) ->
+    Search = fun(Function, Args, Options) ->
+        {ok, #{outcome := Outcome}} =
+            search({?SHOP, Function, Args}, Options#{applications => [witness_searched_street], schedules => 30}, Config),
+        Outcome
+    end,
+    Both = #{left => true, mailboxes => true},
+    passed = Search(buys, [false], Both),
+    {left, [Left]} = Search(keeps, [], Both),
+    passed = Search(keeps, [], #{mailboxes => true}),
+    {not_taken, [Door]} = Search(rings, [], Both),
+    ?assert(is_integer(Left) andalso is_integer(Door)).
+
 an_application_that_does_not_start_is_a_failure(Config) ->
     {ok, #{outcome := {crashed, 1, {application_not_started, witness_searched_closed, Reason}}, schedules := 1, recorded := Dir}} =
         search({?SHOP, buys, [false]}, #{applications => [witness_searched_closed]}, Config),
@@ -347,7 +363,7 @@ nothing_is_left_for_the_next_run(Config) ->
     end, [{leaves, [], []},
           {starts, [], [{outside, file_server_2}]}, {tables_are_named, [], []}, {logs, [], []}, {tagged, [], []},
           {nested, [20], []}, {stops, [[]], []}, {stops, [[0]], []}, {alone, [], []},
-          {groups, [], []},
+          {groups, [], []}, {informed, [], []}, {counted, [], [{differs, {erlang, system_info, 1}}]},
           {numbered, [], [{differs, {os, getpid, 0}}]}, {upgrades, [], [{outside, code_server}]},
           {limited, [], [{differs, {erlang, process_flag, 2}}]}]),
     {ok, #{outcome := {halted, 1, 3}}} = search({witness_searched_hard, stops, [[3]]}, #{}, Config).
@@ -375,7 +391,16 @@ failures_are_those_that_are_asked_for(Config) ->
     passed = Outcome(triangle, [], #{}),
     {crashed, 1, {overtaken, _}} = Outcome(triangle, [], #{delivery => pairwise}),
     passed = Outcome(halts, [0], #{}),
-    {halted, 1, 3} = Outcome(halts, [3], #{}).
+    {halted, 1, 3} = Outcome(halts, [3], #{}),
+    {halted, 1, 0} = Outcome(halts, [0], #{expect => ok}),
+    {crashed, 1, shutdown} = Outcome(gives_up, [], #{}),
+    passed = Outcome(ends, [shutdown], #{}).
+
+a_failure_that_is_not_repeated_says_what_is_not_controlled(Config) ->
+    {error, {witness_search, {not_repeated, 1, [{differs, {os, putenv, 2}}]} = Reason}} =
+        search({witness_searched, ends_first, []}, #{}, Config),
+    witness_command:contains(unicode:characters_to_binary(witness_search:format_error(Reason)),
+                             [~"schedule 1 has failed, and not when it ran again", ~"; unfaithful: os:putenv/2: "]).
 
 what_the_vm_has_is_as_in_a_plain_run(Config) ->
     lists:foreach(fun(Function) ->

@@ -100,7 +100,8 @@ search({Function, Args}, Options, Config) ->
              end,
              (kept(Report))#{failures => [kept(Failure) || Failure <- maps:get(failures, Report, [])]}};
         %% The run that failed was another one when it ran again.
-        {error, {witness_search, {not_repeated, Number}}} -> {controlled, #{not_repeated => Number, digests => []}}
+        {error, {witness_search, {not_repeated, Number, []}}} -> {controlled, #{not_repeated => Number, digests => []}};
+        {error, {witness_search, {not_repeated, Number, _}}} -> {uncontrolled, #{not_repeated => Number, digests => []}}
     end.
 
 %% Without what depends on the folder.

@@ -123,6 +123,7 @@ what_the_vm_cannot_have_is_refused(Config) ->
          {[], {witness_searched_test, first, [#{a => [{self()}]}]}, #{}, ~"of the arguments does not exist: let the function start what it needs"},
          {[], {witness_searched_test, first, [[a | make_ref()]]}, #{}, ~"#Ref<"},
          {[], {witness_searched_test, first, [fun() -> ok end]}, #{}, ~"of the arguments does not exist"},
+         {[], {witness_searched_test, fine, []}, #{schedule => 2}, ~"option schedule: expected nothing: a test has its own"},
          {[], fun() -> ok end, #{}, ~"this fun does not exist: name a function of a module"},
          {[], {witness_searched_test, second, []}, #{}, ~"witness_searched_test:second/0 is not exported"},
          {[], {nobody_has_this, f, []}, #{}, ~"nobody_has_this:f/0 is not exported"},

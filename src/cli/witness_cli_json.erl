@@ -234,7 +234,7 @@ search(#{schedules := Schedules, seed := Seed, strategies := Strategies, unfaith
               end},
              {omitted, maps:get(omitted, Report, null)},
              {ended, case Report of #{ended := {Why, _}} -> Why; _ -> maps:get(ended, Report, null) end},
-             {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_search_text:unfaithful(One))}]}
+             {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_search_unfaithful:format(One))}]}
                            || {Fault, What} = One <- Unfaithful]},
              {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- maps:get(warnings, Report, [])]},
              {elapsed_ms, Elapsed}]).

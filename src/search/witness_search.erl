@@ -40,7 +40,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 - `mailboxes`: whether it is a failure if another process has messages when the function has ended and nothing more can happen (`false`);
 - `crashes`: which ends of processes are a failure, `t:crashes/0` (`unnoticed`); `normal`: atoms that are as good a reason as `normal`
   for `any`, alone or as the first element of a tuple (`[]`);
-- `expect`: what the function must return: it is a failure if it returns another value, or ends without returning;
+- `expect`: what the function must return: it is a failure if it returns another value, or ends without returning (`ok` for
+  `eunit:test/1,2`);
 - `timeouts`: `late`: a timeout comes when nothing else can happen, the earliest first; `any`: each one may come at any moment (`late`);
 - `delivery`: `causal`: a message is in the mailbox when it is sent; `pairwise`: it comes later, as between nodes, but never before an
   older one of the same sender to the same process (`causal`);
@@ -125,7 +126,8 @@ function cannot be woven; `vm`: the VM of the search has ended; `not_written`: t
 application that the program needs, such as `elixir`, does not start in that VM.
 """.
 -type reason() :: {generator, module(), atom()} | {exists, file:filename()} | {uncontrolled, module(), witness_weave_error:reason()}
-                | {not_started, atom(), term()} | {vm, term()} | {not_written, term()} | {not_repeated, pos_integer()}.
+                | {not_started, atom(), term()} | {vm, term()} | {not_written, term()}
+                | {not_repeated, pos_integer(), Unfaithful :: [term()]}.
 
 -doc "Searches. The caller waits.".
 -spec search(options()) -> {ok, report()} | {error, error()}.
@@ -133,7 +135,7 @@ search(Given) ->
     maybe
         ok ?= witness_option:check(Given, witness_option_schema:search()),
         Options = #{run := Run, dir := Dir, specs := Files} =
-            maps:merge(witness_option:defaults(witness_option_schema:search()), Given),
+            expecting(maps:merge(witness_option:defaults(witness_option_schema:search()), Given)),
         ok ?= check_function(Run),
         ok ?= check_new(Dir),
         Apps = witness_record_needs:apps(maps:with([run, dir, pa, weave], Options)),
@@ -142,8 +144,12 @@ search(Given) ->
         {ok, Specs, _} ?= witness_search_monitors:compile(Files, (maps:with([include], Options))#{receives => taken}),
         {ok, Code} ?= code(Complete),
         {ok, Report} ?= run(Specs, Code, Complete),
-        {ok, sealed(Report, Code)}
+        {ok, sealed(maps:merge(maps:with([expect], Options), Report), Code)}
     end.
+
+%% EUnit returns whether the tests have passed.
+expecting(#{run := {eunit, test, _}} = Options) when not is_map_key(expect, Options) -> Options#{expect => ok};
+expecting(Options) -> Options.
 
 %% It would pass, whatever its tests do.
 check_function({Module, Function, []}) ->
@@ -253,5 +259,6 @@ format_error({uncontrolled, Module, Reason}) ->
     [atom_to_binary(Module), ~" cannot be controlled: ", witness_weave:format_error(Reason)];
 format_error({vm, Reason}) -> [~"the VM of the search has ended: ", witness_event:format_term(Reason, 1000)];
 format_error({not_written, Reason}) -> [~"the recording could not be written: ", witness_event:format_term(Reason, 1000)];
-format_error({not_repeated, Number}) ->
-    [~"schedule ", integer_to_binary(Number), ~" has failed, and not when it ran again: the program depends on more than its schedule"].
+format_error({not_repeated, Number, Unfaithful}) ->
+    [~"schedule ", integer_to_binary(Number), ~" has failed, and not when it ran again: the program depends on more than its schedule"
+     | [[~"; unfaithful: ", lists:join(~", ", [witness_search_unfaithful:format(One) || One <- Unfaithful])] || Unfaithful =/= []]].

@@ -296,7 +296,7 @@ found_again(Number, Name, #{choices := Choices} = Result, Known, Run, Job) ->
             Tried = Known#{schedules => Number, number => Number, strategy => Name},
             record(Written, maps:merge(Tried#{reversed => witness_search_order:describe(Reversed, Written, Others)},
                                        explanation(Reversed, Written)), Job);
-        false -> {error, {not_repeated, Number}}
+        false -> {error, {not_repeated, Number, unfaithful(Again, #{unfaithful => unfaithful(Result, #{unfaithful => []})})}}
     end.
 
 record(#{outcome := Outcome, length := Length, switches := Switches} = Result, Known, #{dir := Dir} = Job) ->

@@ -136,20 +136,30 @@ go_on(steps, #run{length = Length, options = #{steps := Most}} = S) when Length 
 go_on(steps, S) -> loop(step(S)).
 
 %% Nothing can happen any more.
-quiet(#run{world = World, options = #{left := Left} = Options} = S) ->
-    case {witness_search_world:is_alive(1, World) orelse is_stopping(S), witness_search_world:alive(World)} of
-        {true, Ids} -> {{deadlock, Ids}, S};
-        {false, Ids} ->
-            case returned(S) of
-                {returned, _} when Left, Ids =/= [] -> {{left, Ids}, S};
-                {returned, _} = Result ->
-                    case [Id || maps:get(mailboxes, Options, false), Id <- Ids, witness_search_world:messages(Id, World) =/= []] of
-                        [] -> Result;
-                        NotTaken -> {{not_taken, NotTaken}, S}
-                    end;
-                Result -> Result
+quiet(#run{world = World} = S) ->
+    Ids = witness_search_world:alive(World),
+    case witness_search_world:is_alive(1, World) orelse is_stopping(S) of
+        true -> {{deadlock, Ids}, S};
+        false ->
+            case {left(Ids, S), not_taken(Ids, S)} of
+                {[], []} -> returned(S);
+                {[], NotTaken} -> {{not_taken, NotTaken}, S};
+                {Left, _} -> {{left, Left}, S}
             end
     end.
+
+%% Those of applications that are to be stopped wait until they are.
+left(Ids, #run{world = World, options = #{left := true, leader := Leader} = Options} = S) ->
+    Controller = controller(S),
+    case maps:get(applications, Options, []) =/= [] andalso Controller =/= none of
+        true -> [Id || Id <- Ids, Id =/= Controller, witness_search_world:leader(Id, World) =:= Leader];
+        false -> Ids
+    end;
+left(_, _) -> [].
+
+not_taken(Ids, #run{world = World, options = #{mailboxes := true}}) ->
+    [Id || Id <- Ids, witness_search_world:messages(Id, World) =/= []];
+not_taken(_, _) -> [].
 
 %% The function has returned, and nothing happens any more. The applications that were started for it are stopped, as at the end of
 %% their VM, if all other processes have ended: one that may still call them would fail.
@@ -272,7 +282,12 @@ ending(_) -> [].
 
 is_crash(How, Id, Reason, World, #{crashes := unnoticed}) ->
     %% The function of the run has failed if a signal has ended its process; any other process is ended by one that knows that.
-    is_failure(Id, Reason) andalso (Id =:= 1 orelse How =:= ended andalso not witness_search_world:is_told(Id, World));
+    case {Id, How} of
+        {1, killed} -> Reason =/= normal;
+        {1, ended} -> is_failure(Id, Reason);
+        {_, killed} -> false;
+        {_, ended} -> is_failure(Id, Reason) andalso not witness_search_world:is_told(Id, World)
+    end;
 is_crash(_, _, Reason, _, #{crashes := any, normal := Normal}) -> not lists:member(kind(Reason), [normal | Normal]);
 is_crash(_, _, Reason, _, #{crashes := assertions}) ->
     case kind(Reason) of
@@ -363,7 +378,7 @@ await_parking(Id, {Slice, Began}, S) ->
 await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S) ->
     receive
         {parks, Id, {halt, [Status | _]}} when Status =/= 0 -> throw({?MODULE, {halted, Id, Status}, S});
-        {parks, Id, {halt, _}} -> throw({?MODULE, halted, S});
+        {parks, Id, {halt, _}} -> throw({?MODULE, halted(Id, S), S});
         {parks, Id, {refuse, What}} -> throw({?MODULE, {refused, Id, {What, where(real(Id, S))}}, S});
         {parks, Id, Operation} -> S#run{world = witness_search_world:park(Id, Operation, World)};
         {asks, Id, Question} ->
@@ -379,6 +394,10 @@ await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S)
             throw({?MODULE, {lost, map_get(Real, S#run.ids), Reason}, S})
     after Left -> await_parking(Id, {element(1, Slice), now_ms() - S#run.slice_ms}, S)
     end.
+
+%% Then the function does not return.
+halted(Id, #run{options = #{expect := _}}) -> {halted, Id, 0};
+halted(_, _) -> halted.
 
 returned(Id, Value, #run{options = Options} = S) ->
     case Options of

@@ -5,7 +5,7 @@ What `witness search` prints for people: what went wrong, where the processes we
 The explanation of a violation comes between `head/2` and `tail/2`: it is that of a replay.
 """.
 
--export([head/2, tail/2, failures/1, progress/2, unfaithful/1, step/1, order/1, event/2, syntax/1]).
+-export([head/2, tail/2, failures/1, progress/2, step/1, order/1, event/2, syntax/1]).
 
 -export_type([report/0]).
 
@@ -75,7 +75,7 @@ outcome({crashed, 1, {application_not_started, App, Reason}}, _, Look) ->
 outcome({crashed, Id, Reason}, Report, Look) ->
     Syntax = syntax_of(Id, Reason, Report),
     {Why, Stack} = reason(Reason),
-    [[witness_text:style(bad, ~"CRASH", Look), ~" of ", process(Id, Report)], [~"  ", told(Id)],
+    [[witness_text:style(bad, ~"CRASH", Look), ~" of ", process(Id, Report)], [~"  ", told(Id, Report)],
      [~"  ends: ", witness_event:format_reason(case Syntax of elixir -> Reason; erlang -> Why end, ?MAX_REASON_CHARS, Syntax)]
      | frames(Stack, Syntax)];
 outcome({unexpected, Id, Result}, #{expect := Expected} = Report, Look) ->
@@ -129,8 +129,10 @@ application_end(Reason) ->
         false -> witness_event:format_term(Reason, ?MAX_REASON_CHARS)
     end.
 
-told(1) -> ~"the function has failed";
-told(_) -> ~"no process handled it".
+told(1, _) -> ~"the function has failed";
+told(_, #{crashes := any}) -> ~"its reason is not normal";
+told(_, #{crashes := assertions}) -> ~"an assertion has failed";
+told(_, _) -> ~"no process handled it".
 
 %% The reason of an end, without the stack, and the stack.
 reason({Why, [{Module, Function, _, Location} | _] = Stack} = Reason) when is_atom(Module), is_atom(Function), is_list(Location) ->
@@ -238,18 +240,7 @@ searched(#{schedules := Schedules, elapsed_ms := Elapsed, strategies := Strategi
 warnings(Report) -> [[~"warning: ", Text] || #{text := Text} <- maps:get(warnings, Report, [])].
 
 unfaithful_rows(#{unfaithful := Found}) ->
-    [{case Row of 1 -> ~"unfaithful"; _ -> ~"" end, unfaithful(One)} || {Row, One} <- lists:enumerate(Found)].
-
--doc "What has made runs depend on more than their schedule.".
--spec unfaithful(term()) -> unicode:chardata().
-unfaithful({differs, Function}) -> [function(Function), ~": its result does not follow from the schedule"];
-unfaithful({foreign, Function}) -> [function(Function), ~": it is called for real, and may differ from run to run"];
-unfaithful({heir, Function}) -> [function(Function), ~": tables go to another process outside the schedule"];
-unfaithful({outside, Name}) ->
-    [~"a message to ", witness_event:format_term(Name, 100), ~", which is no process of the program: when it answers is not controlled"];
-unfaithful(Other) -> witness_event:format_term(Other, 200).
-
-function({Module, _, _} = MFA) -> witness_event:format_function(MFA, witness_event:syntax([Module])).
+    [{case Row of 1 -> ~"unfaithful"; _ -> ~"" end, witness_search_unfaithful:format(One)} || {Row, One} <- lists:enumerate(Found)].
 
 rows(Rows) -> witness_text:columns([[Label, Text] || {Label, Text} <- Rows]).
 

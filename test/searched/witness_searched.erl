@@ -4,7 +4,7 @@
 -export([run/2, savina/1]).
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
 -export([event/1, acknowledge/1]).
--export([ways/0, early/0, left/0, not_taken/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
+-export([ways/0, early/0, left/0, not_taken/0, gives_up/0, ends_first/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
 -export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0, asleep/0]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4,
@@ -198,6 +198,22 @@ not_taken() ->
     _ = [spawn(fun() -> Door ! What end) || What <- [open, close]],
     ok.
 
+%% The supervisor ends when its child does.
+gives_up() ->
+    {ok, Supervisor} = supervisor:start_link(?MODULE, restless),
+    [{_, Child, _, _}] = supervisor:which_children(Supervisor),
+    exit(Child, kill),
+    receive never -> ok end.
+
+%% The environment stays for the next run.
+ends_first() ->
+    case os:getenv("WITNESS_SEARCHED_FIRST") of
+        false ->
+            true = os:putenv("WITNESS_SEARCHED_FIRST", "no"),
+            error(first);
+        _ -> ok
+    end.
+
 left() ->
     spawn(fun() -> receive never -> ok end end),
     ok.
@@ -346,6 +362,8 @@ outside() ->
 
 %% --- servers -----------------------------------------------------------------------
 
+init(restless) ->
+    {ok, {#{intensity => 0}, [#{id => worker, start => {gen_server, start_link, [?MODULE, plain, []]}}]}};
 init(supervisor) ->
     Start = {gen_server, start_link, [{local, worker}, ?MODULE, plain, []]},
     {ok, {#{intensity => 5}, [#{id => worker, start => Start}]}};

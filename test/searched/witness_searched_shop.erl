@@ -103,4 +103,14 @@ ends(Type) ->
     receive {'DOWN', Monitor, process, _, _} -> ok end.
 
 %% This process waits for an answer when the function has returned.
+keeps() -> spawn(fun() -> receive never -> ok end end), ok.
+
+%% A process of the application does not take it.
+rings() ->
+    {group_leader, Leader} = process_info(whereis(till), group_leader),
+    Door = spawn(fun() -> receive close -> ok end end),
+    true = group_leader(Leader, Door),
+    Door ! ring,
+    ok.
+
 leaves() -> spawn(fun() -> 0 = (catch gen_server:call(till, slowly)) end).
