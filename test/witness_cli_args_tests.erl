@@ -43,14 +43,16 @@ every_option_of_search_is_read_test() ->
     {search, Options} = witness_cli_args:parse(
         ["search", "-o", "a.rec", "--spec", "a.hml", "--spec", "b.hml", "-I", "i", "--pa", "x", "--syntax", "erlang",
          "--schedules", "7", "--for", "1.5", "--seed", "0", "--strategy", "pos,random", "--depth", "2", "--steps", "50",
-         "--no-deadlock", "--left", "--all", "--crashes", "any", "--expect", "{ok, 1}", "--timeouts", "late", "--delivery", "causal",
+         "--no-deadlock", "--left", "--mailboxes", "--all", "--crashes", "any", "--expect", "{ok, 1}", "--timeouts", "late", "--delivery", "causal",
          "--weave", "ssl", "--json", "--report", "r", "--mix", "p", "m:f()"]),
     ?assertEqual(#{system => "m:f()", output => "a.rec", specs => ["a.hml", "b.hml"], include => ["i"], pa => ["x"],
                    syntax => erlang, schedules => 7, for => 1500, seed => 0, strategies => [pos, random], depth => 2, steps => 50,
-                   no_deadlock => true, left => true, all => true, crashes => any, expect => "{ok, 1}", timeouts => late, delivery => causal,
+                   no_deadlock => true, left => true, mailboxes => true, all => true,
+                   crashes => any, expect => "{ok, 1}", timeouts => late, delivery => causal,
                    weave => ["ssl"],
                    json => true, report => "r", mix => "p"}, Options),
-    ?assertEqual({search, #{system => "m:f()", seed => 1, no_deadlock => false, left => false, all => false, json => false}},
+    ?assertEqual({search, #{system => "m:f()", seed => 1, no_deadlock => false, left => false, mailboxes => false,
+                            all => false, json => false}},
                  witness_cli_args:parse(["search", "m:f()"])).
 
 errors_name_what_was_expected_test_() ->

@@ -370,7 +370,8 @@ tests_of_eunit_are_programs(Config) ->
      end || {Name, Options, Call, Words} <- [
          {"1", [], "cli_searched:soup_test()", [~"CRASH of <0.1.", ~"assertEqual", ~"{expected,soup},{value,cake}"]},
          {"2", ["--weave", "eunit", "--expect", "ok"], "eunit:test({generator, cli_searched, all_test_})",
-          [~"UNEXPECTED result", ~"returned: error"]}]].
+          [~"UNEXPECTED result", ~"returned: error"]},
+         {"3", ["--weave", "eunit"], "eunit:test({generator, cli_searched, all_test_})", [~"returned: error", ~"expected: ok"]}]].
 
 %% --- not found -------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ command() ->
     {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | witness:error()}.
 run(Given, Properties) ->
     maybe
-        #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
+        #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => witness_cli_setup:new_recording()}, Given)),
         {ok, Mix} ?= mix(Options),
         {ok, Named} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         {ok, Program} ?= program(Options, maps:get(apps, Mix, [])),
@@ -165,10 +165,6 @@ applications([Text | Texts]) ->
         {ok, Apps} ?= applications(Texts),
         {ok, [App | Apps]}
     end.
-
-default_name() ->
-    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
-    lists:flatten(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b", [Y, Mo, D, H, Mi, S])).
 
 check_started({error, Error}) -> refusal(Error);
 check_started({ok, _} = Started) -> Started.

@@ -58,7 +58,8 @@ project() ->
     {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | witness:error()}.
 run(Given, Properties) ->
     maybe
-        #{json := Json, output := Dir, system := Text} = Options = absolute(maps:merge(#{output => default_name()}, Given)),
+        #{json := Json, output := Dir, system := Text} = Options =
+            absolute(maps:merge(#{output => witness_cli_setup:new_recording()}, Given)),
         {ok, Mix} ?= mix(Options),
         {ok, Added} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         Folders = Added ++ maps:get(folders, Mix, []),
@@ -124,10 +125,6 @@ expected(#{expect := Text}, {Module, _, _}) ->
         {error, Problem} -> {error, [~"--expect TERM: ", Problem]}
     end;
 expected(#{}, _) -> {ok, #{}}.
-
-default_name() ->
-    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
-    lists:flatten(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b", [Y, Mo, D, H, Mi, S])).
 
 strategies(#{strategies := Strategies}) -> Strategies;
 strategies(#{}) -> maps:get(strategies, witness_option:defaults(witness_option_schema:search())).
@@ -201,7 +198,7 @@ refusal(Error) -> {error, Error}.
 %% --- results ---------------------------------------------------------------------
 
 result(#{outcome := Outcome} = Found, Properties, Out, #{json := Json, output := Dir} = Options) ->
-    Own = maps:with([seed, strategies, specs, expect], Options),
+    Own = maps:with([seed, strategies, specs, expect, crashes], Options),
     Report = maps:merge(Found, maps:merge(#{dir => Dir, specs => [], tool => tool()}, Own)),
     Look = witness_cli_io:look(),
     Code = code(Outcome),
