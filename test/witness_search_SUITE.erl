@@ -18,6 +18,7 @@ all() -> [faults_are_found, surw_finds_faults, twins_pass, faults_in_elixir_are_
           savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
           hard_programs_have_a_bound, what_changes_the_vm_is_refused, nothing_is_left_for_the_next_run,
           failures_are_those_that_are_asked_for, a_failure_that_is_not_repeated_says_what_is_not_controlled,
+          servers_that_wait_for_each_other_are_a_deadlock,
           what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
           late_ends_and_failed_spawns_replay_identically, the_first_schedule_is_the_default_order,
           races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
@@ -395,6 +396,25 @@ failures_are_those_that_are_asked_for(Config) ->
     {halted, 1, 0} = Outcome(halts, [0], #{expect => ok}),
     {crashed, 1, shutdown} = Outcome(gives_up, [], #{}),
     passed = Outcome(ends, [shutdown], #{}).
+
+servers_that_wait_for_each_other_are_a_deadlock(Config) ->
+    Outcome = fun(Fault, Then, Options) ->
+        {ok, #{outcome := Found} = Report} =
+            search({witness_searched, background, [Fault, Then]}, Options#{schedules => 100, steps => 500}, Config),
+        _ = [identical(Dir) || #{recorded := Dir} <- [Report]],
+        Found
+    end,
+    {circle, [2, 3]} = Outcome(true, returns, #{}),
+    passed = Outcome(false, returns, #{}),
+    passed = Outcome(true, returns, #{deadlocks => false}),
+    Outcomes = fun(Fault, Options) ->
+        {ok, #{failures := Failures}} = search({witness_searched, background, [Fault, polls]},
+                                               Options#{schedules => 50, steps => 500, all => true}, Config),
+        lists:sort([Found || #{outcome := Found} <- Failures])
+    end,
+    [steps, {circle, [2, 3]}] = Outcomes(true, #{}),
+    [steps] = Outcomes(true, #{deadlocks => false}),
+    [steps] = Outcomes(false, #{}).
 
 a_failure_that_is_not_repeated_says_what_is_not_controlled(Config) ->
     {error, {witness_search, {not_repeated, 1, [{differs, {os, putenv, 2}}]} = Reason}} =

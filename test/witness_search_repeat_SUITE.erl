@@ -52,8 +52,8 @@ searched() ->
                          Wrong <- [true, false]]
         ++ [{left, []}, {not_taken, []}, {ends, [wrong]}, {asserts, []}, {slow, []}, {triangle, []}, {halts, [0]}, {halts, [3]},
             {inherits, []}, {environment, []}, {leader, []}, {place, []}, {table, [true]}, {table, [false]}, {term, [none]},
-            {term, [some]}, {queue, [0]}, {queue, [1]}, {linked, []}, {misspelt, []}, {ports, []}, {sockets, []}, {clock, []},
-            {outside, []}, {crowd, []}].
+            {term, [some]}, {background, [true, returns]}, {queue, [0]}, {queue, [1]}, {linked, []}, {misspelt, []}, {ports, []},
+            {sockets, []}, {clock, []}, {outside, []}, {crowd, []}].
 
 savina() -> [{savina, [Name]} || Name <- witness_savina:names()].
 

@@ -248,6 +248,7 @@ found(#{outcome := Outcome, dir := Dir} = Report) ->
     Processes = maps:get(processes, Report, #{}),
     {Kind, Spec, Name, Process, Reason} = case Outcome of
         {violated, Of, Property} -> {violated, text(Of), text(Property), #{}, null};
+        {circle, _} -> {deadlock, null, null, #{}, null};
         {How, Ids} when is_list(Ids) -> {How, null, null, #{}, null};
         {How, Id, Why} -> {How, null, null, maps:get(Id, Processes, #{}), term(Why)};
         _ -> {Outcome, null, null, #{}, null}

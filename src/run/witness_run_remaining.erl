@@ -7,7 +7,8 @@ a task, monitors that process meanwhile. If it monitors no other process, that o
 others that look at it costs it some too, so that it may have done nothing for longer than it is said here.
 """.
 
--export([idle/1, look/6, waiting_ms/0, waits/1, describe/1, describe/5, redact/1, origin/4, format/1, holdings/1, syntax/1]).
+-export([idle/1, look/6, waiting_ms/0, waits/1, describe/1, describe/5, circle/2,
+         awaits/1, has_request/2, redact/1, origin/4, format/1, holdings/1, syntax/1]).
 -export([shown/1, still_works/1, suspend_circle/4]).
 
 
@@ -166,7 +167,7 @@ is_quiet(#{state := State, idle_ms := IdleMs}) ->
 
 %% Each circle once, from its oldest process on. `IsQuiet`: whether no process of the system has done anything for a while.
 circles(Awaited, IsQuiet) ->
-    lists:usort([Circle || P := _ <- Awaited, {true, [Oldest | _] = Circle} <- [circle(P, P, [], Awaited)],
+    lists:usort([Circle || P := _ <- Awaited, {true, [Oldest | _] = Circle} <- [circle(P, Awaited)],
                            Oldest =:= lists:min(Circle), waits_for_itself(Circle, IsQuiet)]).
 
 %% The processes were described one after the other, and may have gone on meanwhile. While all of them are suspended, none does:
@@ -191,24 +192,31 @@ suspend_circle(Caller, Tag, [First | _] = Circle, IsQuiet) ->
     Waits = #{P => {State, Other, Messages} || P <- Suspended, {#{state := State, awaited := Other}, Messages} <- [read(P)],
                                                Other =/= undefined, has_no_answer(Messages)},
     Awaited = #{P => Other || P := {State, Other, _} <- Waits, is_map_key(Other, Waits),
-                              State =/= calls orelse IsQuiet orelse has_request(Other, P, Waits)},
+                              State =/= calls orelse IsQuiet orelse has_request(P, element(3, map_get(Other, Waits)))
+                                  orelse handles_call(Other)},
     lists:foreach(fun resume/1, Suspended),
-    Caller ! {Tag, circle(First, First, [], Awaited) =:= {true, Circle}},
+    Caller ! {Tag, circle(First, Awaited) =:= {true, Circle}},
     ok.
 
 %% A server that has taken the request may have passed it on: then another process answers it. It has not taken it, or it handles a
 %% call, which is this one. Only of a gen_server is it known that it does. If nothing happens any more, no process answers.
-has_request(Server, P, Waits) ->
-    #{Server := {_, _, Messages}} = Waits,
+-doc "Whether a request of this process is among the messages of a server.".
+-spec has_request(pid(), [term()]) -> boolean().
+has_request(P, Messages) ->
     lists:any(fun({Request, {From, _}, _}) -> From =:= P andalso (Request =:= '$gen_call' orelse Request =:= system);
                  (_) -> false
-              end, Messages) orelse handles_call(Server).
+              end, Messages).
 
 handles_call(Server) ->
     case process_info(Server, current_stacktrace) of
         {_, Stack} -> lists:any(fun({M, F, _, _}) -> M =:= gen_server andalso F =:= try_handle_call end, Stack);
         undefined -> false
     end.
+
+-doc "Whether a process that waits does so for one that it monitors, and for nothing else, by its stack.".
+-spec awaits([term()]) -> boolean().
+awaits([{M, F, _, _} | _]) -> is_map_key({M, F}, ?AWAITING);
+awaits([]) -> false.
 
 %% It may have ended.
 suspend(P) -> try erlang:suspend_process(P) catch error:badarg -> false end.
@@ -223,6 +231,10 @@ is_answer({Started, P, _}) when Started =:= ack; Started =:= nack -> is_pid(P);
 is_answer({[alias | _], _}) -> true;
 is_answer({Tag, _}) -> is_reference(Tag);
 is_answer(_) -> false.
+
+-doc "The processes of which each waits for the next one, and the last one for the first.".
+-spec circle(P, #{P => P}) -> {true, [P, ...]} | false.
+circle(P, Awaited) -> circle(P, P, [], Awaited).
 
 circle(P, First, Path, Awaited) ->
     case Awaited of

@@ -89,7 +89,7 @@ search(#{run := Start} = Job, To) ->
     _ = [exit({searched, {error, Reason}}) || {error, Reason} <- [prepare(Job)]],
     {ok, Rows} = witness_event_wrapper:table(maps:get(signatures, Job, [])),
     Monitors = witness_search_monitors:load(maps:get(specs, Job), Rows),
-    Run = (maps:with([steps, crashes, normal, expect, left, mailboxes, timeouts, delivery, busy_ms], Job))#{
+    Run = (maps:with([steps, crashes, normal, expect, left, mailboxes, deadlocks, timeouts, delivery, busy_ms], Job))#{
         rows => Rows,
         start => witness_search_applications:first_call(maps:get(applications, Job, []), Start),
         applications => maps:get(applications, Job, []), leader => swallow_output(), monitors => Monitors},
@@ -132,7 +132,7 @@ without_failures(Report) -> maps:without([failures, omitted], Report).
 whole(Result, Profiling, Run, Job) ->
     case is_failure(Result, Job) of
         true ->
-            Unjudged = maps:remove(expect, Run#{crashes => none, left => false, mailboxes => false}),
+            Unjudged = maps:remove(expect, Run#{crashes => none, left => false, mailboxes => false, deadlocks => false}),
             Monitored = case Profiling of true -> Unjudged; false -> Unjudged#{monitors => none} end,
             once(Monitored#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling});
         false -> Result
@@ -153,6 +153,7 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
                                      witness_search_surw,
                                      witness_search_conflict, witness_search_memory, witness_search_reversal,
                                      witness_search_applications, witness_search_outside,
+                                     witness_search_circle, witness_run_remaining,
                                      witness_record_calls, witness_replay_calls, witness_weave_runtime,
                                      witness_weave_funs, witness_record_dictionary, witness_record_shared, beam_lib,
                                      prim_eval, calendar]),

@@ -28,21 +28,21 @@ group leader, a process outside; `monitors`: those that read the events; `rows`:
                      monitors => witness_search_monitors:compiled(), rows => witness_event_wrapper:table(),
                      busy_ms := pos_integer(),
                      crashes := witness_search:crashes(), normal := [atom()], expect => term(), left := boolean(),
-                     mailboxes => boolean(),
+                     mailboxes => boolean(), deadlocks => boolean(),
                      timeouts := witness_search_world:timeouts(), delivery := witness_search_world:delivery()}.
 
 -doc """
 How a run has ended: `returned`: the function has returned, and what is left waits; `left`: the same, and it is asked for that these
 processes wait for ever; `not_taken`: the same of processes with messages; `violated`: a property; `crashed`: a process has ended by an error that no other one is told of, or the function
 has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or has ended without
-returning; `deadlock`: the function waits for ever, as do these processes; `steps`: there were too many;
+returning; `deadlock`: the function waits for ever, as do these processes; `circle`: these processes wait for each other; `steps`: there were too many;
 `refused`: a process has called a function that cannot be controlled; `halted`: the program has ended its VM, with this status if it is
 not zero; `busy`: a process ran for too long without an operation; `exceeded`: the VM has too much memory or too many atoms, while this
 process ran there; `lost`: a process was ended from outside.
 """.
 -type outcome() :: returned | {violated, Spec :: binary(), Name :: binary() | undefined}
                  | {crashed, witness_search_world:id(), Reason :: term()}
-                 | {deadlock | left | not_taken, [witness_search_world:id()]}
+                 | {deadlock | circle | left | not_taken, [witness_search_world:id()]}
                  | {unexpected, witness_search_world:id(), {returned, Value :: term()} | {ended, Reason :: term()}}
                  | steps | halted | {halted, witness_search_world:id(), Status :: term()}
                  | {busy | lost | refused | exceeded, witness_search_world:id(), term()}.
@@ -129,11 +129,21 @@ go_on(none, S) -> quiet(S);
 go_on(times, #run{world = World, length = Length, options = #{steps := Most, left := Left} = Options} = S) ->
     case Left orelse maps:get(mailboxes, Options, false) orelse witness_search_world:is_alive(1, World) orelse is_stopping(S) of
         true when Length < Most -> loop(step(S));
-        true -> {steps, S};
+        true -> goes_on(S);
         false -> returned(S)
     end;
-go_on(steps, #run{length = Length, options = #{steps := Most}} = S) when Length >= Most -> {steps, S};
+go_on(steps, #run{length = Length, options = #{steps := Most}} = S) when Length >= Most -> goes_on(S);
 go_on(steps, S) -> loop(step(S)).
+
+goes_on(S) ->
+    case circle(false, S) of
+        none -> {steps, S};
+        Ids -> {{circle, Ids}, S}
+    end.
+
+circle(IsQuiet, #run{world = World, options = #{deadlocks := true}} = S) ->
+    witness_search_circle:find(World, fun(Id) -> real(Id, S) end, IsQuiet);
+circle(_, _) -> none.
 
 %% Nothing can happen any more.
 quiet(#run{world = World} = S) ->
@@ -141,10 +151,11 @@ quiet(#run{world = World} = S) ->
     case witness_search_world:is_alive(1, World) orelse is_stopping(S) of
         true -> {{deadlock, Ids}, S};
         false ->
-            case {left(Ids, S), not_taken(Ids, S)} of
-                {[], []} -> returned(S);
-                {[], NotTaken} -> {{not_taken, NotTaken}, S};
-                {Left, _} -> {{left, Left}, S}
+            case {circle(true, S), left(Ids, S), not_taken(Ids, S)} of
+                {none, [], []} -> returned(S);
+                {none, [], NotTaken} -> {{not_taken, NotTaken}, S};
+                {none, Left, _} -> {{left, Left}, S};
+                {Circle, _, _} -> {{circle, Circle}, S}
             end
     end.
 

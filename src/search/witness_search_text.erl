@@ -92,6 +92,9 @@ outcome({deadlock, Ids}, Report, Look) ->
       case lists:member(1, Ids) of true -> ~"the function has not returned"; false -> ~"the applications do not stop" end,
       ~", and nothing can happen any more. There ",
       case Ids of [_] -> ~"is"; _ -> ~"are" end, ~":"] | places(Ids, Report)];
+outcome({circle, Ids}, Report, Look) ->
+    [[witness_text:style(bad, ~"DEADLOCK", Look), ~": each of these processes waits for an answer of the next, and the last one of the first:"]
+     | places(Ids, Report)];
 outcome({left, Ids}, Report, Look) ->
     [[witness_text:style(bad, ~"LEFT", Look), ~": the function has returned, and these processes wait for ever:"] | places(Ids, Report)];
 outcome({not_taken, Ids}, Report, Look) ->
@@ -279,6 +282,7 @@ drawn(Event, _) -> Event.
 role({Which, Number}, Most) ->
     [case Which of first -> ~"first"; second -> ~"then" end, [[~" (", integer_to_binary(Number), $)] || Most > 1], ~": "].
 
+ending({circle, _}) -> [~"end: they wait for each other"];
 ending({_, Ids}) when is_list(Ids) -> [~"end: nothing more can happen"];
 ending({unexpected, _, {returned, _}}) -> [~"end: the function returns"];
 ending({halted, _, _}) -> [~"end of the VM"];

@@ -4,6 +4,7 @@
 -export([run/2, savina/1]).
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
 -export([event/1, acknowledge/1]).
+-export([background/2]).
 -export([ways/0, early/0, left/0, not_taken/0, gives_up/0, ends_first/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
 -export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0, asleep/0]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
@@ -66,6 +67,17 @@ deadlock(Fault) ->
     ok = gen_server:cast(Two, {peer, One}),
     join([fun() -> gen_server:call(One, ask, infinity) end, fun() -> gen_server:call(Two, ask, infinity) end]),
     ok.
+
+-doc "The same, while the function returns, or looks again and again.".
+background(Fault, Then) ->
+    {ok, One} = gen_server:start(?MODULE, {peer, Fault}, []),
+    {ok, Two} = gen_server:start(?MODULE, {peer, Fault}, []),
+    ok = gen_server:cast(One, {peer, Two}),
+    ok = gen_server:cast(Two, {peer, One}),
+    _ = [spawn(fun() -> gen_server:call(Server, ask, infinity) end) || Server <- [One, Two]],
+    Then =:= returns orelse polls().
+
+polls() -> receive after 10 -> polls() end.
 
 -doc "A server is called that another process stops.".
 call(Fault) ->
