@@ -320,6 +320,12 @@ signal({link, Reason}, Term) -> [~" is told that a process has ended to which it
 signal({message, {_, _, Message}}, Term) -> [~" gets ", Term(Message)];
 signal({exit, Reason}, Term) -> [~" gets an exit signal: ", Term(Reason)].
 
+operation({send, Alias, Message, _}, Term, _) when is_reference(Alias) ->
+    To = case witness_search_identity:owner(Alias) of {ok, Owner} -> Owner; none -> Alias end,
+    [~" sends to ", Term(To), ~": ", case Message of
+        {[alias | Tag], Reply} when is_reference(Tag) -> [~"reply(_, ", Term(Reply), $)];
+        _ -> Term(Message)
+    end];
 operation({send, To, Message, _}, Term, _) -> [~" sends to ", Term(To), ~": ", Term(Message)];
 operation({ended, Reason}, Term, _) -> [~" ends: ", Term(Reason)];
 operation({shared, Called}, _, Call) -> [~" calls ", Call(Called)];
