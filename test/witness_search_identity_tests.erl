@@ -12,5 +12,6 @@ other_references_have_none_test() ->
     [?assertEqual(none, ?I:owner(Reference)) || Reference <- [?I:reference(1), ?I:reference(1 bsl 40), make_ref()]].
 
 all_are_different_test() ->
-    Made = [?I:reference(Number) || Number <- lists:seq(1, 100)] ++ [?I:alias(Number, Id) || Number <- lists:seq(101, 150), Id <- [1, 2]],
+    Made = [?I:reference(Number) || Number <- lists:seq(1, 100)]
+        ++ [?I:alias(Number, Id) || Number <- lists:seq(101, 150), Id <- [1, 2]],
     ?assertEqual(length(Made), length(lists:usort(Made))).
