@@ -86,8 +86,8 @@ static size_t words_of(size_t bytes)
 #define EXTERNAL_BITSTRING 77
 
 /*
- * A fun, a bitstring that is no binary, a native record, or a kind of term that a later VM has. The external form has at least a byte for
- * two words: for an element of a list, or for a part of a pair of a map.
+ * A fun, a bitstring that is no binary, a native record, or a kind of term that a later VM has. The external form has at least a
+ * byte for two words: for an element of a list, or for a part of a pair of a map.
  */
 static size_t unknown_words(ErlNifEnv *env, ERL_NIF_TERM term)
 {
@@ -100,8 +100,8 @@ static size_t unknown_words(ErlNifEnv *env, ERL_NIF_TERM term)
 }
 
 /*
- * `enif_term_type` ends the VM for a native record, so the kinds are asked for one after the other. A copy of a large binary refers to the
- * same bytes, but keeps them alive.
+ * `enif_term_type` ends the VM for a native record, so the kinds are asked for one after the other. A copy of a large binary refers
+ * to the same bytes, but keeps them alive.
  */
 static size_t other_words(ErlNifEnv *env, ERL_NIF_TERM term, wn_rest *rest)
 {

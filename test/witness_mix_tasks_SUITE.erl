@@ -121,7 +121,7 @@ recordings_are_replayed_stepped_through_and_checked(Config) ->
 a_search_starts_the_application(Config) ->
     #{exit := 1, stdout := Found} = mix(["witness.search", "-o", "found.rec", "Shop.ask(3)"], Config),
     contains(Found, [~"FAILED after 1 schedule", ~"VIOLATION of small (specs/shop.hml:1)", ~"IDENTICAL",
-                     ~"\n  mix witness.replay --spec specs/shop.hml ", ~"\n  mix witness.step --spec specs/shop.hml "]),
+                     ~"\n  mix witness.replay --spec ", ~"\n  mix witness.step --spec "]),
     #{exit := 1, stdout := Replayed} = mix(["witness.replay", "--spec", "specs/shop.hml", "found.rec"], Config),
     contains(Replayed, [~"VIOLATION of small"]),
     #{exit := 0, stdout := Passed} = mix(["witness.search", "--schedules", "20", "Shop.ask(2)"], Config),
