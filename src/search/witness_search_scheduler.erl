@@ -59,7 +59,7 @@ process ran there; `lost`: a process was ended from outside.
 
 -doc """
 `choices`: which step came next, where several were possible; `births`: empty if the function has
-returned and they were not asked for; `alive`: where the processes were that were alive at the end;
+returned and they were not asked for; `alive`: the same of where the processes were that were alive at the end;
 `unfaithful`: what made the run depend on more than its schedule; `entries`: of each process, the last first; `length`: how many steps.
 """.
 -type result() :: #{outcome := outcome(), choices := [witness_search_world:step()],
@@ -467,11 +467,14 @@ result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = L
       entries => Entries,
       alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World),
                          messages => witness_search_world:messages(Id, World)}
-                 || Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
+                 || is_looked_at(Outcome, S), Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
 
-%% The processes of most runs are not looked at.
-births(Outcome, #run{births = Births, trace = Trace, options = #{logging := Logging} = Options}) ->
-    case Outcome =/= returned orelse Logging orelse Trace =/= none orelse maps:get(signatures, Options, false) of
+%% The processes of most runs are not.
+is_looked_at(Outcome, #run{trace = Trace, options = #{logging := Logging} = Options}) ->
+    Outcome =/= returned orelse Logging orelse Trace =/= none orelse maps:get(signatures, Options, false).
+
+births(Outcome, #run{births = Births, options = Options} = S) ->
+    case is_looked_at(Outcome, S) of
         true ->
             Rows = maps:get(rows, Options, witness_event_wrapper:none()),
             #{Id => Birth#{signature => witness_event_signature:resolve(Start, Rows)} || Id := #{start := Start} = Birth <- Births};
