@@ -197,10 +197,7 @@ is_of_otp(App) ->
     end.
 
 %% In the current folder, as that of the command. Tests may run at the same time.
-new_name() ->
-    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
-    filename:absname(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b-~b",
-                                   [Y, Mo, D, H, Mi, S, erlang:unique_integer([positive])])).
+new_name() -> filename:absname(witness_record:new_name(integer_to_list(erlang:unique_integer([positive])))).
 
 %% --- the result ------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ command() ->
     {ok, 0..3} | {error, unicode:chardata() | {unwritten, unicode:chardata()} | witness:error()}.
 run(Given, Properties) ->
     maybe
-        #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => witness_cli_setup:new_recording()}, Given)),
+        #{json := Json, output := Dir} = Options = absolute(maps:merge(#{output => witness_record:new_name(os:getpid())}, Given)),
         {ok, Mix} ?= mix(Options),
         {ok, Named} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         {ok, Program} ?= program(Options, maps:get(apps, Mix, [])),

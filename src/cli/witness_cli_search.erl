@@ -59,7 +59,7 @@ project() ->
 run(Given, Properties) ->
     maybe
         #{json := Json, output := Dir, system := Text} = Options =
-            absolute(maps:merge(#{output => witness_cli_setup:new_recording()}, Given)),
+            absolute(maps:merge(#{output => witness_record:new_name(os:getpid())}, Given)),
         {ok, Mix} ?= mix(Options),
         {ok, Added} ?= witness_cli_setup:add_paths(maps:get(pa, Options, [])),
         Folders = Added ++ maps:get(folders, Mix, []),

@@ -5,7 +5,7 @@ Prepares the node for the system that is to run in it: code path, configuration,
 Errors are text for people.
 """.
 
--export([add_paths/1, check_folders/2, load_config/1, read_config/1, load_elixir/2, hide_structs/2, new_recording/0]).
+-export([add_paths/1, check_folders/2, load_config/1, read_config/1, load_elixir/2, hide_structs/2]).
 
 -doc """
 Puts folders at the front of the code path, in their order. A folder may be a pattern such as `_build/default/lib/*/ebin`.
@@ -164,9 +164,3 @@ log_to_standard_error() ->
             application:set_env(logger, default_handler, [{config, [{type, standard_error}]}], [{persistent, true}]);
         {ok, _} -> ok
     end.
-
--doc "A name for the folder of a recording, after the time and this process of the operating system: no other command has it.".
--spec new_recording() -> string().
-new_recording() ->
-    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
-    lists:flatten(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b-~s", [Y, Mo, D, H, Mi, S, os:getpid()])).

@@ -19,7 +19,7 @@ A mistake of the user is returned as `{error, {witness_record, Reason}}` before 
 reason. How the program ends is not an error: a crash is recorded like everything else.
 """.
 
--export([record/1, start/1, await/2, stop/1, keep/1, format_error/1]).
+-export([record/1, start/1, await/2, stop/1, keep/1, new_name/1, format_error/1]).
 
 -export_type([options/0, recording/0, summary/0, ended/0, reason/0, error/0]).
 
@@ -220,6 +220,12 @@ make_folder(#{dir := Dir}) ->
     else
         {error, Reason} -> {error, {dir, Dir, Reason}}
     end.
+
+-doc "A name for the folder of a recording, after the time and a word that no other recording of this second has.".
+-spec new_name(unicode:chardata()) -> string().
+new_name(Word) ->
+    {{Y, Mo, D}, {H, Mi, S}} = calendar:local_time(),
+    lists:flatten(io_lib:format("recording-~4..0b~2..0b~2..0b-~2..0b~2..0b~2..0b-~ts", [Y, Mo, D, H, Mi, S, Word])).
 
 -doc "An error as text.".
 -spec format_error(reason() | timeout | busy | enough | ended | witness_record_writer:reason()) -> unicode:chardata().
