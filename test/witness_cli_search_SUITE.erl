@@ -498,23 +498,19 @@ what_has_no_result_says_why(Config) ->
 %% the search. Mostly it does not, so several searches run.
 native_functions_that_block_have_a_bound(Config) ->
     blocking(fun(Folder) ->
-        Searches = [{Words, started(["ERL_FLAGS=" ++ Flags | blocking(Function, "/dev/null", Folder, Config)], Config)}
+        Searches = [{Words, witness_command:started(Config, "/usr/bin/env",
+                                                    ["ERL_FLAGS=" ++ Flags | blocking(Function, "/dev/null", Folder, Config)])}
                     || {Flags, Times} <- [{"+S 1", 1}, {"+S 2", 5}],
                        {Function, Words} <- lists:append(lists:duplicate(Times, [
                            {"clean", [~"busy for too long", ~"cli_native:clean/0, by cli_blocking:call/2 (cli_blocking.erl:5)"]},
                            {"dirty", [~"NO RESULT after 1 schedule", ~"has run for too long", ~"cli_native:dirty/0"]}]))],
         [begin
-             {3, Out} = witness_command:collect(Port, ~""),
-             {ok, Error} = file:read_file(Errors),
+             #{exit := 3, stdout := Out, stderr := Error} = witness_command:ended(Started),
              witness_command:contains(<<Out/binary, Error/binary>>, Words)
-         end || {Words, {Port, Errors}} <- Searches],
+         end || {Words, Started} <- Searches],
         %% What looks after the VM ends a second later.
         _ = [ok = witness_command:gone(Left) || Left <- [string:lexemes(os:cmd("pgrep -f " ++ Folder), "\n")], Left =/= []]
     end, Config).
-
-started(Arguments, Config) ->
-    Errors = filename:join(proplists:get_value(priv_dir, Config), "stderr-" ++ integer_to_list(erlang:unique_integer([positive]))),
-    {witness_command:start(Config, Errors, "/usr/bin/env", Arguments), Errors}.
 
 a_blocked_vm_ends_with_its_parent(Config) ->
     blocking(fun(Folder) ->

@@ -8,17 +8,28 @@ their path is the one that runs the suite.
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([run/3, start/4, collect/2, until/3, signal/2, signal_group/2, vms/1, gone/1, contains/2]).
+-export([run/3, started/3, ended/1, start/4, collect/2, until/3, signal/2, signal_group/2, vms/1, gone/1, contains/2]).
 
 -define(LIMIT_MS, 240_000).
 
 -doc "Runs a program to its end.".
 -spec run(proplists:proplist(), file:filename(), [unicode:chardata()]) ->
     #{exit := non_neg_integer(), stdout := binary(), stderr := binary()}.
-run(Config, Program, Arguments) ->
+run(Config, Program, Arguments) -> ended(started(Config, Program, Arguments)).
+
+-doc "The same, for several at a time: starts one.".
+-spec started(proplists:proplist(), file:filename(), [unicode:chardata()]) ->
+    {port(), Errors :: file:filename(), Program :: file:filename(), [unicode:chardata()]}.
+started(Config, Program, Arguments) ->
     Errors = filename:join(proplists:get_value(priv_dir, Config),
                            "stderr-" ++ integer_to_list(erlang:unique_integer([positive]))),
-    {Status, Output} = collect(start(Config, Errors, Program, Arguments), ~""),
+    {start(Config, Errors, Program, Arguments), Errors, Program, Arguments}.
+
+-doc "Waits for its end.".
+-spec ended({port(), file:filename(), file:filename(), [unicode:chardata()]}) ->
+    #{exit := non_neg_integer(), stdout := binary(), stderr := binary()}.
+ended({Port, Errors, Program, Arguments}) ->
+    {Status, Output} = collect(Port, ~""),
     {ok, Error} = file:read_file(Errors),
     ct:pal("~ts ~tp~nexit code ~b~n~ts~nstandard error:~n~ts", [Program, Arguments, Status, Output, Error]),
     #{exit => Status, stdout => Output, stderr => Error}.
