@@ -18,8 +18,8 @@ no controlled process runs. So a run is a function of the program and the choice
 `digests`: whether a digest of all steps is wanted; `tracing`: whether all steps are, the last one first; `profiling`: whether interesting
 steps are counted; `signatures`: whether births are wanted in any case, as they are of runs that are traced or logged; `leader`: the
 group leader, a process outside; `monitors`: those that read the events; `rows`: those for signatures;
-`busy_ms`: how long a process may run without an operation; `crashes`, `normal`, `expect`, `left`, `mailboxes`, `timeouts`, `delivery`: as for
-`t:witness_search:options/0`.
+`busy_ms`: how long a process may run without an operation; `crashes`, `normal`, `expect`, `left`, `mailboxes`, `deadlocks`, `timeouts`,
+`delivery`: as for `t:witness_search:options/0`.
 """.
 -type options() :: #{start := witness_search_world:start(), applications => [atom()],
                      strategy := witness_search_strategy:strategy(), steps := pos_integer(),
@@ -33,9 +33,10 @@ group leader, a process outside; `monitors`: those that read the events; `rows`:
 
 -doc """
 How a run has ended: `returned`: the function has returned, and what is left waits; `left`: the same, and it is asked for that these
-processes wait for ever; `not_taken`: the same of processes with messages; `violated`: a property; `crashed`: a process has ended by an error that no other one is told of, or the function
-has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or has ended without
-returning; `deadlock`: the function waits for ever, as do these processes; `circle`: these processes wait for each other; `steps`: there were too many;
+processes wait for ever; `not_taken`: the same of processes with messages; `violated`: a property; `crashed`: a process has ended by an
+error that no other one is told of, or the function has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or has ended without
+returning; `deadlock`: the function waits for ever, as do these processes; `circle`: these processes wait for each other; `steps`: there
+were too many;
 `refused`: a process has called a function that cannot be controlled; `halted`: the program has ended its VM, with this status if it is
 not zero; `busy`: a process ran for too long without an operation; `exceeded`: the VM has too much memory or too many atoms, while this
 process ran there; `lost`: a process was ended from outside.

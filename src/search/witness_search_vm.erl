@@ -3,8 +3,8 @@
 Controls the VM of a search, from outside: it starts it, sends it the job, and gets its reports. *Invariant:* the VM ends when the calling
 process ends, also while a native function blocks all of its schedulers.
 
-The VM says again and again that it lives (`m:witness_search_limit`). If it does not for a while, it is killed. A shell beside it looks each second whether the
-VM that has started it is still there, and kills the VM otherwise.
+The VM says again and again that it lives (`m:witness_search_limit`). If it does not for a while, it is killed. A shell beside it looks
+each second whether the VM that has started it is still there, and kills the VM otherwise.
 """.
 
 -export([search/3]).

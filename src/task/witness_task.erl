@@ -98,8 +98,8 @@ is_text(Text) when is_binary(Text) -> is_list(unicode:characters_to_list(Text));
 is_text(Text) -> io_lib:char_list(Text) andalso Text =/= [].
 
 -doc """
-Runs `bin/witness` of a folder with sources of Witness for a build tool, and returns its exit code. `Environment` is added to that of this VM;
-`Path` are folders that come first on the `PATH` of the command.
+Runs `bin/witness` of a folder with sources of Witness for a build tool, and returns its exit code. `Environment` is added to that of
+this VM; `Path` are folders that come first on the `PATH` of the command.
 """.
 -spec execute(mix | rebar3, Root :: file:filename(), [binary()], Path :: [file:filename()], [{string(), string()}]) -> 0..3.
 execute(Tool, Root, Arguments, Path, Environment) ->
