@@ -466,8 +466,7 @@ result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = L
       monitored => witness_search_monitors:started(S#run.monitors),
       trace => Trace, profile => profile(S), unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
-      alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World),
-                         messages => witness_search_world:messages(Id, World)}
+      alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World), messages => messages(Id, Outcome, World)}
                  || is_looked_at(Outcome, S), Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
 
 %% The processes of most runs are not.
@@ -485,6 +484,10 @@ births(Outcome, #run{births = Births, options = Options} = S) ->
 stack(Id, _, {busy, Id, Stack}) -> Stack;
 stack(Id, _, {exceeded, Id, {_, Stack}}) -> Stack;
 stack(_, Real, _) -> where(Real).
+
+%% They are copied with the result. That would take as much memory as they have, and there may be none left.
+messages(_, {exceeded, _, _}, _) -> [];
+messages(Id, _, World) -> witness_search_world:messages(Id, World).
 
 waits(Id, World) ->
     case witness_search_world:status(Id, World) of
