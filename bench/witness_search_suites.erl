@@ -22,8 +22,8 @@ A line says of each function
 
 The verdicts: `found`: it has an error, and the search has found one; `missed`: it has one, and the search has not; `passed`: it has
 none, nor did the search find one; `alarm`: it has none, and the search reports one; `differs`: the search says what the VM does, and the
-suites something else, for the reason that the last lines give; `failed`: the search itself has failed; `late`: its
-time was over; `unknown`: the suites do not say, or Concuerror is to refuse it.
+suites something else, for the reason that the last lines give; `failed`: the search itself has failed; `refused`: the
+program does what cannot be controlled; `late`: its time was over; `unknown`: the suites do not say, or Concuerror is to refuse it.
 
 The seconds are those from a shell's view until the first error or the end: a VM that starts and ends is measured, and is added to our
 searches, which share one.
@@ -92,6 +92,7 @@ text(Number) -> integer_to_list(Number).
 verdict(unknown, _) -> unknown;
 verdict(_, late) -> late;
 verdict(_, {error, _}) -> failed;
+verdict(_, {refused, _, _}) -> refused;
 verdict(true, passed) -> missed;
 verdict(true, _) -> found;
 verdict(false, passed) -> passed;
@@ -111,6 +112,8 @@ differences() ->
       "basic_tests/group_leader:test1" => "a process that has ended may become a group leader: that is no error",
       "basic_tests/monitor_info:test1" =>
           "a 'DOWN' that is on its way when its monitor is removed is dropped, and the removal returns true: nothing waits for it",
+      "basic_tests/curious_builtins:test3" => "erlang:get_stacktrace/0 is no function of this release: that is an error",
+      "basic_tests/stacktrace_vs_exit:test" => "erlang:get_stacktrace/0 is no function of this release: that is an error",
       "basic_tests/transparent_instrumentation:test" => "it calls a module of Concuerror, which is not there"}.
 
 -spec has_error([error()]) -> error().

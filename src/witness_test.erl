@@ -86,13 +86,14 @@ OTP and Elixir; the option `pa` names others.
 
 The failure says after how many schedules the run was found, what went wrong, and how to replay it: the recording is a folder
 `recording-...` in the current folder, in Common Test that of the logs, or the one that the option `dir` names. Options are those of
-`t:witness_search:options/0`, such as `schedules`, `for`, `seed` or `expect`, and `base` and `unmonitored`.
+`t:witness_search:options/0`, such as `schedules`, `for`, `seed` or `expect`, and `base`, `unmonitored` and `vacuous`.
 
 | Problem | Raised in the test |
 |---|---|
 | a run violated a specification | `error:{violation, Lines}` |
 | a run went wrong otherwise | `error:{failed_schedule, Lines}` |
 | no process had a signature that a specification names (`unmonitored`) | `error:{nothing_monitored, Lines}` |
+| with `vacuous => fail`: no action of a property has matched in any run | `error:{vacuous, Lines}` |
 | the function cannot be controlled or repeated | `error:{no_result, Lines}` |
 | a specification, an option or the function is wrong | `error:{not_started, Lines}` |
 
@@ -122,9 +123,9 @@ the current folder, then in the folder of the source of the fun's module, then i
 -type options() :: #{timeout => timeout(), wait => boolean(), unmonitored => rule(), vacuous => rule(),
                      base => file:name_all(), atom() => term()}.
 
--doc "The options of `search/3`: those of `t:witness_search:options/0` without `run` and `specs`, and `base` and `unmonitored`.".
--type search_options() :: #{base => file:name_all(), unmonitored => rule(), schedules => pos_integer(), seed => non_neg_integer(),
-                            expect => term(), atom() => term()}.
+-doc "The options of `search/3`: those of `t:witness_search:options/0` without `run` and `specs`, and `base`, `unmonitored` and `vacuous`.".
+-type search_options() :: #{base => file:name_all(), unmonitored => rule(), vacuous => rule(), schedules => pos_integer(),
+                            seed => non_neg_integer(), expect => term(), atom() => term()}.
 
 -type rule() :: fail | warn | ignore.
 

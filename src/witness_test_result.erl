@@ -3,7 +3,7 @@
 Turns the result of a run into the result of its test: passed, or failed and why, as lines for people. Pure.
 """.
 
--export([nothing_monitored/2, judge/2, lines/1]).
+-export([nothing_monitored/2, vacuous/1, judge/2, lines/1]).
 
 -export_type([result/0, problem/0, rules/0]).
 
@@ -117,9 +117,12 @@ nothing_monitored(Warnings, Why) ->
     ["NO RESULT: nothing was monitored.\n", [["  ", Text, "\n"] || #{text := Text} <- Warnings], Why,
      "If the test may do without: option unmonitored => warn, or ignore.\n"].
 
-vacuous(#{warnings := Warnings}, #{vacuous := fail}) ->
-    [["NO RESULT: ", Text, "\n"] || #{code := vacuous, text := Text} <- Warnings];
+vacuous(#{warnings := Warnings}, #{vacuous := fail}) -> vacuous(Warnings);
 vacuous(_, _) -> [].
+
+-doc "Says of which properties a test has said nothing.".
+-spec vacuous([witness:warning()]) -> [unicode:chardata()].
+vacuous(Warnings) -> [["NO RESULT: ", Text, "\n"] || #{code := vacuous, text := Text} <- Warnings].
 
 -doc "Text as lines, without an empty one at the end.".
 -spec lines(unicode:chardata()) -> [binary()].

@@ -93,14 +93,15 @@ searched(Specs, What, Given, More, Tool) ->
     maybe
         [] ?= [Name || Name <- [run, specs, all, schedule], is_map_key(Name, Given)],
         {ok, Run = {Module, _, _}} ?= run(What),
-        Own = maps:with([base, unmonitored], Given),
+        Own = maps:with([base, unmonitored, vacuous], Given),
         ok ?= witness_option:check(Own, witness_option_schema:test()),
         {ok, Names} ?= files(Specs),
         {ok, Files} ?= witness_test_files:find(Names, maps:get(base, Own, folder(Module))),
         {ok, Folders} ?= folders(Run, Given, More),
-        Options = maps:merge(#{dir => new_name(), environment => environment()}, maps:without([base, unmonitored], Given)),
+        Options = maps:merge(#{dir => new_name(), environment => environment()}, maps:without([base, unmonitored, vacuous], Given)),
         {ok, Report} ?= witness_search:search(Options#{run => Run, specs => Files, pa => Folders}),
-        judge(Report, maps:merge(Options, Tool#{specs => Files, unmonitored => maps:get(unmonitored, Own, fail)}))
+        Rules = maps:merge(#{unmonitored => fail, vacuous => warn}, maps:with([unmonitored, vacuous], Own)),
+        judge(Report, maps:merge(Options, maps:merge(Tool#{specs => Files}, Rules)))
     else
         [Option | _] -> refused({?MODULE, {own, Option}});
         {error, {witness_search, {exists, _}} = Error} -> refused(Error);
@@ -203,10 +204,15 @@ new_name() -> filename:absname(witness_record:new_name(integer_to_list(erlang:un
 
 judge(#{outcome := unmonitored, warnings := Missed}, #{unmonitored := fail}) ->
     {{failed, nothing_monitored, lines(witness_test_result:nothing_monitored(Missed, ""))}, []};
-judge(#{outcome := Outcome, unfaithful := Unfaithful, warnings := Missed}, #{unmonitored := Rule})
+judge(#{outcome := Outcome, unfaithful := Unfaithful, warnings := Warnings}, #{unmonitored := Unmonitored, vacuous := Vacuous})
   when Outcome =:= passed; Outcome =:= unmonitored ->
-    {ok, [Text || #{text := Text} <- Missed, Rule =/= ignore]
-         ++ [unicode:characters_to_binary([~"search: ", witness_search_unfaithful:format(One)]) || One <- Unfaithful]};
+    Told = [Text || #{code := Code, text := Text} <- Warnings,
+                    case Code of vacuous -> Vacuous =:= warn; _ -> Unmonitored =/= ignore end]
+        ++ [unicode:characters_to_binary([~"search: ", witness_search_unfaithful:format(One)]) || One <- Unfaithful],
+    case [Warning || #{code := vacuous} = Warning <- Warnings, Vacuous =:= fail] of
+        [] -> {ok, Told};
+        Found -> {{failed, vacuous, lines(witness_test_result:vacuous(Found))}, Told}
+    end;
 judge(#{outcome := Outcome} = Found, Options) ->
     Dir = maps:get(recorded, Found, ""),
     Defaults = maps:with([seed, strategies], witness_option:defaults(witness_option_schema:search())),

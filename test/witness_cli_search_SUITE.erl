@@ -77,6 +77,28 @@ what_is_not_monitored_is_said(Config) ->
     #{exit := 3, stdout := Json} = search(Config, ["--json", "--spec", Spec, "--schedules", "20", "cli_searched:fine()"]),
     #{~"outcome" := ~"unmonitored", ~"warnings" := [#{~"code" := ~"nothing_monitored"}, #{~"code" := ~"nothing_monitored"}]} = json:decode(Json).
 
+actions_that_never_match_are_said(Config) ->
+    Spec = file(?FUNCTION_NAME, ".hml", Config),
+    Search = fun(Text, Options) ->
+        ok = file:write_file(Spec, Text),
+        search(Config, Options ++ ["--spec", Spec, "--schedules", "20", "cli_searched:seats()"])
+    end,
+    Misspelt = "one: with cli_searched:hall(_) over _ ? _ monitor [_ ? {sel, _}] [_ ? {sell, _}] ff.\n",
+    #{exit := 0, stdout := None} = Search(Misspelt, []),
+    witness_command:contains(None, [~".hml:1 (one) says nothing here: none of its actions has ever matched\n",
+                                    ~"\nunseen    ", ~".hml:1:52: _ ? {sel, _}\n", ~"OK: nothing went wrong in 20 schedules"]),
+    #{exit := 0, stdout := Json} = Search(Misspelt, ["--json"]),
+    #{~"warnings" := [#{~"code" := ~"vacuous"}],
+      ~"coverage" := [#{~"name" := ~"one", ~"actions" := [#{~"text" := ~"_ ? {sel, _}", ~"taken" := false}, #{~"taken" := false}]}]} =
+        json:decode(Json),
+    %% What must never match has done what it is for.
+    #{exit := 0, stdout := Never} = Search("two: with cli_searched:hall(_) over _ ? _ monitor [_ ? never] ff.\n", []),
+    nomatch = binary:match(Never, [~"warning", ~"unseen"]),
+    %% Each property has its own marks.
+    #{exit := 0, stdout := Some} = Search([Misspelt, "two: with cli_searched:hall(_) over _ ? {sell, _} monitor [_ ? {sell, _}] [_ ? {sel, _}] ff.\n"], []),
+    witness_command:contains(Some, [~"(one) says nothing", ~".hml:1:52: _ ? {sel, _}\n"]),
+    nomatch = binary:match(Some, [~"(two) says nothing", ~".hml:2:5"]).
+
 a_violation_has_a_report(Config) ->
     Folder = file(?FUNCTION_NAME, "_report", Config),
     #{exit := 1} = search(Config, ["--spec", spec(Config), "--report", Folder, "-o", file(?FUNCTION_NAME, Config), "cli_searched:seats()"]),

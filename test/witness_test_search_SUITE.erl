@@ -73,6 +73,19 @@ a_test_that_monitors_nothing_fails(Config) ->
     ?assertMatch([[_]], [re:split(Warnings, "\n", [trim]) || Warnings <- [lists:append(ct:capture_get([]))]]),
     {not_started, _, _} = Search(#{unmonitored => never}).
 
+a_test_whose_specification_never_matches_may_fail(Config) ->
+    Spec = filename:join(proplists:get_value(priv_dir, Config), "never.hml"),
+    ok = file:write_file(Spec, "never: with last_seat_hall:init(_) over _ ? _ monitor [_ ? never] [_ ? {sold, _}] ff.\n"),
+    Search = fun(Options) -> failed(Spec, {last_seat, main, [1]}, Options#{schedules => 5, crashes => none}, Config) end,
+    {vacuous, Text, _} = Search(#{vacuous => fail}),
+    witness_command:contains(Text, [~"NO RESULT: ", ~"never.hml:1 (never) says nothing here"]),
+    ct:capture_start(),
+    passed = Search(#{}),
+    passed = Search(#{vacuous => ignore}),
+    ct:capture_stop(),
+    ?assertMatch([[_]], [re:split(Warnings, "\n", [trim]) || Warnings <- [lists:append(ct:capture_get([]))]]),
+    {not_started, _, _} = Search(#{vacuous => never}).
+
 what_else_goes_wrong_fails_the_test(Config) ->
     [begin
          {failed_schedule, Text, Place} = failed([], Function, Options, Config),

@@ -236,6 +236,7 @@ search(#{schedules := Schedules, seed := Seed, strategies := Strategies, unfaith
              {ended, case Report of #{ended := {Why, _}} -> Why; _ -> maps:get(ended, Report, null) end},
              {unfaithful, [{[{kind, Fault}, {what, term(What)}, {text, text(witness_search_unfaithful:format(One))}]}
                            || {Fault, What} = One <- Unfaithful]},
+             {coverage, [covered(Property) || Property <- maps:get(coverage, Report, [])]},
              {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- maps:get(warnings, Report, [])]},
              {elapsed_ms, Elapsed}]).
 

@@ -16,7 +16,6 @@ All that comes from the system or from files is cut, and free of control charact
 -type reasons() :: #{binary() => pos_integer()}.
 
 -define(MAX_TERM_CHARS, 400).
--define(MAX_UNSEEN, 5).
 -define(MAX_WANTED, 5).
 -define(MAX_PROPERTIES, 20).
 -define(MAX_FORMULA_CHARS, 200).
@@ -35,8 +34,9 @@ the exit code.
 -spec summary(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}, witness_text:look()) ->
     unicode:chardata().
 summary(Summary, Result, Look) ->
-    Rows = [[Label, Text] || {Label, Text} <- facts(Summary, Result)] ++ unseen(Summary, Look),
-    lines(witness_text:columns(Rows) ++ [~"", sentence(Summary, Result, Look)]).
+    #{coverage := Coverage} = Summary,
+    Rows = facts(Summary, Result) ++ witness_text_coverage:unseen(Coverage, Look),
+    lines(witness_text:columns([[Label, Text] || {Label, Text} <- Rows]) ++ [~"", sentence(Summary, Result, Look)]).
 
 -doc "The rows of the summary, except that for actions never taken: labels, which are empty if a row continues the one before, and texts.".
 -spec facts(witness:summary() | #{application := atom(), _ => _}, {Code :: 0..3, reasons()}) ->
@@ -139,24 +139,6 @@ short(Text) -> witness_text:cut(witness_text:clean(Text), ?MAX_FORMULA_CHARS).
 slices(#{slices := 0}) -> ~"";
 slices(#{slices := Slices}) -> [~", ", witness_text:count(Slices, ~"slice", ~"slices")].
 
-%% An action that violates by itself should never be taken, so it is left out.
-unseen(#{coverage := Coverage}, Look) ->
-    Unseen = lists:usort([{file(Spec), Line, Column, Text}
-                          || #{spec := Spec, actions := Actions} <- Coverage,
-                             #{taken := false, decides := Decides, line := Line, column := Column, text := Text} <- Actions,
-                             Decides =/= no]),
-    Shown = case length(Unseen) of
-        Number when Number > ?MAX_UNSEEN ->
-            [action(A, Look) || A <- lists:sublist(Unseen, ?MAX_UNSEEN - 1)]
-                ++ [[~"and ", integer_to_binary(Number - ?MAX_UNSEEN + 1), ~" more; --json lists all"]];
-        _ -> [action(A, Look) || A <- Unseen]
-    end,
-    [[case Row of 1 -> ~"unseen"; _ -> ~"" end, Text] || {Row, Text} <- lists:enumerate(Shown)].
-
-action({File, Line, Column, Text}, #{width := Width}) ->
-    Place = [witness_text:clean(File), $:, integer_to_binary(Line), $:, integer_to_binary(Column), ~": "],
-    [Place, witness_text:cut(witness_text:clean(Text), max(20, Width - 10 - string:length(Place)))].
-
 -doc "The summary of a recording, with its folder, its duration, and the exit code.".
 -spec recording(#{dir := file:filename(), elapsed_ms := non_neg_integer(), atom() => term()}, 0 | 3, witness_text:look()) ->
     unicode:chardata().
@@ -253,13 +235,6 @@ doubts(#{monitored := Monitored, gaps := Gaps, system := System, warnings := War
         [] when Warnings =/= [] -> [~"see the warnings above"];
         [] -> [~"the run cannot be trusted"];
         _ -> Doubts
-    end.
-
-%% `file:line` without the line.
-file(Spec) ->
-    case string:split(Spec, ~":", trailing) of
-        [File, _] -> File;
-        [File] -> File
     end.
 
 lines(Lines) -> [[Line, $\n] || Line <- Lines].

@@ -67,8 +67,9 @@ owner(_, _, _) -> none.
 
 %% Undoes the permutation.
 number(Internal, unknown) ->
-    case Internal band ((1 bsl ?CACHE_LINE_BITS) - 1) =:= 0 andalso Internal < (1 bsl ?DEFAULT_LIMIT_BITS) of
-        true -> {ok, Internal bsr ?CACHE_LINE_BITS};
+    Id = Internal band ((1 bsl ?ID_BITS) - 1),
+    case Id band ((1 bsl ?CACHE_LINE_BITS) - 1) =:= 0 andalso Id < (1 bsl ?DEFAULT_LIMIT_BITS) of
+        true -> {ok, (Internal - Id) bor (Id bsr ?CACHE_LINE_BITS)};
         false -> none
     end;
 number(Internal, Bits) ->

@@ -5,7 +5,7 @@ monitor given by itself (`m:witness_instrument_map`). Says what an instrument mu
 names their properties.
 """.
 
--export([of_spec/1, of_monitor/1, properties/2, unloaded/1, filter/2, names/2, sources/1, source/2]).
+-export([of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2]).
 -export([all_monitors/2, over_all/1, entries/2, log_name/1, gathered/3, maps/3, replace/4, key/1]).
 
 -export_type([key/0, property/0, sources/0, gathered/0, maps/0]).
@@ -161,13 +161,6 @@ properties(Maps, Monitors) ->
           names => [{M, F, A}],
           actions => actions(Module, Arg)}
         || {{M, F, A}, {Module, Arg}} <- Monitors].
-
--doc "The properties of specifications without loading their modules, in their order. What their actions are is not known.".
--spec unloaded([witness_spec:instrumentation_map()]) -> [property()].
-unloaded(Maps) ->
-    [#{key => {spec(File, E), Name, 1}, signature => Signature, names => Names, actions => []}
-     || #{file := File, entries := Entries} <- Maps,
-        E = #{action := monitor, name := Name, signature := Signature, names := Names} <- Entries].
 
 %% The description that a monitor gives of itself is for people: an error in it does not stop the run.
 actions(Module, Arg) ->

@@ -7,7 +7,7 @@ Pure: the run reports what has happened, and asks for the numbers of its summary
 
 -export([new/1, add_properties/2, add_monitor/2, add_monitors/3, add_satisfied/4, add_undecided/4, is_reported/2,
          add_coverage/3, add_verdict/2, add_satisfied_monitors/5, verdicts/1, gaps/1, missing/1, is_trusted/1, summary/1,
-         warnings/2, unmonitored/2]).
+         warnings/2, unmatched/1]).
 
 -export_type([tally/0, missing/0]).
 
@@ -204,8 +204,6 @@ warnings(T = #tally{properties = Properties, gaps = Gaps}, Seen) ->
         || #{key := Key} <- Properties,
            #count{verdicts = #{no := 0, inconclusive := 0, yes := N}, vacuous = N} <- [count(Key, T)], N > 0].
 
--doc "Warnings about properties that matched no process.".
--spec unmonitored([witness_run_maps:property()], Seen :: fun(() -> [witness_instrument:sight()])) -> [witness:warning()].
 unmonitored([], _) -> [];
 unmonitored(Properties, Seen) ->
     Sights = Seen(),
@@ -214,6 +212,17 @@ unmonitored(Properties, Seen) ->
                      %% To compare names takes time.
                      [witness_run_nearest:format(maps:get(names, Property, []), Sights) || N =< ?MAX_COMPARED]])}
      || {N, #{key := Key, signature := Signature} = Property} <- lists:enumerate(Properties)].
+
+-doc """
+Warnings about properties that had a monitor, and no action of them has matched. An action that violates by itself should never match: a
+property without others is none of them.
+""".
+-spec unmatched(tally()) -> [witness:warning()].
+unmatched(T) ->
+    [#{code => vacuous, text => text([format_property({Spec, Name, Version}), " says nothing here: none of its actions has ever matched"])}
+     || #{spec := Spec, name := Name, version := Version, actions := Actions} <- coverage(T),
+        not lists:any(fun(#{taken := IsTaken}) -> IsTaken end, Actions),
+        lists:any(fun(#{decides := Decides}) -> Decides =/= no end, Actions)].
 
 %% A limit that was reached, a process that has set its flag `sensitive', or one that a signal has ended with inline monitors in it.
 warning_code(Reason) when Reason =:= memory; Reason =:= message_size; Reason =:= rate; Reason =:= sensitive -> Reason;

@@ -73,7 +73,8 @@ The run that has failed is written as a recording, which `m:witness_replay` repl
 -doc """
 - `outcome`: `passed`, `interrupted` (by `on_schedules`), or how a run has failed (`t:witness_search_scheduler:outcome/0`); `unmonitored`
   if none has failed, and no process had a signature that a specification names;
-- `warnings`: the properties without a monitor;
+- `coverage`: what the monitors of all runs have matched, as in `t:witness:summary/0`; `warnings`: the properties without a monitor, and
+  those of which no action has matched;
 - `schedules`: how many runs there were; `elapsed_ms`: how long they took; `number` and `strategy`: which of them has failed, the first
   one being that of no strategy; `length`: how many steps it has; `switches`:
   how often another process went on than the one that had acted, although that one could have gone on;
@@ -92,7 +93,8 @@ error, as of one that cannot be repeated, and there was no failure before, that 
 -type report() :: #{outcome := passed | unmonitored | interrupted | failed | witness_search_scheduler:outcome(),
                     schedules := non_neg_integer(),
                     elapsed_ms := non_neg_integer(),
-                    unfaithful := [term()], warnings := [witness:warning()], digests := [binary()], number => pos_integer(),
+                    unfaithful := [term()], coverage := [map()], warnings := [witness:warning()], digests := [binary()],
+                    number => pos_integer(),
                      strategy => none | witness_search_strategy:name(),
                     length => non_neg_integer(), switches => non_neg_integer(),
                     reversed => [pair()], explanation => witness_search_chart:explanation(),
@@ -212,15 +214,16 @@ run(Specs, Code, #{dir := Dir} = Options) ->
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
     case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of
-        {ok, Report} -> {ok, warned(Specs, Report)};
+        {ok, Report} -> {ok, covered(Report)};
         {error, Reason} -> {error, {?MODULE, Reason}}
     end.
 
 %% A search that has monitored nothing says nothing about its specifications.
-warned(Specs, #{outcome := Outcome, monitored := Monitored, seen := Seen} = Report) ->
-    {All, Warnings} = witness_search_monitors:unmonitored(Specs, Monitored, Seen),
-    (maps:without([monitored, seen], Report))#{warnings => Warnings,
-                                               outcome := case Outcome of passed when All -> unmonitored; _ -> Outcome end}.
+covered(#{outcome := Outcome, properties := Properties, taken := Taken, seen := Seen} = Report) ->
+    #{coverage := Coverage, warnings := Warnings, unmonitored := All} = witness_search_monitors:coverage(Properties, Taken, Seen),
+    (maps:without([properties, taken, seen], Report))#{
+        coverage => Coverage, warnings => Warnings,
+        outcome := case Outcome of passed when All -> unmonitored; _ -> Outcome end}.
 
 %% The modules are kept with the recording, so that it replays after they have changed. If they cannot be, or it cannot be sealed,
 %% the command that replays it says so.

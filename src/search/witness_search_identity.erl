@@ -5,15 +5,17 @@ this VM has done. The VM makes none of them: their pids have a serial number tha
 references are numbers that it does not use.
 """.
 
--export([pid/1, reference/1, alias/2, owner/1]).
+-export([pid/1, reference/1, alias/2]).
 
 %% Kinds of references are told apart by a bit of their second word; one that identifies a process has two words more, for its pid.
 -define(PID_REFERENCE, 16#10000).
--define(PID_WORDS, 5).
 -define(SERIAL, 1).
 -define(PID_BITS, 28).
 -define(PID_TAG, 3).
 -define(FIRST_WORD_BITS, 18).
+%% Of the VM's table of processes, if it has the default size, and of a cache line in it.
+-define(TABLE_BITS, 20).
+-define(LINE_BITS, 3).
 
 -doc "The pid of a process.".
 -spec pid(pos_integer()) -> pid().
@@ -23,22 +25,18 @@ pid(Id) -> list_to_pid("<0." ++ integer_to_list(Id) ++ "." ++ integer_to_list(?S
 -spec reference(pos_integer()) -> reference().
 reference(Number) -> make([low(Number), 0, high(Number)]).
 
--doc "The same, as an alias of this process.".
+-doc "The same, as an alias of this process, which `witness_event_alias:owner/1` finds.".
 -spec alias(pos_integer(), Id :: pos_integer()) -> reference().
 alias(Number, Id) ->
     %% The pid as a word of the VM.
-    Pid = (Id bor (?SERIAL bsl ?PID_BITS)) bsl 4 bor ?PID_TAG,
+    Pid = (internal(Id) bor (?SERIAL bsl ?PID_BITS)) bsl 4 bor ?PID_TAG,
     make([low(Number), ?PID_REFERENCE, high(Number), Pid band 16#ffffffff, Pid bsr 32]).
 
--doc "The process that has made an alias; `none` for another reference.".
--spec owner(reference()) -> {ok, pid()} | none.
-owner(Reference) ->
-    case term_to_binary(Reference) of
-        <<131, 90, ?PID_WORDS:16, External/binary>> ->
-            <<_:32, Low:32, High:32>> = binary:part(External, byte_size(External), -12),
-            {ok, pid(((High bsl 32 bor Low) bsr 4) band (1 bsl ?PID_BITS - 1))};
-        _ -> none
-    end.
+%% The VM permutes the bits of the number of a process.
+internal(Id) ->
+    Index = Id band (1 bsl ?TABLE_BITS - 1),
+    Line = Index band (1 bsl (?TABLE_BITS - ?LINE_BITS) - 1),
+    (Id - Index) bor (Line bsl ?LINE_BITS) bor (Index bsr (?TABLE_BITS - ?LINE_BITS)).
 
 low(Number) -> Number band (1 bsl ?FIRST_WORD_BITS - 1).
 

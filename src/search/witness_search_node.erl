@@ -98,7 +98,8 @@ search(#{run := Start} = Job, To) ->
     Begin = now_ms(),
     Until = case Job of #{for := Time} when is_integer(Time) -> Begin + Time; #{} -> infinity end,
     exit({searched, case searched(Run#{digests => maps:get(step_digests, Job, false)}, Job#{until => Until}, To) of
-        {ok, Report} -> {ok, Report#{elapsed_ms => now_ms() - Begin}};
+        {ok, Report} ->
+            {ok, Report#{elapsed_ms => now_ms() - Begin, properties => witness_search_monitors:properties(Monitors)}};
         {error, _} = Error -> Error
     end}).
 
@@ -111,7 +112,7 @@ searched(Run, Job, To) ->
     Result = once(Run#{strategy => witness_search_strategy:reversing([]), logging => false, profiling => Profiling,
                         signatures => true}),
     First = maps:with([length, profile], whole(Result, Profiling, Run, Job)),
-    Known = add(Result, #{unfaithful => [], digests => [], monitored => 0, seen => signatures(Result), failures => #{},
+    Known = add(Result, #{unfaithful => [], digests => [], taken => #{}, seen => signatures(Result), failures => #{},
                           omitted => 0}),
     case Job of
         #{schedule := 1} -> only(found(1, none, Result, Known, Run, Job));
@@ -269,8 +270,8 @@ signatures(#{births := Births}) ->
     Counts = maps:groups_from_list(fun(Function) -> Function end, Functions),
     [{M, F, Arity, length(Of)} || {M, F, Arity} := Of <- Counts].
 
-add(#{digest := Digest, monitored := New} = Result, #{digests := Digests, monitored := Monitored} = Known) ->
-    Known#{monitored := Monitored bor New,
+add(#{digest := Digest, taken := New} = Result, #{digests := Digests, taken := Taken} = Known) ->
+    Known#{taken := witness_search_monitors:add_taken(Taken, New),
            unfaithful := unfaithful(Result, Known), digests := [Digest || Digest =/= none] ++ Digests}.
 
 %% The same schedule again; then the one with the fewest differences from the first one that fails in the same way. In that one each

@@ -32,8 +32,8 @@ group leader, a process outside; `monitors`: those that read the events; `rows`:
                      timeouts := witness_search_world:timeouts(), delivery := witness_search_world:delivery()}.
 
 -doc """
-How a run has ended: `returned`: the function has returned, and what is left waits; `left`: the same, and it is asked for that these
-processes wait for ever; `not_taken`: the same of processes with messages; `violated`: a property; `crashed`: a process has ended by an
+How a run has ended: `returned`: the function has returned, and what is left waits; `left`: the function has returned, it is asked
+for that these processes have ended then, and they wait for ever or there were too many steps; `not_taken`: these wait for ever, and have messages; `violated`: a property; `crashed`: a process has ended by an
 error that no other one is told of, or the function has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or has ended without
 returning; `deadlock`: the function waits for ever, as do these processes; `circle`: these processes wait for each other; `steps`: there
 were too many;
@@ -66,7 +66,7 @@ returned and they were not asked for; `alive`: the same of where the processes w
 -type result() :: #{outcome := outcome(), choices := [witness_search_world:step()],
                     length := non_neg_integer(), switches := non_neg_integer(),
                     digest := none | binary(), trace := none | [traced()], profile := none | witness_search_surw:profile(),
-                    births := #{witness_search_world:id() => birth()}, monitored := non_neg_integer(),
+                    births := #{witness_search_world:id() => birth()}, taken := witness_search_monitors:taken(),
                     alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean(), messages := [term()]}},
                     unfaithful := [term()], entries := #{witness_search_world:id() => [entry()]}}.
 
@@ -136,9 +136,14 @@ go_on(times, #run{world = World, length = Length, options = #{steps := Most, lef
 go_on(steps, #run{length = Length, options = #{steps := Most}} = S) when Length >= Most -> goes_on(S);
 go_on(steps, S) -> loop(step(S)).
 
-goes_on(S) ->
+%% What would end after more steps is not told from what never ends.
+goes_on(#run{world = World} = S) ->
     case circle(false, S) of
-        none -> {steps, S};
+        none ->
+            case witness_search_world:is_alive(1, World) orelse left(witness_search_world:alive(World), S) of
+                [_ | _] = Left -> {{left, Left}, S};
+                _ -> {steps, S}
+            end;
         Ids -> {{circle, Ids}, S}
     end.
 
@@ -162,16 +167,24 @@ quiet(#run{world = World} = S) ->
 
 %% Those of applications that are to be stopped wait until they are.
 left(Ids, #run{world = World, options = #{left := true, leader := Leader} = Options} = S) ->
-    Controller = controller(S),
-    case maps:get(applications, Options, []) =/= [] andalso Controller =/= none of
-        true -> [Id || Id <- Ids, Id =/= Controller, witness_search_world:leader(Id, World) =:= Leader];
-        false -> Ids
+    Own = [Id || Id <- Ids, not is_of_server(Id, S)],
+    case maps:get(applications, Options, []) =/= [] andalso controller(S) =/= none of
+        true -> [Id || Id <- Own, witness_search_world:leader(Id, World) =:= Leader];
+        false -> Own
     end;
 left(_, _) -> [].
 
-not_taken(Ids, #run{world = World, options = #{mailboxes := true}}) ->
-    [Id || Id <- Ids, witness_search_world:messages(Id, World) =/= []];
+not_taken(Ids, #run{world = World, options = #{mailboxes := true}} = S) ->
+    [Id || Id <- Ids, witness_search_world:messages(Id, World) =/= [], not is_of_server(Id, S)];
 not_taken(_, _) -> [].
+
+%% A server of OTP, which each VM has from its start on, or one of its processes. Applications are the program's.
+is_of_server(1, _) -> false;
+is_of_server(Id, #run{births = Births} = S) ->
+    case Births of
+        #{Id := #{parent := 0}} -> true;
+        #{Id := #{parent := Parent}} -> Parent =/= controller(S) andalso is_of_server(Parent, S)
+    end.
 
 %% The function has returned, and nothing happens any more. The applications that were started for it are stopped, as at the end of
 %% their VM, if all other processes have ended: one that may still call them would fail.
@@ -463,7 +476,7 @@ profile(#run{counts = Counts, births = Births}) ->
 result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = Length, switches = Switches, digest = Digest,
                      unfaithful = Unfaithful, entries = Entries, ids = Ids} = S) ->
     #{outcome => Outcome, choices => lists:reverse(Choices), length => Length, switches => Switches, digest => Digest,
-      monitored => witness_search_monitors:started(S#run.monitors),
+      taken => witness_search_monitors:taken(S#run.monitors),
       trace => Trace, profile => profile(S), unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
       alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World), messages => messages(Id, Outcome, World)}

@@ -96,7 +96,7 @@ outcome({circle, Ids}, Report, Look) ->
     [[witness_text:style(bad, ~"DEADLOCK", Look), ~": each of these processes waits for an answer of the next, and the last one of the first:"]
      | places(Ids, Report)];
 outcome({left, Ids}, Report, Look) ->
-    [[witness_text:style(bad, ~"LEFT", Look), ~": the function has returned, and these processes wait for ever:"] | places(Ids, Report)];
+    [[witness_text:style(bad, ~"LEFT", Look), ~": the function has returned, and these processes have not ended:"] | places(Ids, Report)];
 outcome({not_taken, Ids}, Report, Look) ->
     [[witness_text:style(bad, ~"NOT TAKEN", Look), ~": the function has returned, and these processes never take messages that they have:"]
      | places(Ids, Report)];
@@ -206,7 +206,8 @@ tail(#{outcome := Outcome, schedules := Schedules} = Report, Look) when Outcome 
                    ~". They are a sample of all schedules, and no proof."];
         unmonitored -> [witness_text:style(doubtful, ~"NO RESULT", Look), ~": nothing was monitored in ", count(Schedules), $.]
     end,
-    lines(warnings(Report) ++ rows([searched(Report) | unfaithful_rows(Report)]) ++ [~"", Judgement]);
+    Unseen = witness_text_coverage:unseen(maps:get(coverage, Report, []), Look),
+    lines(warnings(Report) ++ rows([searched(Report) | Unseen ++ unfaithful_rows(Report)]) ++ [~"", Judgement]);
 tail(#{outcome := failed, ended := Ended, omitted := Omitted, failures := Failures} = Report, Look) ->
     More = [{~"left out", [count(Omitted), ~" that failed in other ways than these ", integer_to_binary(length(Failures))]} || Omitted > 0],
     lines(warnings(Report) ++ rows([searched(Report) | More ++ unfaithful_rows(Report)]) ++ why_ended(Ended, Report, Look));
@@ -321,7 +322,7 @@ signal({message, {_, _, Message}}, Term) -> [~" gets ", Term(Message)];
 signal({exit, Reason}, Term) -> [~" gets an exit signal: ", Term(Reason)].
 
 operation({send, Alias, Message, _}, Term, _) when is_reference(Alias) ->
-    To = case witness_search_identity:owner(Alias) of {ok, Owner} -> Owner; none -> Alias end,
+    To = case witness_event_alias:owner(Alias) of {ok, Owner} -> Owner; none -> Alias end,
     [~" sends to ", Term(To), ~": ", case Message of
         {[alias | Tag], Reply} when is_reference(Tag) -> [~"reply(_, ", Term(Reply), $)];
         _ -> Term(Message)

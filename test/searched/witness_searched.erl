@@ -5,7 +5,7 @@
 -export([register/1, update/1, deadlock/1, call/1, stale/1, restart/1, notify/1, late/1, name/1, links/1, machine/1]).
 -export([event/1, acknowledge/1]).
 -export([background/2]).
--export([ways/0, early/0, left/0, not_taken/0, gives_up/0, ends_first/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
+-export([ways/0, early/0, left/0, wakes/0, globals/0, not_taken/0, gives_up/0, ends_first/0, ends/1, asserts/0, slow/0, triangle/0, halts/1]).
 -export([inherits/0, environment/0, leader/0, place/0, table/1, term/1, queue/1, linked/0, misspelt/0, asleep/0]).
 -export([ports/0, sockets/0, forever/0, computes/0, crowd/0, clock/0, outside/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, callback_mode/0, handle_event/4,
@@ -229,6 +229,18 @@ ends_first() ->
 left() ->
     spawn(fun() -> receive never -> ok end end),
     ok.
+
+%% The server of this table comes with it.
+globals() ->
+    false = undefined =:= ets:info(global_names),
+    ok.
+
+wakes() ->
+    spawn(fun wakes_up/0),
+    left().
+
+wakes_up() ->
+    receive never -> ok after 1000 -> wakes_up() end.
 
 ends(Reason) ->
     {_, Ref} = spawn_monitor(fun() -> exit(Reason) end),
