@@ -140,6 +140,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `max_slices` | slices of a monitor that are alive at the same time; one more ends the oldest, inconclusive | `100000` |
 | `slice_idle` | milliseconds, or `infinity`, by the times of the events (all events have times then): if a slice has had no event for longer, it ends inconclusive at the next event that its monitor reads | `infinity` |
 | `max_obligations` | parts of a formula that a monitor keeps at the same time; with more it ends inconclusive | `1000` |
+| `max_state` | words of memory that the parameters of a formula may take; with more it ends inconclusive | `10000` |
 | `max_verdicts` | verdicts kept for `verdicts/1`; 0 if they are not needed | `10000` |
 | `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |
 | `halt` | whether the run ends with the system, or only with `stop/1` | `true` |

@@ -79,6 +79,7 @@ compiled already.
                      max_slices := pos_integer(),
                      slice_idle := pos_integer() | infinity,
                      max_obligations := pos_integer(),
+                     max_state := pos_integer(),
                      max_verdicts := non_neg_integer(),
                      drain := timeout(),
                      halt := boolean(),

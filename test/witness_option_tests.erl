@@ -212,6 +212,7 @@ limits_are_in_the_guides_test() ->
                          {"docs/command-line.md", ["`--memory` (", integer_to_list(Limit(attach, memory) bsr 20), " MB)"]},
                          {"docs/specifications.md", ["| `--max-slices`, ", grouped(Limit(run, max_slices)), " |"]},
                          {"docs/specifications.md", ["| `--max-obligations`, ", grouped(Limit(run, max_obligations)), " |"]},
+                         {"docs/specifications.md", ["| `--max-state`, ", grouped(Limit(run, max_state)), " |"]},
                          {"docs/search.md", ["| `--schedules N` | how many schedules are tried (", grouped(Limit(search, schedules)), ") |"]},
                          {"docs/search.md", ["has failed (", grouped(Limit(search, steps)), ") |"]},
                          {"docs/logs.md", ["at most ", integer_to_list(Limit(check, max_line) bsr 20), " MB (`--max-line`)"]},

@@ -4,7 +4,7 @@
 the_defaults_are_complete_test() ->
     {ok, Options} = check(#{}),
     ?assertMatch(#{scope := tree, specs := [], include := [], monitors := [], max_slices := 100_000,
-                   max_obligations := 1000, max_verdicts := 10_000, explain := 12, halt := true}, Options).
+                   max_obligations := 1000, max_state := 10_000, max_verdicts := 10_000, explain := 12, halt := true}, Options).
 
 what_is_given_stays_test() ->
     Given = #{include => ["a", ~"b"], max_slices => 1, max_obligations => 7, max_verdicts => 0, drain => infinity},
@@ -90,8 +90,8 @@ an_ill_typed_option_is_named_test_() ->
          Text = unicode:characters_to_list(witness:format_error(Reason)),
          ?assertMatch({match, _}, re:run(Text, "^option " ++ atom_to_list(Key) ++ ": expected "))
      end} || Option <- [#{include => "include"}, #{include => dir}, #{include => [dir]}, #{specs => [1]},
-                        #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0}, #{slice_idle => 0},
-                        #{slice_idle => soon},
+                        #{max_slices => 0}, #{max_slices => infinity}, #{max_obligations => 0}, #{max_state => 0},
+                        #{slice_idle => 0}, #{slice_idle => soon},
                         #{instrument => outside},
                         #{max_obligations => 1.5}, #{max_verdicts => -1}, #{scope => galaxy}, #{log_file => none}, #{halt => yes},
                         #{source => log}, #{partition_memory => 0},

@@ -403,6 +403,60 @@ reserved_variables_are_refused_wherever_they_stand_test_() ->
          [{1, 17, reserved_variable}, {1, 30, reserved_variable}]},
         {"-record(r, {a = _@1}).\nwith m:f(_a@1) none.", []}]).
 
+%% --- Parameters ------------------------------------------------------------------------------------
+
+mistakes_in_parameters_are_reported_where_they_stand_test_() ->
+    each_is_reported_where_it_stands([
+        {"with m:f(_) over _ ? _ check max X(N = 0).([_ ? a] X(N + 1) and <_ ? N> tt).", []},
+        {"with m:f(_) over _ ? _ check max X(N = 0, M = N).([_ ? a] X(M, N) and <_ ? N> tt).", []},
+        {"with m:f(_) over _ ? _ check min(X(N = #{}). <_ ? A> X(N#{A => maps:get(A, N, 0) + 1}) or <_ ? N> tt).", []},
+        {"with m:f(N) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(N).", [{1, 38, bound_parameter}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0, N = 1).[_ ? {N}] X(N, N).", [{1, 45, bound_parameter}]},
+        {"with m:f(_) over _ ? _ monitor [_ ? N] max X(N = 0).[_ ? {N}] X(N).", [{1, 46, bound_parameter}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = M).[_ ? {N}] X(N).", [{1, 42, unbound_variable}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = M, M = 0).[_ ? {N}] X(N, M).", [{1, 42, unbound_variable}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(M).", [{1, 57, unbound_variable}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X.", [{1, 55, wrong_parameters}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(1, 2).", [{1, 55, wrong_parameters}]},
+        {"with m:f(_) over _ ? _ monitor max X. [_ ? _] X(1).", [{1, 47, wrong_parameters}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).X(N).", [{1, 45, unguarded_recursion}]},
+        {"with m:f(_) over _ ? _ monitor max X(N).[_ ? {N}] X(N).", [{1, 38, syntax}]},
+        {"with m:f(_) over _ ? _ monitor max X(n = 0).[_ ? a] X(1).", [{1, 38, syntax}]},
+        {"with m:f(_) over _ ? _ monitor max X().[_ ? a] X.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ monitor max X(N =).[_ ? a] X(N).", [{1, 41, syntax}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0) [_ ? a] X(N).", [{1, 45, syntax}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(lists:seq(1, N)).", [{1, 57, not_a_value}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(self() ! N).", [{1, 64, not_a_guard}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(f(N)).", [{1, 57, not_a_guard}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(N#r.f).", [{1, 58, not_a_value}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(_).", [{1, 57, not_a_value}]},
+        %% The next property is still read.
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] Y(N).\nwith m:f(_) none", [{1, 55, unbound_recursion_variable}, {2, 17, syntax}]}]).
+
+%% What cannot be computed, and what is too large, leaves the formula open, unless the rest decides it.
+values_have_bounds_test_() ->
+    Events = [{recv, p, q, N, 0} || N <- [1, 2, three, 4]],
+    Source = fun(Formula) -> ["with m:f(_) check ", Formula, "."] end,
+    [{Formula, ?_assertEqual(Expected, with_options(Source(Formula), Options, Events))} || {Formula, Options, Expected} <- [
+        {"max X(N = 0).[_ ? A] X(N + A)", #{}, inconclusive},
+        {"max X(N = 0).([_ ? A when is_integer(A)] X(N + A) and [_ ? A when is_atom(A)] X(N))", #{}, open},
+        {"max X(N = 0).([_ ? A] X(N + A) and [_ ? three] ff)", #{}, no},
+        {"max X(N = 0).([_ ? A] X(N + A) or <_ ? three> tt)", #{}, yes},
+        {"max X(N = hd([])).[_ ? {N}] X(N)", #{}, inconclusive},
+        {"[_ ? _] max X(N = hd([])).[_ ? {N}] X(N)", #{}, inconclusive},
+        {"max X(N = []).[_ ? A] X([A | N])", #{}, open},
+        {"max X(N = []).[_ ? A] X([A | N])", #{max_state => 9}, inconclusive},
+        {"max X(N = []).[_ ? A] X([A | N])", #{max_state => 11}, open}]].
+
+what_a_parameter_lacks_is_said_test() ->
+    {ok, #{module := Module} = Map, _} = compile("with m:f(_) over _ ? _ check\n max X(N = 0).[_ ? A] X(N + A)."),
+    {ok, State, _} = Module:init({m, f, [1]}, p, 1),
+    {verdict, inconclusive, Info} = Module:handle_event({recv, p, q, a, 0}, State),
+    ?assertMatch(#{reason := argument, line := 2, column := 23}, Info),
+    ?assertEqual(~"the value of a parameter could not be computed (line 2, column 23)",
+                 witness_text_verdict:reason(#{reason => undefined, info => Info})),
+    witness_spec:unload(Map).
+
 %% --- Options ----------------------------------------------------------------------------------------
 
 the_bound_on_obligations_is_an_option_test() ->
@@ -428,7 +482,7 @@ functions_that_are_not_there_are_told_with_the_option_test() ->
 
 a_wrong_option_is_named_test_() ->
     [?_assertError({bad_option, Key}, witness_spec:compile_string(<<"t">>, <<"with m:f(_) none.">>, #{Key => Value})) ||
-     {Key, Value} <- [{include, "folder"}, {include, folder}, {max_obligations, 0}, {max_obligations, infinity},
+     {Key, Value} <- [{include, "folder"}, {include, folder}, {max_obligations, 0}, {max_obligations, infinity}, {max_state, 0},
                       {exports, []}, {other, 1}]]
     ++ [?_assertError({bad_option, other}, witness_spec:compile_file("no/such.hml", #{other => 1}))].
 

@@ -279,7 +279,8 @@ properties(Command, Options) ->
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"],
                           [~", or a check with --check crashes" || Command =:= ~"check"],
                           [~", or checks with --check deadlock,calls,mailboxes" || Command =:= ~"attach"]]),
-    Given = maps:merge(maps:with([include, instrument, max_slices, slice_idle, max_obligations, redact, syntax], Options),
+    Kept = [include, instrument, max_slices, slice_idle, max_obligations, max_state, redact, syntax],
+    Given = maps:merge(maps:with(Kept, Options),
                        accept(Command, witness_cli_call:signatures(Options))),
     {Folders, maps:merge(Given#{specs => Specs, monitors => Monitors}, Checks)}.
 

@@ -37,7 +37,7 @@ command() ->
           text => ~"watch the process that is registered by this name; may be repeated"},
         #{name => pids, flag => "--pid", argument => "'<0.123.0>'", repeated => true,
           text => ~"watch a process, as the node itself writes it; may be repeated"},
-        instrument, for, rate, message_size, memory, max_slices, slice_idle, max_obligations, redact, syntax,
+        instrument, for, rate, message_size, memory, max_slices, slice_idle, max_obligations, max_state, redact, syntax,
         witness_cli_options:report(),
         witness_cli_options:must_decide(),
         witness_cli_options:json(~"one JSON object a line on standard output, and nothing else"),

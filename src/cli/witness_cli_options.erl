@@ -16,7 +16,7 @@ arguments(Command, Arguments) -> [argument(declaration(Command, Argument)) || Ar
 
 -doc "The options for the properties to check, for signatures, and for the folders of code.".
 -spec properties() -> [atom()].
-properties() -> [specs, monitors, signatures, pa, include, redact, syntax, max_slices, slice_idle, max_obligations].
+properties() -> [specs, monitors, signatures, pa, include, redact, syntax, max_slices, slice_idle, max_obligations, max_state].
 
 -doc "What the command passes on without this flag, or does itself.".
 -spec default(Command :: atom(), Name :: atom()) -> term().

@@ -158,6 +158,7 @@ The run ends when what it watches has ended, or the application has stopped; wit
 | `max_slices` | slices of a monitor that are alive at the same time | `100000` |
 | `slice_idle` | milliseconds after which a slice without events ends | `:infinity` |
 | `max_obligations` | parts of a formula that a monitor keeps | `1000` |
+| `max_state` | words that the parameters of a formula take | `10000` |
 | `max_verdicts` | verdicts kept for `verdicts/1` | `10000` |
 | `drain` | milliseconds that monitors may need after the end | `30000` |
 | `halt` | whether the run ends with the system | `true` |

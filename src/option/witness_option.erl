@@ -36,7 +36,7 @@ The values of an option. `limit`: a number above 0, or `infinity`; `path` and `f
               | {list, type()} | {nonempty_list, type()} | {tuple, [type()]} | {either, [type(), ...]} | any.
 
 -doc "What a number counts. Times and sizes have the units of Erlang and OTP.".
--type unit() :: milliseconds | bytes | atoms | slices | parts | steps | verdicts | events | events_per_second
+-type unit() :: milliseconds | bytes | atoms | slices | parts | words | steps | verdicts | events | events_per_second
               | violations_per_second.
 
 -doc """

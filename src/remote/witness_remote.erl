@@ -167,7 +167,7 @@ merge_cached(Objects) ->
 
 %% Compiles each under a name of its own, which no module of this node has.
 compile(Node, Options = #{signatures := Rows}) ->
-    Compile = (maps:merge(maps:with([include, max_obligations], Options), witness_run_start:receives(Options)))#{
+    Compile = (maps:merge(maps:with([include, max_obligations, max_state], Options), witness_run_start:receives(Options)))#{
         exports => witness_event_wrapper:exports(fun(M) -> exports(Node, M) end, Rows),
         attach => not is_map_key(system, Options), central => maps:get(instrument, Options, outline) =:= central},
     Files = lists:enumerate(maps:get(specs, Options, [])),

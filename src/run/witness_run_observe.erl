@@ -117,7 +117,7 @@ log_input(Input, _) -> Input.
 %% What a saved position depends on: the compiled code of specifications, with the records that they include, the code of
 %% other monitors, and their limits. It is computed only if needed.
 identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options); is_map_key(from, Options) ->
-    Compile = maps:with([include, max_obligations], Options),
+    Compile = maps:with([include, max_obligations, max_state], Options),
     Code = [begin
                 {ok, Text} = witness_spec:to_erlang(File, Compile),
                 unicode:characters_to_binary(Text)

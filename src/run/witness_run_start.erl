@@ -110,7 +110,8 @@ compile(Files, Options) ->
     end.
 
 compile_options(Options = #{system := System, instrument := Instrument, signatures := Rows}) ->
-    Given = (maps:merge(maps:with([include, max_obligations], Options), receives(Options)))#{central => Instrument =:= central},
+    Named = maps:with([include, max_obligations, max_state], Options),
+    Given = (maps:merge(Named, receives(Options)))#{central => Instrument =:= central},
     case System of
         %% The modules of a log's system need not be on this node.
         {log, _} -> Given;

@@ -92,6 +92,7 @@ The options of compilation; each key may be missing:
 - `include`: folders where `-include` looks after that of the specification itself; none by default;
 - `max_obligations`: limit of the formulas that a monitor must satisfy at a time, 1000 by default; with more it ends
   `inconclusive`;
+- `max_state`: limit of the words that the values of parameters of a formula take, 10,000 by default; with more it ends `inconclusive`;
 - `central`: whether one tracer sees all processes (default true); otherwise properties without `with` are errors;
 - `receives`: what the source of the events sees of messages that a process receives, `taken` or `delivered`; a property that wants
   the other is an error. Without it, both are accepted;
@@ -103,6 +104,7 @@ An unknown option, or one with a wrong value, raises `{bad_option, Key}`.
 """.
 -type options() :: #{include => [file:name_all()],
                      max_obligations => pos_integer(),
+                     max_state => pos_integer(),
                      central => boolean(),
                      attach => boolean(),
                      receives => taken | delivered,
@@ -207,10 +209,10 @@ name(File) ->
 
 options(Options) when is_map(Options) ->
     maps:foreach(fun(Key, Value) -> option(Key, Value) orelse error({bad_option, Key}) end, Options),
-    maps:merge(#{include => [], max_obligations => 1000, attach => false, central => true}, Options).
+    maps:merge(#{include => [], max_obligations => 1000, max_state => 10_000, attach => false, central => true}, Options).
 
 option(include, Folders) -> is_list(Folders) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Folders);
-option(max_obligations, Count) -> is_integer(Count) andalso Count > 0;
+option(Limit, Count) when Limit =:= max_obligations; Limit =:= max_state -> is_integer(Count) andalso Count > 0;
 option(Key, Value) when Key =:= attach; Key =:= central -> is_boolean(Value);
 option(receives, Receives) -> Receives =:= taken orelse Receives =:= delivered;
 option(exports, Exports) -> is_function(Exports, 1);

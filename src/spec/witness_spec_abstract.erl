@@ -5,7 +5,7 @@ Short functions that make abstract code, for the modules that generate it.
 A state and a filter have the same shape: a number, or a tuple of the number and the values of variables.
 """.
 
--export([any/0, var/1, vars/1, integer/1, atom/1, tuple/1, list/1, binary/1, map/1, numbered/2]).
+-export([any/0, var/1, vars/1, integer/1, atom/1, tuple/1, list/1, binary/1, map/1, numbered/2, state/1, is_computed/1]).
 -export([clause/3, function/3, 'case'/2, call/2, remote/3, local/2, name/2]).
 -export_type([expr/0, clause/0, form/0]).
 
@@ -48,6 +48,35 @@ map(Fields) -> {map, a(), [{map_field_assoc, a(), atom(Key), Value} || {Key, Val
 -spec numbered(pos_integer(), Variables :: [atom()]) -> expr().
 numbered(Number, []) -> integer(Number);
 numbered(Number, Variables) -> tuple([integer(Number) | vars(Variables)]).
+
+-doc """
+A state, or at a target where parameters get values, `{failed, Line, Column}` if one of these cannot be computed
+(`witness_spec_formula:begun/2`).
+""".
+-spec state(witness_spec_node:target()) -> expr().
+state({node, Number, Variables}) ->
+    Values = [case Variable of {_, Value, _} -> Value; _ -> var(Variable) end || Variable <- Variables],
+    case [Place || {_, Value, Place} <- Variables, not is_simple(Value)] of
+        [] when Values =:= [] -> integer(Number);
+        [] -> tuple([integer(Number) | Values]);
+        [{Line, Column} | _] ->
+            Failed = tuple([atom(failed), integer(Line), integer(Column)]),
+            Caught = {tuple, a(), [atom(error), any(), any()]},
+            {'try', a(), [tuple([integer(Number) | Values])], [], [clause([Caught], [], [Failed])], []}
+    end.
+
+%% What cannot fail.
+is_simple({Kind, _, _}) when Kind =:= var; Kind =:= atom; Kind =:= integer; Kind =:= float; Kind =:= char; Kind =:= string -> true;
+is_simple({nil, _}) -> true;
+is_simple({tuple, _, Elements}) -> lists:all(fun is_simple/1, Elements);
+is_simple({cons, _, Head, Tail}) -> is_simple(Head) andalso is_simple(Tail);
+is_simple({map, _, Fields}) -> lists:all(fun({_, _, Key, Value}) -> is_simple(Key) andalso is_simple(Value) end, Fields);
+is_simple(_) -> false.
+
+-doc "Whether parameters get values there.".
+-spec is_computed(witness_spec_node:target()) -> boolean().
+is_computed({node, _, Variables}) -> lists:any(fun is_tuple/1, Variables);
+is_computed({verdict, _}) -> false.
 
 -spec clause([expr()], witness_spec_pattern:guard(), [expr()]) -> clause().
 clause(Patterns, Guard, Body) -> {clause, a(), Patterns, Guard, Body}.

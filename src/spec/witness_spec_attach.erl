@@ -31,7 +31,7 @@ births(Property) ->
     [Action || #{kind := init} = Action <- Over ++ actions(maps:get(formula, Property, none))].
 
 actions({Modality, _, Action, Formula}) when Modality =:= box; Modality =:= dia -> [Action | actions(Formula)];
-actions({Fixpoint, _, _, Formula}) when Fixpoint =:= max; Fixpoint =:= min -> actions(Formula);
+actions({Fixpoint, _, _, _, Formula}) when Fixpoint =:= max; Fixpoint =:= min -> actions(Formula);
 actions({Operator, _, Formulas}) when Operator =:= 'and'; Operator =:= 'or' ->
     lists:append([actions(F) || F <- Formulas]);
 actions(_) -> [].

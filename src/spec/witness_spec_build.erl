@@ -8,14 +8,18 @@ Erlang's linter checks the author's code last: its findings keep the author's li
 -export([units/1, forms/3, object/3]).
 -export_type([options/0]).
 
--doc "`max_obligations`: limit of the obligations of a state; 1000 without it. Other keys are ignored.".
--type options() :: #{max_obligations => pos_integer(), atom() => term()}.
+-doc """
+`max_obligations`: limit of the obligations of a state, 1000 without it; `max_state`: of the words that the values of parameters have,
+10,000 without it. Other keys are ignored.
+""".
+-type options() :: #{max_obligations => pos_integer(), max_state => pos_integer(), atom() => term()}.
 
 -type finding() :: witness_spec_diagnostic:finding().
 
 %% Compiling takes some milliseconds per state.
 -define(MAX_NODES, 2_000).
 -define(MAX_OBLIGATIONS, 1_000).
+-define(MAX_STATE, 10_000).
 %% Object codes that are kept.
 -define(MAX_KEPT, 64).
 
@@ -56,11 +60,19 @@ actions(#{leaves := Leaves} = Node, FirstId) ->
 forms(Module, Units, Options) ->
     Parts = [Part || Unit <- Units, Part <- parts(Unit)],
     Patterns = [[Pattern, Guard] || #{pattern := Pattern, guard := Guard} <- Parts],
-    [Name | Forms] = witness_spec_code:generate(Module, Units, maps:get(max_obligations, Options, ?MAX_OBLIGATIONS),
-                                                witness_spec_pattern:variables(Patterns)),
+    Limits = #{obligations => maps:get(max_obligations, Options, ?MAX_OBLIGATIONS),
+               words => maps:get(max_state, Options, ?MAX_STATE)},
+    [Name | Forms] = witness_spec_code:generate(Module, Units, Limits, witness_spec_pattern:variables([Patterns, computed(Units)])),
     [Name] ++ [{~"The pass of the compiler that this leaves out takes some guards that fail for true.",
                 {attribute, erl_anno:new(0), compile, no_bool_opt}}
                || is_misread([Guard || #{guard := Guard} <- Parts])] ++ Forms.
+
+%% The parameters of nodes, and what computes them.
+computed(Units) ->
+    [[[{var, 0, Name}, Value] || {Name, Value, _} <- Variables]
+     || #{start := Start, nodes := Nodes} <- Units,
+        {node, _, Variables} <- [Start | lists:append([Children ++ [Target || {_, _, Target} <- Leaves]
+                                                       || #{leaves := Leaves, children := Children} <- Nodes])]].
 
 %% A compiler pass for Boolean expressions (beam_ssa_bool, in 27 and 29) is wrong for `X or (Y andalso Z)', if the compiler sees
 %% that `Z' fails. It takes `Y andalso Z' for false, and then the guard for true if `X' is. Without this pass guards cost more,

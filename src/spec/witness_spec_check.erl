@@ -164,19 +164,31 @@ quote(Name) -> witness_spec_diagnostic:quote(atom_to_list(Name)).
 %% `loops` maps the recursion variables in scope to their places and to whether there is an action in between.
 formula({Constant, _}, _, Findings) when Constant =:= tt; Constant =:= ff ->
     Findings;
-formula({var, {Location, _}, Name}, #{loops := Loops}, Findings) ->
+formula({var, {Location, _}, Name, Values}, #{loops := Loops, scope := Scope, partly := Partly}, Findings) ->
+    Found = check_bound([Values], Scope, Partly) ++ Findings,
     case Loops of
-        #{Name := {guarded, _}} ->
-            Findings;
-        #{Name := {unguarded, _}} ->
+        #{Name := {guarded, _, Parameters}} when length(Parameters) =:= length(Values) ->
+            Found;
+        #{Name := {guarded, _, Parameters}} ->
+            [witness_spec_diagnostic:error(Location, wrong_parameters,
+                [quote(Name), case Parameters of
+                    [] -> " has no parameters";
+                    [_] -> " has one parameter";
+                    _ -> io_lib:format(" has ~b parameters", [length(Parameters)])
+                end, io_lib:format(", and not ~b", [length(Values)])],
+                case Parameters of
+                    [] -> ["they are written behind the name where it is bound, as in `max ", atom_to_list(Name), "(N = 0).`"];
+                    _ -> ["each gets a value here: `", atom_to_list(Name), $(, lists:join(", ", [atom_to_list(P) || P <- Parameters]), ")`"]
+                end) | Found];
+        #{Name := {unguarded, _, _}} ->
             [witness_spec_diagnostic:error(Location, unguarded_recursion,
                 ["the recursion variable ", quote(Name), " is reached without an action in between"],
-                ["put a modality in front of it, as in `[P ? _] ", atom_to_list(Name), "`"]) | Findings];
+                ["put a modality in front of it, as in `[P ? _] ", atom_to_list(Name), "`"]) | Found];
         _ ->
             [witness_spec_diagnostic:error(Location, unbound_recursion_variable,
                 ["the recursion variable ", quote(Name), " is not bound"],
                 ["it is bound by a `max ", atom_to_list(Name), ".` or `min ", atom_to_list(Name), ".` around it; ",
-                 "`max X.(f)` ends at its parenthesis"]) | Findings]
+                 "`max X.(f)` ends at its parenthesis"]) | Found]
     end;
 formula({Modality, {Location, _}, Action, Formula}, #{scope := Scope} = Context, Findings) when
         Modality =:= box; Modality =:= dia ->
@@ -186,24 +198,32 @@ formula({Modality, {Location, _}, Action, Formula}, #{scope := Scope} = Context,
     Found = check_dialect(Modality, Location, Context) ++ unknown(Pattern, Scope) ++ check_bound(Guard, Inner, Partly)
         ++ partly(Pattern, Scope, Partly),
     formula(Formula, Context#{scope := Inner, partly := ordsets:subtract(Partly, Inner),
-                              loops := #{Name => {guarded, Place} || Name := {_, Place} <- Loops}}, Found ++ Findings);
-formula({Fixpoint, {Location, _}, Name, Formula}, #{loops := Loops} = Context, Findings) when
+                              loops := #{Name => setelement(1, Loop, guarded) || Name := Loop <- Loops}}, Found ++ Findings);
+formula({Fixpoint, {Location, _}, Name, Parameters, Formula}, #{loops := Loops} = Context, Findings) when
         Fixpoint =:= max; Fixpoint =:= min ->
-    formula(Formula, Context#{loops := Loops#{Name => {unguarded, Location}}},
-            check_dialect(Fixpoint, Location, Context) ++ check_hidden(Name, Location, Loops) ++ Findings);
+    {Inner, Found} = lists:foldl(fun parameter/2, {Context, []}, Parameters),
+    formula(Formula, Inner#{loops := Loops#{Name => {unguarded, Location, [P || {P, _, _} <- Parameters]}}},
+            check_dialect(Fixpoint, Location, Context) ++ check_hidden(Name, Location, Loops) ++ Found ++ Findings);
 formula({Operator, {Location, _}, Formulas}, Context, Findings) ->
     lists:foldl(fun(Formula, Found) -> formula(Formula, Context, Found) end,
                 check_dialect(Operator, Location, Context) ++ overlaps(Operator, Formulas, Context) ++ Findings, Formulas).
 
 check_hidden(Name, Location, Loops) ->
     case Loops of
-        #{Name := {_, {Line, Column}}} ->
+        #{Name := {_, {Line, Column}, _}} ->
             [witness_spec_diagnostic:warning(Location, hidden_recursion_variable,
                 ["this ", quote(Name), " hides another one"],
                 io_lib:format("the other one is bound in line ~b, column ~b", [Line, Column]))];
         _ ->
             []
     end.
+
+%% A parameter knows those in front of it.
+parameter({Name, Location, Value}, {#{scope := Scope, partly := Partly} = Context, Findings}) ->
+    Bound = [witness_spec_diagnostic:error(Location, bound_parameter, [quote(Name), " has a value already"],
+                 "a parameter is a new variable: give it another name") || ordsets:is_element(Name, Scope)],
+    {Context#{scope := ordsets:add_element(Name, Scope), partly := ordsets:del_element(Name, Partly)},
+     Bound ++ check_bound([[Value]], Scope, Partly) ++ Findings}.
 
 check_dialect(Construct, Location, #{dialect := monitor}) when Construct =:= dia; Construct =:= 'or'; Construct =:= min ->
     Written = case Construct of dia -> "<...>"; _ -> atom_to_list(Construct) end,

@@ -14,10 +14,10 @@ The atoms in generated code do not depend on the specification: functions are ca
 """.
 
 -export([generate/4]).
--export_type([unit/0]).
+-export_type([unit/0, limits/0]).
 
 -import(witness_spec_abstract, [any/0, atom/1, call/2, 'case'/2, clause/3, function/3, integer/1, list/1, local/2,
-                                name/2, numbered/2, remote/3, tuple/1, var/1, vars/1]).
+                                is_computed/1, name/2, remote/3, state/1, tuple/1, var/1, vars/1]).
 
 -doc """
 A property ready for generation. `scope` are the variables that the signature binds; `start` and `nodes` are missing for
@@ -32,27 +32,31 @@ A property ready for generation. `scope` are the variables that the signature bi
                   start => witness_spec_node:target(),
                   nodes => [witness_spec_node:state_node()]}.
 
+-doc "How large a state may be.".
+-type limits() :: #{obligations := pos_integer(), words := pos_integer()}.
+
 -type form() :: witness_spec_abstract:form().
 
 %% A `case' may test its clauses in order, and grouping compares all pairs.
 -define(MAX_GROUP, 128).
 
 -doc """
-The forms of the module, each with or without a comment. A state has at most `Limit` obligations. `Names` are all
+The forms of the module, each with or without a comment. A state has at most so many obligations, and one with
+parameters at most so many words. `Names` are all
 variables of the specification: the generator uses other names.
 """.
--spec generate(module(), [unit()], Limit :: pos_integer(), Names :: [atom()]) -> [{Comment :: binary(), form()}].
-generate(Module, Units, Limit, Names) ->
+-spec generate(module(), [unit()], limits(), Names :: [atom()]) -> [{Comment :: binary(), form()}].
+generate(Module, Units, Limits, Names) ->
     Event = var(fresh("Event", Names)),
     Nodes = [Node || {_, Node} <- lists:keysort(1, [{Number, Node} || #{nodes := Found} <- Units,
                                                                      #{number := Number} = Node <- Found])],
-    {Steps, _} = lists:mapfoldl(fun(Node, Next) -> steps(Node, {Event, Limit}, Next) end, 1, Nodes),
+    {Steps, _} = lists:mapfoldl(fun(Node, Next) -> steps(Node, {Event, Limits}, Next) end, 1, Nodes),
     Slices = witness_spec_slice:functions(Units, Event),
     Explained = witness_spec_explain:functions(Units),
     Exports = [{init, 3}, {handle_event, 2}, {match, 1}] ++ exports(Slices)
         ++ ordsets:subtract(exports(Explained), [{ending, 1}, {text, 1}]),
     Functions = without_comments([match(Units, Names) | matches(Units, Names)])
-        ++ without_comments([init(Units) | Slices] ++ [handle_event(Nodes, Event, Limit, Names)])
+        ++ without_comments([init(Units) | Slices] ++ [handle_event(Units, Nodes, Event, Limits, Names)])
         ++ lists:append(Steps)
         ++ without_comments([engaged(Units, Event) | Explained]),
     without_comments([{attribute, erl_anno:new(0), module, Module},
@@ -132,19 +136,33 @@ is_only_forbidden(#{over := Over, start := {node, Start, _}, nodes := Nodes}) ->
 
 %% Events.
 
-handle_event(Nodes, Event, Limit, Names) ->
+handle_event(Units, Nodes, Event, #{obligations := Limit} = Limits, Names) ->
     State = var(fresh("State", Names)),
     Self = local(handle_event, 2),
+    Failed = {match, erl_anno:new(0), tuple([atom(failed), any(), any()]), State},
     function(handle_event, 2,
-        [clause([Event, state(node_target(Node))], [], [step(node_target(Node), Event)]) || Node <- Nodes]
+        [clause([Event, state(node_target(Node))], [], [step(node_target(Node), Event, Limits)]) || Node <- Nodes]
         ++ [clause([Event, {match, erl_anno:new(0), tuple([atom(Operator), any()]), State}], [],
                    [formula(step, [Self, integer(Limit), Event, State])]) || Operator <- ['and', 'or']]
         ++ [clause([Event, tuple([atom(fresh), State])], [],
-                   [formula(first, [Self, local(engaged, 2), integer(Limit), Event, State])])]).
+                   [formula(first, [Self, local(engaged, 2), integer(Limit), Event, State])])]
+        ++ [clause([any(), Failed], [], [formula(begun, [words(Limits), State])])
+            || lists:any(fun(Target) -> is_computed(Target) end, targets(Units))]).
+
+targets(Units) ->
+    lists:append([[Start | lists:append([Children ++ [Target || {_, _, Target} <- Leaves]
+                                         || #{leaves := Leaves, children := Children} <- Nodes])]
+                  || #{start := Start, nodes := Nodes} <- Units]).
+
+words(#{words := Words}) -> integer(Words).
 
 node_target(#{number := Number, variables := Variables}) -> {node, Number, Variables}.
 
-step({node, Number, Variables}, Event) -> call(name("s", Number), [Event | vars(Variables)]).
+step({node, Number, Variables} = Target, Event, Limits) ->
+    case is_computed(Target) of
+        false -> call(name("s", Number), [Event | vars(Variables)]);
+        true -> formula(enter, [local(handle_event, 2), words(Limits), Event, state(Target)])
+    end.
 
 %% The functions of a node: one for each part. `Next` is the number of the next function that is not the first of a node.
 steps(#{operator := {constant, Verdict}, number := Number, text := Text} = Node, _, Next) ->
@@ -189,10 +207,10 @@ part({group, Leaves}, #{operator := Operator} = Node, {Event, _} = Context, Rest
 part({single, {_, Action, _} = Leaf}, #{operator := Operator} = Node, {Event, _} = Context, Rest) ->
     'case'(Event, [match_step(Leaf, Node, Context, Rest),
                    clause([any()], [], [decide(zero(Operator), Node, {unmatched, Action}, [])])]);
-part({node, _, _} = Child, _, {Event, _}, none) ->
-    step(Child, Event);
-part({node, _, _} = Child, Node, {Event, _} = Context, Rest) ->
-    combine(Node, Context, step(Child, Event), Rest).
+part({node, _, _} = Child, _, {Event, Limits}, none) ->
+    step(Child, Event, Limits);
+part({node, _, _} = Child, Node, {Event, Limits} = Context, Rest) ->
+    combine(Node, Context, step(Child, Event, Limits), Rest).
 
 match_step({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Context, Rest) ->
     #{operator := Operator, scope := Scope} = Node,
@@ -204,9 +222,9 @@ match_step({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Co
             Bound = ordsets:subtract(witness_spec_pattern:variables(Pattern), Scope),
             decide(Verdict, Node, {matched, Action}, Bound);
         {node, _, _} when Rest =:= none ->
-            ok(Target);
+            ok(Target, Context);
         {node, _, _} ->
-            combine(Node, Context, ok(Target), Rest)
+            combine(Node, Context, ok(Target, Context), Rest)
     end,
     clause([Pattern], Guard, [mark(Action), Result]).
 
@@ -217,7 +235,7 @@ mark(#{id := Id}) ->
     New = [call(put, [Key, integer(Id)]), call(put, [atom('$witness_marked'), atom(true)])],
     {op, erl_anno:new(0), 'andalso', Unmarked, {block, erl_anno:new(0), New}}.
 
-combine(#{operator := Operator}, {_, Limit}, Left, Right) ->
+combine(#{operator := Operator}, {_, #{obligations := Limit}}, Left, Right) ->
     formula(case Operator of 'and' -> conj; 'or' -> disj end, [integer(Limit), Left, Right]).
 
 decide(Verdict, #{variables := Variables} = Node, Decisive, Bound) ->
@@ -258,6 +276,10 @@ untouched([Number | Numbers], Nodes, Seen, Kinds) ->
 untouched([], _, _, _) ->
     [].
 
-ok(Target) -> tuple([atom(ok), state(Target)]).
-state({node, Number, Variables}) -> numbered(Number, Variables).
+ok(Target, {_, Limits}) ->
+    case is_computed(Target) of
+        false -> tuple([atom(ok), state(Target)]);
+        true -> formula(begun, [words(Limits), state(Target)])
+    end.
+
 formula(Name, Arguments) -> remote(witness_spec_formula, Name, Arguments).

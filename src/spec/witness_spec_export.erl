@@ -42,7 +42,7 @@ spawned_signatures(#{kind := Kind, pattern := {tuple, _, [_, _, _, Signature, _]
 spawned_signatures(#{kind := _}) -> [];
 spawned_signatures({Modality, _, Action, Formula}) when Modality =:= box; Modality =:= dia ->
     spawned_signatures(Action) ++ spawned_signatures(Formula);
-spawned_signatures({_, _, _, Formula}) -> spawned_signatures(Formula);
+spawned_signatures({_, _, _, _, Formula}) -> spawned_signatures(Formula);
 spawned_signatures({_, _, Formulas}) when is_list(Formulas) -> lists:flatmap(fun spawned_signatures/1, Formulas);
 spawned_signatures(_) -> [].
 

@@ -12,7 +12,8 @@ obligations form a positive boolean combination of leaves, which this module kee
   false (this is absorption, at every depth).
 
 So loops that reach the same state become one again. A combination has no more leaves than a limit; above it, the verdict is
-`inconclusive` with the reason `too_many_obligations`, since a monitor's memory must be bounded.
+`inconclusive` with the reason `too_many_obligations`, since a monitor's memory must be bounded. So is one that would have larger values of
+parameters than a limit (`state_too_large`).
 
 Mostly all members are leaves, and few. These are a list, and a step that changes none of them returns the given
 state. If a combination has inner combinations, all of them are maps with the members as keys: two are equal if
@@ -21,11 +22,13 @@ they have the same members.
 The functions take the step function of the generated module as an argument.
 """.
 
--export([conj/3, disj/3, step/4, first/5, any/3, at_end/3, at_stop/3, describe/2]).
+-export([begun/2, enter/4, conj/3, disj/3, step/4, first/5, any/3, at_end/3, at_stop/3, describe/2]).
 -export_type([leaf/0, state/0, result/0, limit/0]).
 
 -doc "A state of a generated monitor.".
 -type leaf() :: pos_integer() | tuple().
+-doc "A parameter of the leaf could not be computed: the place of what gives it a value.".
+-type failed() :: {failed, Line :: pos_integer(), Column :: pos_integer()}.
 -doc "A combination of leaves.".
 -type state() :: leaf() | {operator(), [leaf(), ...] | nested()} | {fresh, state()}.
 -type operator() :: 'and' | 'or'.
@@ -45,6 +48,26 @@ The functions take the step function of the generated module as an argument.
 -define(MAX_DESCRIBED, 20).
 %% Searching a list of so few states costs less than making a map.
 -define(SHORT_LIST_STATES, 8).
+
+-doc """
+What follows is a formula with parameters, in this state, unless one of them cannot be computed (`argument`), or they are too large.
+`Words`: of a state.
+""".
+-spec begun(Words :: pos_integer(), leaf() | failed()) -> result().
+begun(_, {failed, Line, Column}) -> {verdict, inconclusive, #{reason => argument, line => Line, column => Column}};
+begun(Words, State) ->
+    case erts_debug:flat_size(State) =< Words of
+        true -> {ok, State};
+        false -> {verdict, inconclusive, #{reason => state_too_large}}
+    end.
+
+-doc "The same for a formula that reads this event already.".
+-spec enter(fun((Event, leaf()) -> result()), pos_integer(), Event, leaf() | failed()) -> result().
+enter(Step, Words, Event, State) ->
+    case begun(Words, State) of
+        {ok, State} -> Step(Event, State);
+        Unknown -> Unknown
+    end.
 
 -doc "Both results have to hold.".
 -spec conj(limit(), result(), result()) -> result().
@@ -261,10 +284,13 @@ any(Engaged, Event, Leaf) ->
     Engaged(Event, Leaf).
 
 -doc "The verdict at the complete end of the trace, from the verdicts and the bindings of the leaves.".
--spec at_end(fun((leaf()) -> {yes | no, info()}), text(), state()) -> {yes | no, info()}.
+-spec at_end(fun((leaf()) -> {yes | no, info()}), text(), state() | failed()) -> {yes | no | inconclusive, info()}.
 at_end(End, Text, {fresh, State}) ->
     {Verdict, Info} = at_end(End, Text, State),
     {Verdict, Info#{vacuous => Verdict =:= yes}};
+at_end(_, _, {failed, _, _} = Failed) ->
+    {verdict, inconclusive, Info} = begun(1, Failed),
+    {inconclusive, Info};
 at_end(End, Text, {Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
     Verdicts = [at_end(End, Text, Member) || Member <- members(Members)],
     case lists:keyfind(zero(Operator), 1, Verdicts) of
@@ -280,11 +306,12 @@ at_end(End, Text, Leaf) ->
 The result where the observation stops before the end. If the property demands something that has not come (the trace so far would
 violate it), the reason is `pending`, and the place is that of what has to come.
 """.
--spec at_stop(fun((leaf()) -> {yes | no, info()}), text(), state()) -> {inconclusive, info()}.
+-spec at_stop(fun((leaf()) -> {yes | no, info()}), text(), state() | failed()) -> {inconclusive, info()}.
 at_stop(End, Text, State) ->
     case at_end(End, Text, State) of
         {no, Info} -> {inconclusive, (maps:without([vacuous, matched], Info))#{reason => pending}};
-        {yes, _} -> {inconclusive, #{}}
+        {yes, _} -> {inconclusive, #{}};
+        {inconclusive, _} = Unknown -> Unknown
     end.
 
 -doc """
@@ -295,6 +322,8 @@ combination are listed.
     #{formula := binary(), bindings := [{binary(), term()}]}.
 describe(Text, {fresh, State}) ->
     describe(Text, State);
+describe(_, {failed, _, _}) ->
+    #{formula => ~"...", bindings => []};
 describe(Text, State) ->
     case formula(Text, State) of
         {Formula, Bindings} when is_binary(Formula) -> #{formula => Formula, bindings => Bindings};

@@ -91,9 +91,9 @@ formula({Modality, Meta, Action, Formula}, Types) when Modality =:= box; Modalit
         {never, Finding} ->
             {{case Modality of box -> tt; dia -> ff end, Meta}, [Finding]}
     end;
-formula({Fixpoint, Meta, Name, Formula}, Types) ->
+formula({Fixpoint, Meta, Name, Parameters, Formula}, Types) ->
     {Inner, Findings} = formula(Formula, Types),
-    {{Fixpoint, Meta, Name, Inner}, Findings};
+    {{Fixpoint, Meta, Name, Parameters, Inner}, Findings};
 formula({Operator, Meta, Formulas}, Types) when is_list(Formulas) ->
     {Inner, Findings} = lists:unzip([formula(Formula, Types) || Formula <- Formulas]),
     {{Operator, Meta, Inner}, lists:append(Findings)};

@@ -9,17 +9,22 @@ recurrence.
 
 A node is identified by its place and has the variables that are used from there on, including those of the fixpoints it may
 return to. At a recurrence these have the values that they had where the fixpoint began: a binding inside
-its body does not go around the loop, since it is not in scope there.
+its body does not go around the loop, since it is not in scope there. Parameters of the fixpoint have the values that the recursion
+variable says.
 """.
 
 -export([simplify/1, nodes/3]).
--export_type([core/0, state_node/0, leaf/0, target/0]).
+-export_type([core/0, state_node/0, leaf/0, target/0, given/0]).
 
 -doc "A formula without constants inside; conjunctions and disjunctions are flat; every fixpoint is used.".
 -type core() :: witness_spec_parse:formula().
 
--doc "The target of a transition: a verdict, or a node with its variables.".
--type target() :: {verdict, yes | no} | {node, Number :: pos_integer(), [Variable :: atom()]}.
+-doc """
+The target of a transition: a verdict, or a node with its variables. A parameter that gets a value there stands with the expression, and
+the place of what gives it.
+""".
+-type target() :: {verdict, yes | no} | {node, Number :: pos_integer(), [Variable :: atom() | given()]}.
+-type given() :: {Parameter :: atom(), witness_spec_pattern:expr(), witness_spec_diagnostic:location()}.
 
 -doc "A modality with the node that follows it.".
 -type leaf() :: {box | dia, witness_spec_action:action(), target()}.
@@ -48,15 +53,20 @@ simplify(Formula) ->
 
 %% Also returns the recursion variables that occur free.
 fold({Constant, _} = Formula) when Constant =:= tt; Constant =:= ff -> {Formula, []};
-fold({var, _, Name} = Formula) -> {Formula, [Name]};
+fold({var, _, Name, _} = Formula) -> {Formula, [Name]};
 fold({Modality, Meta, Action, Formula}) when Modality =:= box; Modality =:= dia ->
     {Core, Free} = fold(Formula),
     {{Modality, Meta, Action, Core}, Free};
-fold({Fixpoint, Meta, Name, Formula}) ->
+fold({Fixpoint, Meta, Name, Parameters, Formula}) ->
     {Core, Free} = fold(Formula),
-    case ordsets:is_element(Name, Free) of
-        true -> {{Fixpoint, Meta, Name, Core}, ordsets:del_element(Name, Free)};
-        false -> {Core, Free}
+    case {ordsets:is_element(Name, Free), Core} of
+        {true, _} -> {{Fixpoint, Meta, Name, Parameters, Core}, ordsets:del_element(Name, Free)};
+        {false, {var, Place, Other, Values}} -> {{var, Place, Other, replace(Values, first(Parameters, #{}))}, Free};
+        {false, _} ->
+            case Parameters =:= [] orelse is_constant(Core) of
+                true -> {Core, Free};
+                false -> {{Fixpoint, Meta, Name, Parameters, Core}, Free}
+            end
     end;
 fold({Operator, Meta, Formulas}) ->
     {Unit, Zero} = case Operator of 'and' -> {tt, ff}; 'or' -> {ff, tt} end,
@@ -74,6 +84,9 @@ fold({Operator, Meta, Formulas}) ->
         {Zero, Place} ->
             {{Zero, Place}, []}
     end.
+
+is_constant({Constant, _}) -> Constant =:= tt orelse Constant =:= ff;
+is_constant(_) -> false.
 
 -doc """
 The nodes of a formula and its first node. `Scope` are the data variables that the signature binds, numbers count from
@@ -94,7 +107,7 @@ verdict(ff) -> no.
 %% Adds to each place the data variables that are used from there on, and the recursion variables that occur free:
 %% {Used, Free, Formula}. Variables that an action binds are not used before it.
 uses({Constant, _} = Formula, _) when Constant =:= tt; Constant =:= ff -> {[], [], Formula};
-uses({var, _, Name} = Formula, _) -> {[], [Name], Formula};
+uses({var, Meta, Name, Values} = Formula, _) -> {limit_variables(witness_spec_pattern:variables(Values), Meta), [Name], Formula};
 uses({Modality, Meta, Action, Formula}, Scope) when Modality =:= box; Modality =:= dia ->
     #{pattern := Pattern, guard := Guard} = Action,
     Variables = witness_spec_pattern:variables([Pattern | Guard]),
@@ -102,9 +115,11 @@ uses({Modality, Meta, Action, Formula}, Scope) when Modality =:= box; Modality =
     Needed = ordsets:union(ordsets:intersection(Variables, Scope),
                            ordsets:subtract(Used, ordsets:subtract(Variables, Scope))),
     {limit_variables(Needed, Meta), Free, {Modality, Meta, Action, Inner}};
-uses({Fixpoint, Meta, Name, Formula}, Scope) when Fixpoint =:= max; Fixpoint =:= min ->
-    {Used, Free, _} = Inner = uses(Formula, Scope),
-    {Used, ordsets:del_element(Name, Free), {Fixpoint, Meta, Name, Inner}};
+uses({Fixpoint, Meta, Name, Parameters, Formula}, Scope) when Fixpoint =:= max; Fixpoint =:= min ->
+    Names = witness_spec_parse:names(Parameters),
+    {Used, Free, _} = Inner = uses(Formula, ordsets:union(Scope, Names)),
+    {limit_variables(before(Parameters, Used), Meta), ordsets:del_element(Name, Free),
+     {Fixpoint, Meta, Name, Parameters, Inner}};
 uses({Operator, Meta, Formulas}, Scope) ->
     Inner = [uses(Formula, Scope) || Formula <- Formulas],
     {Used, Free, _} = lists:unzip3(Inner),
@@ -117,27 +132,72 @@ too_many(Location) ->
     witness_spec_diagnostic:error(Location, too_many_variables,
         io_lib:format("more than ~b variables are still needed here", [?MAX_VARIABLES])).
 
-%% `Loops` maps the recursion variables in scope to their nodes. The last argument is the next free number with the
-%% nodes made so far.
+%% `Loops` maps the recursion variables in scope to their nodes: the number, the variables, the names of the parameters, and
+%% the parameters of the fixpoints that stand between this one and the node, which begin again. The last argument is the next free
+%% number with the nodes made so far.
 target({_, _, {tt, _}}, _, _, Made) -> {{verdict, yes}, Made};
 target({_, _, {ff, _}}, _, _, Made) -> {{verdict, no}, Made};
-target({_, _, {var, _, Name}}, _, Loops, Made) -> {map_get(Name, Loops), Made};
-target({Used, Free, Formula}, Scope, Loops, {Number, Nodes}) ->
-    Returns = [Variables || Name <- Free, {node, _, Variables} <- [map_get(Name, Loops)]],
-    Meta = element(2, Formula),
-    Variables = limit_variables(ordsets:union([Used | Returns]), Meta),
-    Target = {node, Number, Variables},
-    {Body, Within} = body(Formula, Target, Loops),
-    {Node, {Next, Others}} = node(Body, Scope, Within, {Number + 1, Nodes}),
-    {Location, Text} = Meta,
-    {Target, {Next, [Node#{number => Number, location => Location, text => Text, scope => Scope,
-                           variables => Variables} | Others]}}.
+target({_, _, {var, {Location, _}, Name, Values}}, _, Loops, Made) ->
+    #{Name := {Number, Variables, Names, Inner}} = Loops,
+    Given = maps:from_list(lists:zip(Names, [{Value, Location} || Value <- Values])),
+    {{node, Number, given(Variables, first(Inner, Given))}, Made};
+target({_, Free, Formula} = Whole, Scope, Loops, {Number, Nodes}) ->
+    {Location, Text} = Meta = element(2, Formula),
+    {Parameters, {Used, Back, Body}} = body(Whole),
+    Variables = limit_variables(ordsets:union([Used | [kept(map_get(Name, Loops)) || Name <- Free]] ++ again(Whole, Back)), Meta),
+    Within = ordsets:union(Scope, witness_spec_parse:names(Parameters)),
+    {Node, {Next, Others}} = node(Body, Within, loops(Whole, Number, Variables, Loops), {Number + 1, Nodes}),
+    {{node, Number, given(Variables, first(Parameters, #{}))},
+     {Next, [Node#{number => Number, location => Location, text => Text, scope => Within, variables => Variables} | Others]}}.
 
-%% Fixpoints around a node have no node of their own.
-body({Fixpoint, _, Name, {_, _, Formula}}, Target, Loops) when Fixpoint =:= max; Fixpoint =:= min ->
-    body(Formula, Target, Loops#{Name => Target});
-body(Formula, _, Loops) ->
-    {Formula, Loops}.
+%% Fixpoints around a node have no node of their own. Their parameters, from the outermost one on.
+body({_, _, {Fixpoint, _, _, Parameters, Inner}}) when Fixpoint =:= max; Fixpoint =:= min ->
+    {More, Body} = body(Inner),
+    {Parameters ++ More, Body};
+body(Body) ->
+    {[], Body}.
+
+%% What is needed to begin the inner ones of these fixpoints again.
+again({_, _, {Fixpoint, _, Name, _, {Used, _, _} = Inner}}, Back) when Fixpoint =:= max; Fixpoint =:= min ->
+    [Used || lists:member(Name, Back)] ++ again(Inner, Back);
+again(_, _) -> [].
+
+loops({_, _, {Fixpoint, _, Name, Parameters, Formula}}, Number, Variables, Loops) when Fixpoint =:= max; Fixpoint =:= min ->
+    {Inner, _} = body(Formula),
+    loops(Formula, Number, Variables, Loops#{Name => {Number, Variables, [P || {P, _, _} <- Parameters], Inner}});
+loops(_, _, _, Loops) ->
+    Loops.
+
+%% The variables that keep their values on the way back to a node.
+kept({_, Variables, Names, Inner}) -> ordsets:subtract(before(Inner, Variables), ordsets:from_list(Names)).
+
+%% The variables that are needed before these parameters have got their first values.
+before(Parameters, Variables) ->
+    lists:foldr(fun({Name, _, Value}, Needed) ->
+        case ordsets:is_element(Name, Needed) of
+            true -> ordsets:union(ordsets:del_element(Name, Needed), witness_spec_pattern:variables(Value));
+            false -> Needed
+        end
+    end, Variables, Parameters).
+
+%% Adds the first values of parameters, each of which may depend on those before it.
+first(Parameters, Given) ->
+    lists:foldl(fun({Name, Location, Value}, Known) -> Known#{Name => {replace(Value, Known), Location}} end, Given, Parameters).
+
+given(Variables, Given) ->
+    [case Given of
+         #{Name := {Value, Location}} -> {Name, Value, Location};
+         #{} -> Name
+     end || Name <- Variables].
+
+replace({var, _, Name} = Variable, Given) ->
+    case Given of
+        #{Name := {Value, _}} -> Value;
+        #{} -> Variable
+    end;
+replace(Expr, Given) when is_tuple(Expr) -> list_to_tuple([replace(Part, Given) || Part <- tuple_to_list(Expr)]);
+replace([Head | Tail], Given) -> [replace(Head, Given) | replace(Tail, Given)];
+replace(Part, _) -> Part.
 
 node({box, _, _, _} = Formula, Scope, Loops, Made) -> node('and', [Formula], Scope, Loops, Made);
 node({dia, _, _, _} = Formula, Scope, Loops, Made) -> node('or', [Formula], Scope, Loops, Made);

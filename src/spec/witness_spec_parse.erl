@@ -12,9 +12,10 @@ formula   = conj { "or" conj }
 conj      = unit { "and" unit }
 unit      = "[" action "]" unit | "<" action ">" unit
           | "and" "(" formula { "," formula } ")" | "or" "(" formula { "," formula } ")"
-          | fixpoint "(" X "." formula ")" | fixpoint X "." formula
-          | "(" formula ")" | "tt" | "ff" | X
+          | fixpoint "(" X [ data ] "." formula ")" | fixpoint X [ data ] "." formula
+          | "(" formula ")" | "tt" | "ff" | X [ "(" expression { "," expression } ")" ]
 fixpoint  = "max" | "min"
+data      = "(" V "=" expression { "," V "=" expression } ")"
 ```
 
 After `max X.` a formula reaches as far as it can, as in the literature. If it begins with a parenthesis, that
@@ -25,17 +26,19 @@ properties a comma may replace the dot.
 An error ends its property; the next one is still read.
 """.
 
--export([file/2, actions/4]).
--export_type([property/0, formula/0, meta/0]).
+-export([file/2, actions/4, names/1]).
+-export_type([property/0, formula/0, parameter/0, meta/0]).
 
 -doc "Where a formula begins and its source text, cut to a limit.".
 -type meta() :: {witness_spec_diagnostic:location(), Text :: binary()}.
--doc "A formula as it was written.".
+-doc "A formula as it was written. A fixpoint may have parameters, and its recursion variable then has a value for each of them.".
 -type formula() :: {tt | ff, meta()}
-    | {var, meta(), atom()}
+    | {var, meta(), atom(), [witness_spec_pattern:expr()]}
     | {'and' | 'or', meta(), [formula(), ...]}
     | {box | dia, meta(), witness_spec_action:action(), formula()}
-    | {max | min, meta(), atom(), formula()}.
+    | {max | min, meta(), atom(), [parameter()], formula()}.
+-doc "A parameter with its first value.".
+-type parameter() :: {atom(), witness_spec_diagnostic:location(), witness_spec_pattern:expr()}.
 -doc """
 A property; `formula` is missing if nothing is to be monitored. `all`: it has no `with`, and is about all processes
 together; the one signature matches every process then, and `group` is true. The values of the variables in `per` choose the
@@ -119,7 +122,14 @@ resume([Token | Rest] = Tokens, Location, Before) ->
 
 fixpoint_dot([_, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
 fixpoint_dot([_, {'(', _}, {atom, _, Name} | _]) -> Name =:= max orelse Name =:= min;
+fixpoint_dot([{')', _} | Before]) -> fixpoint_dot(before_parentheses(Before, 0));
 fixpoint_dot(_) -> false.
+
+before_parentheses([{'(', _} | Before], 0) -> Before;
+before_parentheses([{'(', _} | Before], Depth) -> before_parentheses(Before, Depth - 1);
+before_parentheses([{')', _} | Before], Depth) -> before_parentheses(Before, Depth + 1);
+before_parentheses([_ | Before], Depth) -> before_parentheses(Before, Depth);
+before_parentheses([], _) -> [].
 
 begins([{atom, _, Word} | _]) when Word =:= with; Word =:= per -> true;
 begins([{atom, _, _}, {':', _}, {atom, _, Word} | _]) -> Word =:= with orelse Word =:= per;
@@ -153,7 +163,7 @@ group([{atom, _, group} | Rest], Property) -> per(Rest, Property#{group => true}
 group(Tokens, Property) -> per(Tokens, Property#{group => false}).
 
 per([{atom, _, per} = Per | Rest], Property) ->
-    {Variables, After} = names(Rest),
+    {Variables, After} = variables(Rest),
     case After of
         [{atom, _, over} | _] ->
             {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
@@ -165,15 +175,15 @@ per([{atom, _, per} = Per | Rest], Property) ->
 per(Tokens, Property) ->
     over(Tokens, Property#{per => [], per_at => []}).
 
-names([{var, _, Name} = Variable | Rest]) when Name =/= '_' ->
+variables([{var, _, Name} = Variable | Rest]) when Name =/= '_' ->
     case Rest of
         [{',', _} | More] ->
-            {Others, After} = names(More),
+            {Others, After} = variables(More),
             {[Variable | Others], After};
         _ ->
             {[Variable], Rest}
     end;
-names(Tokens) ->
+variables(Tokens) ->
     expected("a variable after `per`", Tokens).
 
 over([{atom, _, over} = Over | Words], #{per := Per} = Property) ->
@@ -350,8 +360,8 @@ unit([{Operator, _} = Token | _]) when Operator =:= 'and'; Operator =:= 'or' ->
         ["expected a formula, found `", atom_to_list(Operator), "`"],
         ["it stands between two formulas, or in front of a list: `", atom_to_list(Operator), "(f, g)`"]));
 unit([{atom, _, Fixpoint} | Rest] = Tokens) when Fixpoint =:= max; Fixpoint =:= min ->
-    {Name, Formula, After} = fixpoint(Rest),
-    {{Fixpoint, meta(Tokens, After), Name, Formula}, After};
+    {Name, Parameters, Formula, After} = fixpoint(Rest),
+    {{Fixpoint, meta(Tokens, After), Name, Parameters, Formula}, After};
 unit([{'(', _} = Open | Rest]) ->
     {Formula, After} = formula(Rest),
     {Formula, close(Open, After)};
@@ -361,8 +371,11 @@ unit([{atom, _, Boolean} = Token | _]) when Boolean =:= true; Boolean =:= false 
     throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
         ["expected a formula, found `", atom_to_list(Boolean), "`"],
         "the formula that always holds is `tt`, the one that never does is `ff`"));
+unit([{var, _, Name}, {'(', _} = Open | Rest] = Tokens) when Name =/= '_' ->
+    {Values, After} = enclosed([Open | Rest], fun(Part, End) -> witness_spec_pattern:expression(Part, "a value", End) end),
+    {{var, meta(Tokens, After), Name, Values}, After};
 unit([{var, _, Name} | After] = Tokens) when Name =/= '_' ->
-    {{var, meta(Tokens, After), Name}, After};
+    {{var, meta(Tokens, After), Name, []}, After};
 unit(Tokens) ->
     expected("a formula", Tokens).
 
@@ -377,22 +390,40 @@ list(Open, Tokens) ->
 
 %% After `max` or `min`. Inside `max(X. ...)` the closing parenthesis ends the formula, one at its beginning does not.
 fixpoint([{'(', _} = Open | Rest]) ->
-    {Name, Body} = recursion(Rest),
+    {Name, Parameters, Body} = recursion(Rest),
     {Formula, After} = formula(Body),
-    {Name, Formula, close(Open, After)};
+    {Name, Parameters, Formula, close(Open, After)};
 fixpoint(Tokens) ->
     case recursion(Tokens) of
-        {Name, [{'(', _} = Open | Rest]} ->
+        {Name, Parameters, [{'(', _} = Open | Rest]} ->
             {Formula, After} = formula(Rest),
-            {Name, Formula, close(Open, After)};
-        {Name, Body} ->
+            {Name, Parameters, Formula, close(Open, After)};
+        {Name, Parameters, Body} ->
             {Formula, After} = formula(Body),
-            {Name, Formula, After}
+            {Name, Parameters, Formula, After}
     end.
 
-recursion([{var, _, Name}, {Dot, _} | Rest]) when Name =/= '_', (Dot =:= dot orelse Dot =:= '.') -> {Name, Rest};
+recursion([{var, _, Name}, {'(', _} = Open | Rest]) when Name =/= '_' ->
+    {Parameters, After} = enclosed([Open | Rest], fun parameter/2),
+    case After of
+        [{Dot, _} | Body] when Dot =:= dot; Dot =:= '.' -> {Name, Parameters, Body};
+        _ -> expected("`.` after the parameters", After)
+    end;
+recursion([{var, _, Name}, {Dot, _} | Rest]) when Name =/= '_', (Dot =:= dot orelse Dot =:= '.') -> {Name, [], Rest};
 recursion([{var, _, Name} | Rest]) when Name =/= '_' -> expected("`.` after the recursion variable", Rest);
 recursion(Tokens) -> expected("a recursion variable", Tokens).
+
+%% What is in parentheses, separated by commas.
+enclosed([Open | _] = Tokens, Read) ->
+    {Inside, Close, After} = witness_spec_pattern:split_enclosed(Tokens),
+    Inside =/= [] orelse fail(witness_spec_scan:location(Open), syntax, "there is nothing in these parentheses"),
+    {[Read(Part, End) || {Part, End} <- witness_spec_pattern:split(Inside, ',', witness_spec_scan:location(Close))], After}.
+
+parameter([{var, _, Name} = Variable, {'=', _} | Value], End) when Name =/= '_' ->
+    {Name, witness_spec_scan:location(Variable), witness_spec_pattern:expression(Value, "the first value", End)};
+parameter(Tokens, End) ->
+    throw(witness_spec_diagnostic:error(case Tokens of [First | _] -> witness_spec_scan:location(First); [] -> End end, syntax,
+        "expected a parameter with its first value", "it is written `N = 0`, as in `max X(N = 0).([_ ? _] X(N + 1))`")).
 
 close(_, [{')', _} | Rest]) ->
     Rest;
@@ -452,7 +483,8 @@ braces() -> "a guard with `>` inside `<...>` needs braces around the action: `<{
 
 -doc """
 A formula with other actions, from left to right. `Fun` gets each action, the knowledge before it, and what was
-gathered so far; it returns the other action, the knowledge after it, and what is gathered then.
+gathered so far; it returns the other action, the knowledge after it, and what is gathered then. Knowledge that has a `scope` of
+variables gets the parameters of fixpoints, too.
 """.
 -spec actions(Fun, Known, Gathered, formula()) -> {formula(), Gathered} when
       Fun :: fun((witness_spec_action:action(), Known, Gathered) -> {witness_spec_action:action(), Known, Gathered}).
@@ -460,14 +492,22 @@ actions(Fun, Known, Gathered, {Modality, Meta, Action, Formula}) when Modality =
     {Other, Behind, More} = Fun(Action, Known, Gathered),
     {Inner, All} = actions(Fun, Behind, More, Formula),
     {{Modality, Meta, Other, Inner}, All};
-actions(Fun, Known, Gathered, {Fixpoint, Meta, Name, Formula}) ->
-    {Inner, All} = actions(Fun, Known, Gathered, Formula),
-    {{Fixpoint, Meta, Name, Inner}, All};
+actions(Fun, Known, Gathered, {Fixpoint, Meta, Name, Parameters, Formula}) ->
+    Inside = case Known of
+        #{scope := Scope} -> Known#{scope := ordsets:union(Scope, names(Parameters))};
+        _ -> Known
+    end,
+    {Inner, All} = actions(Fun, Inside, Gathered, Formula),
+    {{Fixpoint, Meta, Name, Parameters, Inner}, All};
 actions(Fun, Known, Gathered, {Operator, Meta, Formulas}) when is_list(Formulas) ->
     {Inner, All} = lists:mapfoldl(fun(Formula, More) -> actions(Fun, Known, More, Formula) end, Gathered, Formulas),
     {{Operator, Meta, Inner}, All};
 actions(_, _, Gathered, Formula) ->
     {Formula, Gathered}.
+
+-doc "The names of parameters.".
+-spec names([parameter()]) -> ordsets:ordset(atom()).
+names(Parameters) -> ordsets:from_list([Name || {Name, _, _} <- Parameters]).
 
 meta([First | _] = Tokens, [Next | _]) ->
     {witness_spec_scan:location(First), witness_spec_scan:text(Tokens, witness_spec_scan:location(Next))}.

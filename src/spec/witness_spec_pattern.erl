@@ -2,14 +2,14 @@
 -moduledoc """
 The Erlang inside a specification: patterns and guards, with records.
 
-Erlang's own parser reads them; this module ensures that the result is a pattern or a guard and nothing else, so
-that no specification can run code. Erlang's linter finds remaining errors (such as a variable that is unbound inside a
+Erlang's own parser reads them; this module ensures that the result is a pattern, a guard, or an expression that always ends, and nothing
+else, so that no specification can run code. Erlang's linter finds remaining errors (such as a variable that is unbound inside a
 binary) when the generated module is compiled.
 
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([pattern/3, guard/2, split/3, split_enclosed/1, split_before/2, variables/1, occurrences/1]).
+-export([pattern/3, guard/2, expression/3, split/3, split_enclosed/1, split_before/2, variables/1, occurrences/1]).
 -export_type([expr/0, guard/0]).
 
 -doc "A pattern or a guard test in the abstract format.".
@@ -40,6 +40,22 @@ guard(Tokens, End) ->
          lists:foreach(fun is_guard/1, Tests),
          Tests
      end || {Alternative, AlternativeEnd} <- split(Tokens, ';', End)].
+
+-doc """
+Reads the value of a parameter: what a guard may compute, `++`, and functions of bounded cost (`functions/0`). `What` names it in errors.
+""".
+-spec expression([token()], What :: unicode:chardata(), End :: location()) -> expr().
+expression([], What, End) ->
+    fail(End, syntax, ["expected ", What]);
+expression(Tokens, What, End) ->
+    check_size(Tokens),
+    case parse(Tokens, End) of
+        [Expr] -> is_value(Expr), Expr;
+        [_, Second | _] -> fail(location(Second), syntax, ["expected ", What, ", found several"])
+    end.
+
+%% Their time is at most proportional to the size of their arguments, which is bounded. They have no effect.
+functions() -> [{lists, delete, 2}, {lists, member, 2}, {maps, get, 3}, {maps, put, 3}, {maps, remove, 2}].
 
 %% The compiler's time grows faster than the size of a pattern or guard, and above some size it gives up. Long words count
 %% as several.
@@ -229,6 +245,42 @@ is_guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, Name}}, Arguments} =
 is_guard({call, _, {remote, _, {atom, _, Module}, {atom, _, Name}}, Arguments} = Expr) ->
     not_a_guard(Expr, io_lib:format("~tw:~tw/~b", [Module, Name, length(Arguments)]));
 is_guard(Expr) -> no_place(Expr).
+
+is_value({Kind, _, _} = Expr) when
+        Kind =:= var; Kind =:= atom; Kind =:= integer; Kind =:= float; Kind =:= char; Kind =:= string; Kind =:= tuple; Kind =:= map;
+        Kind =:= bin ->
+    is_guard(as_guard(Expr));
+is_value({Kind, _, _, _} = Expr) when Kind =:= cons; Kind =:= map; Kind =:= op; Kind =:= call -> is_guard(as_guard(Expr));
+is_value({op, _, _, _, _} = Expr) -> is_guard(as_guard(Expr));
+is_value({nil, _}) -> ok;
+is_value(Expr) -> is_guard(as_guard(Expr)), no_place(Expr).
+
+%% What a guard has not is replaced by a tuple of its arguments: then it is an expression as in guards.
+as_guard({call, Anno, {remote, _, {atom, _, Module}, {atom, _, Name}}, Arguments} = Call) ->
+    case lists:member({Module, Name, length(Arguments)}, functions()) of
+        true -> {tuple, Anno, as_guard(Arguments)};
+        false when Module =:= erlang -> setelement(4, Call, as_guard(Arguments));
+        false ->
+            Known = lists:join(", ", [io_lib:format("~w:~w/~b", [M, F, A]) || {M, F, A} <- functions()]),
+            throw(witness_spec_diagnostic:error(location(Call), not_a_value,
+                [witness_spec_diagnostic:quote(io_lib:format("~tw:~tw/~b", [Module, Name, length(Arguments)])),
+                 " is not a function that a value may call"],
+                ["there are ", Known, ", and what guards may call, such as min/2 or map_size/1"]))
+    end;
+as_guard({call, _, {atom, _, is_record}, _} = Call) -> fail_record(Call);
+as_guard({Record, _, _, _, _} = Expr) when Record =:= record_field; Record =:= record -> fail_record(Expr);
+as_guard({record, _, _, _} = Expr) -> fail_record(Expr);
+as_guard({record_index, _, _, _} = Expr) -> fail_record(Expr);
+as_guard({op, Anno, '++', Left, Right}) -> {tuple, Anno, [as_guard(Left), as_guard(Right)]};
+as_guard({var, _, '_'} = Expr) -> fail(location(Expr), not_a_value, "`_` has no value");
+as_guard(Expr) when is_tuple(Expr) -> list_to_tuple([as_guard(Part) || Part <- tuple_to_list(Expr)]);
+as_guard([Expr | Exprs]) -> [as_guard(Expr) | as_guard(Exprs)];
+as_guard(Part) -> Part.
+
+-spec fail_record(expr()) -> no_return().
+fail_record(Expr) ->
+    throw(witness_spec_diagnostic:error(location(Expr), not_a_value, "a value takes no records",
+        "bind the field in the pattern of the action, as in `_ ? #name{field = V}`")).
 
 is_guard_field({_, _, Key, Value}) -> is_guard(Key), is_guard(Value).
 

@@ -84,10 +84,11 @@ reach({Modality, {Location, _}, Action, Formula}, Phase, Loops, Scope, Context, 
                     Noted
             end
     end;
-reach({Fixpoint, {Location, _}, Name, Formula}, Phase, Loops, Scope, Context, Reached) when
+reach({Fixpoint, {Location, _}, Name, Parameters, Formula}, Phase, Loops, Scope, Context, Reached) when
         Fixpoint =:= max; Fixpoint =:= min ->
-    enter({Location, Name, Formula, Loops, Scope}, Phase, Context, Reached);
-reach({var, _, Name}, Phase, Loops, _, Context, Reached) ->
+    Within = ordsets:union(Scope, witness_spec_parse:names(Parameters)),
+    enter({Location, Name, Formula, Loops, Within}, Phase, Context, Reached);
+reach({var, _, Name, _}, Phase, Loops, _, Context, Reached) ->
     enter(map_get(Name, Loops), Phase, Context, Reached);
 reach({_, _, Formulas}, Phase, Loops, Scope, Context, Reached) ->
     lists:foldl(fun(Formula, Known) -> reach(Formula, Phase, Loops, Scope, Context, Known) end, Reached, Formulas);
@@ -175,9 +176,9 @@ prune({Modality, {Location, _} = Meta, Action, Formula}, Reached) when Modality 
                     {{case Modality of box -> tt; dia -> ff end, Meta}, [never_taken(Action, Reason)]}
             end
     end;
-prune({Fixpoint, Meta, Name, Formula}, Reached) ->
+prune({Fixpoint, Meta, Name, Parameters, Formula}, Reached) ->
     {Inner, Findings} = prune(Formula, Reached),
-    {{Fixpoint, Meta, Name, Inner}, Findings};
+    {{Fixpoint, Meta, Name, Parameters, Inner}, Findings};
 prune({Operator, Meta, Formulas}, Reached) when is_list(Formulas) ->
     {Inner, Findings} = lists:unzip([prune(Formula, Reached) || Formula <- Formulas]),
     {{Operator, Meta, Inner}, lists:append(Findings)};
@@ -210,12 +211,12 @@ verdicts(Core, Location, Reached) ->
 
 %% A modality that the birth certainly matches decides nothing.
 kinds({Kind, _}, _, Kinds) -> Kinds#{Kind => []};
-kinds({var, _, _}, _, Kinds) -> Kinds;
+kinds({var, _, _, _}, _, Kinds) -> Kinds;
 kinds({Modality, {Location, _}, _, Formula}, Reached, Kinds) when Modality =:= box; Modality =:= dia ->
     case maps:values(map_get(Location, Reached)) of
         [true] -> kinds(Formula, Reached, Kinds);
         _ -> kinds(Formula, Reached, Kinds#{Modality => []})
     end;
-kinds({_, _, _, Formula}, Reached, Kinds) -> kinds(Formula, Reached, Kinds);
+kinds({_, _, _, _, Formula}, Reached, Kinds) -> kinds(Formula, Reached, Kinds);
 kinds({_, _, Formulas}, Reached, Kinds) ->
     lists:foldl(fun(Formula, Known) -> kinds(Formula, Reached, Known) end, Kinds, Formulas).

@@ -10,7 +10,7 @@ the signature that the choice of events, or a new instance, needs.
 -export([filter/1, functions/2]).
 
 -import(witness_spec_abstract, [any/0, atom/1, binary/1, 'case'/2, clause/3, function/3, integer/1, list/1, numbered/2,
-                                tuple/1, vars/1]).
+                                state/1, tuple/1, vars/1]).
 
 -type unit() :: witness_spec_code:unit().
 
@@ -18,7 +18,11 @@ the signature that the choice of events, or a new instance, needs.
 -spec filter(unit()) -> witness_spec_abstract:expr().
 filter(#{index := Index, scope := Scope, over := Over, per := Per, start := {node, _, Variables}}) ->
     Chosen = witness_spec_pattern:variables([[Pattern, Guard] || #{pattern := Pattern, guard := Guard} <- Over]),
-    Started = case Per of [] -> []; _ -> Variables end,
+    Started = case Per of
+        [] -> [];
+        _ -> ordsets:union([case Needed of {_, Value, _} -> witness_spec_pattern:variables(Value); _ -> [Needed] end
+                            || Needed <- Variables])
+    end,
     numbered(Index, ordsets:intersection(Scope, ordsets:union(Chosen, Started))).
 
 -doc "The callbacks that these properties need; `Event` is the variable for the event.".
@@ -51,8 +55,8 @@ choose(_, [], _) -> atom(all).
 
 key(Per) -> tuple(vars(Per)).
 
-instance(#{per := Per, start := {node, Number, Variables}} = Unit) ->
-    clause([key(Per), filter(Unit)], [], [tuple([atom(fresh), numbered(Number, Variables)])]).
+instance(#{per := Per, start := Start} = Unit) ->
+    clause([key(Per), filter(Unit)], [], [tuple([atom(fresh), state(Start)])]).
 
 names(#{per := Per} = Unit) ->
     clause([filter(Unit)], [], [list([binary(atom_to_list(Name)) || Name <- Per])]).

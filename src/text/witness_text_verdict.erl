@@ -170,6 +170,11 @@ reason(#{reason := max_slices}) -> ~"another slice took its place: there were mo
 reason(#{reason := slice_idle}) -> ~"no event of its value came for longer than slice_idle allows";
 reason(#{reason := undefined, info := #{reason := too_many_obligations}}) ->
     ~"too much was left to satisfy: there were more obligations than max_obligations allows";
+reason(#{reason := undefined, info := #{reason := argument, line := Line, column := Column}}) ->
+    <<"the value of a parameter could not be computed (line ", (integer_to_binary(Line))/binary, ", column ",
+      (integer_to_binary(Column))/binary, ")">>;
+reason(#{reason := undefined, info := #{reason := state_too_large}}) ->
+    ~"the values of the parameters take more memory than max_state allows";
 reason(#{reason := undefined}) -> ~"the monitor reached no decision";
 reason(#{reason := Why}) -> of_term(~"", Why).
 

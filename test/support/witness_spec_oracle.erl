@@ -16,7 +16,8 @@ intermediate result with the compiler. It is slow and direct.
 -type property() :: #{signatures := [{pattern(), guard()}], dialect := monitor | check | none, formula => formula(),
                       group := boolean(), per := [atom()], over := all | [action() | {'begin', action()}],
                       name := undefined | atom()}.
--type formula() :: tt | ff | {rec, atom()} | {'and' | 'or', [formula()]} | {max | min, atom(), formula()}
+-type formula() :: tt | ff | {rec, atom(), [expr()]} | {'and' | 'or', [formula()]}
+    | {max | min, atom(), Parameters :: [{atom(), expr()}], formula()}
     | {box | dia, action(), formula()}.
 -doc "The patterns stand in the order of the table of actions.".
 -type action() :: {fork | init | exit | send | recv, [pattern()], guard()}.
@@ -28,7 +29,8 @@ intermediate result with the compiler. It is slow and direct.
     | {bytes, '_' | {var, atom()}, expr()} | {rest, binary | bits, '_' | {var, atom()}} | {text, string()}.
 -type expr() :: {var, atom()} | {lit, term()} | {op, atom(), [expr()]} | {call, atom(), [expr()]}
     | {'andalso' | 'orelse', expr(), expr()} | {tuple, [expr()]} | {cons, expr(), expr()} | {map, [{expr(), expr()}]}
-    | {field, expr(), atom(), atom()} | {is_record, expr(), atom()}.
+    | {field, expr(), atom(), atom()} | {is_record, expr(), atom()}
+    | {remote, module(), atom(), [expr()]} | {update, expr(), [{expr(), expr()}]}.
 -type guard() :: [[expr()]].
 -type env() :: #{atom() => term()}.
 
@@ -87,6 +89,9 @@ eval({'orelse', Left, Right}, Env) -> case operand(Left, Env) of true -> true; f
 eval({tuple, Exprs}, Env) -> list_to_tuple([eval(Expr, Env) || Expr <- Exprs]);
 eval({cons, Head, Tail}, Env) -> [eval(Head, Env) | eval(Tail, Env)];
 eval({map, Fields}, Env) -> maps:from_list([{eval(Key, Env), eval(Value, Env)} || {Key, Value} <- Fields]);
+eval({remote, Module, Function, Args}, Env) -> apply(Module, Function, [eval(Arg, Env) || Arg <- Args]);
+eval({update, Map, Fields}, Env) ->
+    maps:merge(eval(Map, Env), maps:from_list([{eval(Key, Env), eval(Value, Env)} || {Key, Value} <- Fields]));
 eval({field, Expr, Record, Field}, Env) ->
     element(position(Field, witness_spec_oracle_gen:fields(Record)) + 1, eval(Expr, Env));
 eval({is_record, Expr, Record}, Env) ->
@@ -326,28 +331,44 @@ simplified({Op, Formulas}) when Op =:= 'and'; Op =:= 'or' ->
                 Several -> {Op, Several}
             end
     end;
-simplified({Fix, X, F}) when Fix =:= max; Fix =:= min ->
+simplified({Fix, X, Parameters, F}) when Fix =:= max; Fix =:= min ->
     Inner = simplified(F),
-    case occurs(X, Inner) of true -> {Fix, X, Inner}; false -> Inner end;
+    case {occurs(X, Inner), Inner} of
+        {false, {rec, Y, Values}} ->
+            {rec, Y, lists:foldr(fun({Name, First}, Now) -> replaced(Name, First, Now) end, Values, Parameters)};
+        {Occurs, _} when Occurs; Parameters =/= [], not is_atom(Inner) -> {Fix, X, Parameters, Inner};
+        _ -> Inner
+    end;
 simplified({Modality, Action, F}) when Modality =:= box; Modality =:= dia -> {Modality, Action, simplified(F)};
 simplified(F) -> F.
 
-occurs(X, {rec, Y}) -> X =:= Y;
-occurs(X, {Fix, Y, F}) when Fix =:= max; Fix =:= min -> X =/= Y andalso occurs(X, F);
+replaced(Name, Value, {var, Name}) -> Value;
+replaced(_, _, {lit, _} = Literal) -> Literal;
+replaced(Name, Value, Tuple) when is_tuple(Tuple) -> list_to_tuple(replaced(Name, Value, tuple_to_list(Tuple)));
+replaced(Name, Value, [Head | Tail]) -> [replaced(Name, Value, Head) | replaced(Name, Value, Tail)];
+replaced(_, _, Other) -> Other.
+
+occurs(X, {rec, Y, _}) -> X =:= Y;
+occurs(X, {Fix, Y, _, F}) when Fix =:= max; Fix =:= min -> X =/= Y andalso occurs(X, F);
 occurs(X, {_, Formulas}) when is_list(Formulas) -> lists:any(fun(F) -> occurs(X, F) end, Formulas);
 occurs(X, {_, _, F}) -> occurs(X, F);
 occurs(_, _) -> false.
 
-number({rec, X}, _, Loops, N) ->
+number({rec, X, Values}, _, Loops, N) ->
     Unique = map_get(X, Loops),
-    {{N, [], [Unique], {rec, Unique}}, N + 1};
+    {{N, variables(Values), [Unique], {rec, Unique, Values}}, N + 1};
 number({Op, Formulas}, Scope, Loops, N) ->
     {Nodes, Next} = lists:mapfoldl(fun(F, I) -> number(F, Scope, Loops, I) end, N + 1, Formulas),
     {{N, lists:usort(lists:append([Vars || {_, Vars, _, _} <- Nodes])),
       lists:usort(lists:append([Recs || {_, _, Recs, _} <- Nodes])), {Op, Nodes}}, Next};
-number({Fix, X, F}, Scope, Loops, N) when Fix =:= max; Fix =:= min ->
-    {{_, Vars, Recs, _} = Node, Next} = number(F, Scope, Loops#{X => N}, N + 1),
-    {{N, Vars, Recs -- [N], {Fix, N, Node}}, Next};
+number({Fix, X, Parameters, F}, Scope, Loops, N) when Fix =:= max; Fix =:= min ->
+    {Names, _} = lists:unzip(Parameters),
+    {{_, Vars, Recs, _} = Node, Next} = number(F, lists:usort(Names ++ Scope), Loops#{X => N}, N + 1),
+    %% The first value of a parameter that is not needed is not needed either.
+    Needed = lists:foldl(fun({Name, Value}, Some) ->
+        case lists:member(Name, Some) of true -> lists:usort(variables(Value) ++ Some) -- [Name]; false -> Some end
+    end, Vars, lists:reverse(Parameters)),
+    {{N, Needed, Recs -- [N], {Fix, N, Parameters, Node}}, Next};
 number({Modality, {_, Patterns, Guard} = Action, F}, Scope, Loops, N) ->
     Bound = lists:usort(Scope ++ variables(Patterns)),
     {{_, Vars, Recs, _} = Node, Next} = number(F, Bound, Loops, N + 1),
@@ -356,21 +377,38 @@ number({Modality, {_, Patterns, Guard} = Action, F}, Scope, Loops, N) ->
 number(Constant, _, _, N) ->
     {{N, [], [], Constant}, N + 1}.
 
-%% Residuals: tt, ff, {ob, Node, Env, Loops}, {'and' | 'or', Residuals}. Loops maps recursion variables to obligations.
+%% Residuals: tt, ff, unknown, {ob, Node, Env, Loops}, {'and' | 'or', Residuals}. Loops maps recursion variables to their fixpoints,
+%% each with the variables and loops outside of it. The fixpoints around an obligation share its place.
 
 behind({_, _, _, Constant}, _, _) when is_atom(Constant) -> Constant;
-behind({_, _, _, {rec, X}}, _, Loops) -> map_get(X, Loops);
+behind({_, _, _, {rec, X, Values}}, Env, Loops) ->
+    {{_, _, _, {_, _, Parameters, _}} = Fixpoint, Outer, Outside} = map_get(X, Loops),
+    enter(Fixpoint, [{Name, value(Value, Env)} || {{Name, _}, Value} <- lists:zip(Parameters, Values)], Outer, Outside);
+behind({_, _, _, {Fix, _, Parameters, _}} = Fixpoint, Env, Loops) when Fix =:= max; Fix =:= min ->
+    {Given, _} = lists:mapfoldl(fun({Name, Value}, Known) ->
+        case value(Value, Known) of
+            {ok, Term} -> {{Name, {ok, Term}}, Known#{Name => Term}};
+            error -> {{Name, error}, maps:remove(Name, Known)}
+        end
+    end, Env, Parameters),
+    enter(Fixpoint, Given, Env, Loops);
 behind({_, Vars, Recs, _} = Node, Env, Loops) -> {ob, Node, maps:with(Vars, Env), maps:with(Recs, Loops)}.
 
-%% M3: a residual as the combination of its modalities. The fixpoints around an obligation share its place.
-unfolded({Op, Residuals}) when is_list(Residuals) -> {Op, [unfolded(R) || R <- Residuals]};
-unfolded({ob, Node, Env, Loops} = Obligation) -> opened(Node, Env, Loops, Obligation);
-unfolded(Constant) -> Constant.
+%% Only parameters that are needed have to have a value.
+enter({_, _, _, {_, X, _, {_, Vars, Recs, _} = Node}} = Fixpoint, Given, Env, Loops) ->
+    case [Name || {Name, error} <- Given, lists:member(Name, Vars)] of
+        [] ->
+            {Names, _} = lists:unzip(Given),
+            Loop = {Fixpoint, maps:with(Vars -- Names, Env), maps:with(Recs -- [X], Loops)},
+            behind(Node, maps:merge(Env, #{Name => Term || {Name, {ok, Term}} <- Given}), Loops#{X => Loop});
+        _ -> unknown
+    end.
 
-opened({_, _, _, {Op, Nodes}}, Env, Loops, _) when is_list(Nodes) -> {Op, [member(Node, Env, Loops) || Node <- Nodes]};
-opened({_, _, _, {Fix, X, Node}}, Env, Loops, Obligation) when Fix =:= max; Fix =:= min ->
-    opened(Node, Env, Loops#{X => Obligation}, Obligation);
-opened(Node, Env, Loops, _) -> member(Node, Env, Loops).
+%% M3: a residual as the combination of its modalities.
+unfolded({Op, Residuals}) when is_list(Residuals) -> {Op, [unfolded(R) || R <- Residuals]};
+unfolded({ob, {_, _, _, {Op, Nodes}}, Env, Loops}) when is_list(Nodes) -> {Op, [member(Node, Env, Loops) || Node <- Nodes]};
+unfolded({ob, Node, Env, Loops}) -> member(Node, Env, Loops);
+unfolded(Constant) -> Constant.
 
 member({Number, _, _, {Modality, Action, Behind}}, Env, Loops) when Modality =:= box; Modality =:= dia ->
     #{number => Number, modality => Modality, action => Action, env => Env,
@@ -394,7 +432,37 @@ stepped(Event, #{modality := Modality, action := Action, env := Env, behind := B
         no -> ff
     end.
 
-ended(Residual) -> normal(mapped(fun(#{modality := box}) -> tt; (#{modality := dia}) -> ff end, unfolded(Residual))).
+%% No parameter is computed at the end.
+ended({Op, Residuals}) when is_list(Residuals) -> normal({Op, [ended(R) || R <- Residuals]});
+ended({ob, Node, _, Loops}) -> ending(Node, Loops);
+ended(Constant) -> Constant.
+
+ending({_, _, _, {Op, Nodes}}, Loops) when is_list(Nodes) -> normal({Op, [ending(Node, Loops) || Node <- Nodes]});
+ending({_, _, _, {rec, X, _}}, Loops) ->
+    {{_, _, _, {_, _, _, Node}}, _, Outside} = map_get(X, Loops),
+    ending(Node, maps:merge(Outside, Loops));
+ending({_, _, _, {Fix, X, _, Node}} = Fixpoint, Loops) when Fix =:= max; Fix =:= min ->
+    ending(Node, Loops#{X => {Fixpoint, #{}, Loops}});
+ending({_, _, _, {box, _, _}}, _) -> tt;
+ending({_, _, _, {dia, _, _}}, _) -> ff.
+
+%% A parameter that cannot be computed leaves open what a combination is, if no other member decides it.
+settled({Op, Residuals}) when is_list(Residuals) ->
+    Members = [settled(R) || R <- Residuals],
+    Zero = case Op of 'and' -> ff; 'or' -> tt end,
+    case {lists:member(Zero, Members), lists:member(unknown, Members)} of
+        {true, _} -> Zero;
+        {false, true} -> unknown;
+        {false, false} -> normal_constants({Op, Members})
+    end;
+settled(Residual) -> Residual.
+
+normal_constants({Op, Members}) ->
+    Neutral = case Op of 'and' -> tt; 'or' -> ff end,
+    case [M || M <- Members, M =/= Neutral] of
+        [] -> Neutral;
+        Some -> {Op, Some}
+    end.
 
 %% The numbers of the modalities that surely count as taken: no member beside them decides without them.
 taken(Event, {Op, Members}) ->
@@ -409,12 +477,14 @@ taken(Event, {Op, Members}) ->
 taken(Event, #{number := Number} = Modality) ->
     case {stepped(Event, Modality), match(maps:get(action, Modality), Event, maps:get(env, Modality))} of
         {Result, no} -> {Result, []};
+        {unknown, _} -> {open, [Number]};
         {Constant, _} when is_atom(Constant) -> {Constant, [Number]};
         _ -> {open, [Number]}
     end;
+taken(_, unknown) -> {open, []};
 taken(_, Constant) -> {Constant, []}.
 
--type residual() :: tt | ff | {ob, Place :: term(), env(), Loops :: map()} | {'and' | 'or', [residual()]}.
+-type residual() :: tt | ff | unknown | {ob, Place :: term(), env(), Loops :: map()} | {'and' | 'or', [residual()]}.
 -doc "N1 to N4, until nothing changes.".
 -spec normal(residual()) -> residual().
 normal(Residual) when is_tuple(Residual), tuple_size(Residual) =:= 2 ->
@@ -556,7 +626,8 @@ advance(Event, Keys, #{bound := Bound} = Machine) ->
         {_, Taken} = taken(Event, Tree),
         After = Now#{taken := {lists:usort(Taken ++ Sure), lists:usort([N || #{number := N} <- Matched] ++ Maybe)}},
         Raw = mapped(fun(Modality) -> stepped(Event, Modality) end, Tree),
-        case normal(Raw) of
+        case normal(settled(Raw)) of
+            unknown -> {[{Key, inconclusive, false} | Verdicts], After#{live := maps:remove(Key, Live)}};
             tt -> {[{Key, yes, not Active} | Verdicts], After#{live := maps:remove(Key, Live)}};
             ff -> {[{Key, no, false} | Verdicts], After#{live := maps:remove(Key, Live)}};
             Next ->
@@ -576,7 +647,8 @@ finish(#{had := false, per := [_ | _]}) -> [{none, yes, true}];
 finish(#{live := Live}) ->
     [case ended(Residual) of
          tt -> {Key, yes, not Engaged};
-         ff -> {Key, no, false}
+         ff -> {Key, no, false};
+         unknown -> {Key, inconclusive, false}
      end || Key := {Residual, Engaged} <- Live].
 
 -doc "Actions that may come next, with what is known: for generators of traces.".
@@ -595,7 +667,7 @@ coverage(#{root := Root, taken := {Sure, Maybe}}) ->
 
 numbers({N, _, _, {Modality, _, Node}}) when Modality =:= box; Modality =:= dia -> [N | numbers(Node)];
 numbers({_, _, _, {_, Nodes}}) when is_list(Nodes) -> lists:append([numbers(Node) || Node <- Nodes]);
-numbers({_, _, _, {_, _, Node}}) -> numbers(Node);
+numbers({_, _, _, {_, _, _, Node}}) -> numbers(Node);
 numbers(_) -> [].
 
 -doc """
@@ -615,7 +687,7 @@ decides(#{root := Root}) -> deciding(Root).
 deciding({_, _, _, {Modality, _, {_, _, _, Form} = Node}}) when Modality =:= box; Modality =:= dia ->
     [case Form of tt -> yes; ff -> no; _ -> undefined end | deciding(Node)];
 deciding({_, _, _, {_, Nodes}}) when is_list(Nodes) -> lists:append([deciding(Node) || Node <- Nodes]);
-deciding({_, _, _, {_, _, Node}}) -> deciding(Node);
+deciding({_, _, _, {_, _, _, Node}}) -> deciding(Node);
 deciding(_) -> [].
 
 -doc "How many obligations each live instance has.".
@@ -628,8 +700,11 @@ obligations(#{live := Live}) -> [size_of(Residual) || _ := {Residual, _} <- Live
 -spec definition(property()) -> formula().
 definition(Property) -> map_get(formula, with_tags(Property)).
 
--doc "Whether a complete finite trace satisfies the formula, by the definition; fixpoints are unfolded.".
--spec satisfies(formula(), [witness_event:event()], env()) -> boolean().
+-doc """
+Whether a complete finite trace satisfies the formula, by the definition; fixpoints are unfolded. `unknown` if that depends on a parameter
+that cannot be computed.
+""".
+-spec satisfies(formula(), [witness_event:event()], env()) -> boolean() | unknown.
 satisfies(Formula, Trace, Env) ->
     {Node, _} = number(Formula, maps:keys(Env), #{}, 1),
     Table = ets:new(?MODULE, [private]),
@@ -642,9 +717,9 @@ satisfies(Formula, Trace, Env) ->
 in({_, _, _, tt}, _, _, _, _) -> true;
 in({_, _, _, ff}, _, _, _, _) -> false;
 in({_, _, _, {'and', Nodes}}, Trace, Env, Loops, Table) ->
-    lists:all(fun(Node) -> in(Node, Trace, Env, Loops, Table) end, Nodes);
+    combined(false, [in(Node, Trace, Env, Loops, Table) || Node <- Nodes]);
 in({_, _, _, {'or', Nodes}}, Trace, Env, Loops, Table) ->
-    lists:any(fun(Node) -> in(Node, Trace, Env, Loops, Table) end, Nodes);
+    combined(true, [in(Node, Trace, Env, Loops, Table) || Node <- Nodes]);
 in({_, _, _, {box, _, _}}, [], _, _, _) -> true;
 in({_, _, _, {dia, _, _}}, [], _, _, _) -> false;
 in({_, _, _, {Modality, Action, Node}}, [Event | Trace], Env, Loops, Table) when Modality =:= box; Modality =:= dia ->
@@ -652,16 +727,44 @@ in({_, _, _, {Modality, Action, Node}}, [Event | Trace], Env, Loops, Table) when
         {ok, Inner} -> in(Node, Trace, Inner, Loops, Table);
         no -> Modality =:= box
     end;
-in({_, _, _, {_, X, Node}}, Trace, Env, Loops, Table) ->
-    in(Node, Trace, Env, Loops#{X => {Node, Env, Loops}}, Table);
-in({_, _, _, {rec, X}}, Trace, _, Loops, Table) ->
-    %% Branches that meet again at the same place of the trace are not followed twice.
-    {Node, Env, Outer} = map_get(X, Loops),
-    Place = {X, Env, Outer, length(Trace)},
-    case ets:lookup(Table, Place) of
-        [{_, Known}] -> Known;
+%% What follows the last event depends on no data.
+in({_, _, _, {rec, X, _}}, [], Env, Loops, Table) ->
+    {_, Node, _, _} = map_get(X, Loops),
+    in(Node, [], Env, Loops, Table);
+in({_, _, _, {_, X, Parameters, Node}}, [], Env, Loops, Table) ->
+    in(Node, [], Env, Loops#{X => {Parameters, Node, Env, Loops}}, Table);
+in({_, _, _, {rec, X, Values}}, Trace, Env, Loops, Table) ->
+    {Parameters, Node, Outer, Outside} = map_get(X, Loops),
+    Given = [{Name, value(Value, Env)} || {{Name, _}, Value} <- lists:zip(Parameters, Values)],
+    within(X, Parameters, Node, Given, Trace, Outer, Outside, Table);
+in({_, _, _, {_, X, Parameters, Node}}, Trace, Env, Loops, Table) ->
+    {Given, _} = lists:mapfoldl(fun({Name, Value}, Known) ->
+        case value(Value, Known) of
+            {ok, Term} -> {{Name, {ok, Term}}, Known#{Name => Term}};
+            error -> {{Name, error}, Known}
+        end
+    end, Env, Parameters),
+    within(X, Parameters, Node, Given, Trace, Env, Loops, Table).
+
+%% Branches that meet again at the same place of the trace are not followed twice.
+within(X, Parameters, {_, Needed, _, _} = Node, Given, Trace, Env, Loops, Table) ->
+    case [Name || {Name, error} <- Given, lists:member(Name, Needed)] of
         [] ->
-            Result = in(Node, Trace, Env, Outer#{X => {Node, Env, Outer}}, Table),
-            ets:insert(Table, {Place, Result}),
-            Result
+            Known = maps:merge(Env, #{Name => Term || {Name, {ok, Term}} <- Given}),
+            Place = {X, Known, Loops, length(Trace)},
+            case ets:lookup(Table, Place) of
+                [{_, Result}] -> Result;
+                [] ->
+                    Result = in(Node, Trace, Known, Loops#{X => {Parameters, Node, Env, Loops}}, Table),
+                    ets:insert(Table, {Place, Result}),
+                    Result
+            end;
+        _ -> unknown
+    end.
+
+combined(Zero, Results) ->
+    case {lists:member(Zero, Results), lists:member(unknown, Results)} of
+        {true, _} -> Zero;
+        {false, true} -> unknown;
+        {false, false} -> not Zero
     end.

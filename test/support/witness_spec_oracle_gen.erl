@@ -246,11 +246,11 @@ property(Signatures, Dialect, Focus, Options) ->
             {Over, Per} = case Signatures of [] -> sliced(Scope, Options); _ -> over(Scope, Options) end,
             %% Only patterns of OTP know keys that represent tags.
             Tags = [X || {var, X} <- replies(Over)],
-            Context = #{dialect => Dialect, scope => lists:usort(Per ++ Scope) -- Tags, loops => [], open => [],
+            Context = #{dialect => Dialect, scope => lists:usort(Per ++ Scope) -- Tags, loops => [], open => [], parameters => #{},
                         options => Options#{tags => Tags}},
             Property#{over := Over, per := Per, formula => case Focus of
                 plain -> formula(between(4, 40), Context);
-                loose -> {max, 'X', formula(between(15, 45), Context#{open := ['X']})};
+                loose -> fixpoint(max, 'X', between(15, 45), Context);
                 alike -> branches(between(3, 12), Context)
             end}
     end.
@@ -319,10 +319,52 @@ formula(Size, #{dialect := Dialect} = Context) ->
               {4, fun() -> branches(Size, Context) end},
               {5, fun() ->
                       Fix = case Dialect of monitor -> max; check -> one_of([max, min]) end,
-                      X = one_of(['X', 'X', 'Y', 'Z', 'A']),
-                      #{open := Open} = Context,
-                      {Fix, X, formula(Size - 1, Context#{open := [X | Open]})}
+                      fixpoint(Fix, one_of(['X', 'X', 'Y', 'Z', 'A']), Size - 1, Context)
                   end}]).
+
+%% Half of them have parameters. A parameter may depend on those before it.
+fixpoint(Fix, X, Size, #{open := Open, scope := Scope, parameters := Known, options := #{tags := Tags}} = Context) ->
+    Names = case chance(50) of
+        true -> lists:sublist(shuffled(['N', 'M', 'V'] -- (Scope ++ Tags)), one_of([1, 1, 2]));
+        false -> []
+    end,
+    {Parameters, Inner} = lists:mapfoldl(fun(Name, Before) -> {{Name, first(Before)}, [Name | Before]} end, Scope, Names),
+    {Fix, X, Parameters,
+     formula(Size, Context#{open := [X | Open], scope := lists:usort(Inner), parameters := Known#{X => Names}})}.
+
+first(Names) ->
+    weighted([{6, fun() -> {lit, 0} end}, {1, fun() -> {lit, []} end}, {1, fun() -> {map, []} end},
+              {2, fun() -> data(2, Names) end}]).
+
+%% The next value of a parameter.
+next(Name, Names) ->
+    Own = {var, Name},
+    weighted([{4, fun() -> {op, one_of(['+', '+', '-']), [Own, {lit, 1}]} end},
+              {2, fun() -> Own end},
+              {2, fun() -> {cons, data(1, Names), Own} end},
+              {1, fun() -> {remote, maps, put, [data(1, Names), data(1, Names), Own]} end},
+              {4, fun() -> data(2, Names) end}]).
+
+data(Depth, Names) when Depth =:= 0; Names =:= [] -> plain(Names);
+data(Depth, Names) ->
+    Inner = fun() -> data(Depth - 1, Names) end,
+    weighted([{6, fun() -> plain(Names) end},
+              {4, fun() -> {op, one_of(['+', '-', '*', 'rem', '++']), [Inner(), Inner()]} end},
+              {2, fun() -> {call, one_of([min, max]), [Inner(), Inner()]} end},
+              {1, fun() -> {call, one_of([length, map_size, hd, tl]), [Inner()]} end},
+              {1, fun() -> {tuple, times(between(0, 2), Inner)} end},
+              {1, fun() -> {cons, Inner(), Inner()} end},
+              {1, fun() -> {map, [{Inner(), Inner()}]} end},
+              {1, fun() -> {update, Inner(), [{Inner(), Inner()}]} end},
+              {1, fun() -> {remote, maps, remove, [Inner(), Inner()]} end},
+              {1, fun() -> {remote, maps, get, [Inner(), Inner(), Inner()]} end},
+              {1, fun() -> {remote, lists, one_of([member, delete]), [Inner(), Inner()]} end}]).
+
+plain(Names) ->
+    case Names =/= [] andalso chance(70) of
+        true -> {var, one_of(Names)};
+        false -> {lit, one_of([0, 1, 2, a, b, 1.0])}
+    end.
 
 modality(Size, #{scope := Scope, options := Options} = Context) ->
     Action = action(Scope, Options),
@@ -351,9 +393,15 @@ behind({_, Patterns, _}, #{loops := Loops, open := Open, scope := Scope, options
     Context#{scope := in_scope(Patterns, Scope, Options),
              loops := lists:usort(Open ++ Loops), open := []}.
 
-atom(#{loops := Loops, open := Open}) ->
+atom(#{loops := Loops, open := Open, scope := Scope, parameters := Parameters}) ->
     case Loops -- Open of
-        [_ | _] = Usable -> case chance(80) of true -> {rec, one_of(Usable)}; false -> one_of([tt, ff]) end;
+        [_ | _] = Usable ->
+            case chance(80) of
+                true ->
+                    X = one_of(Usable),
+                    {rec, X, [next(Name, Scope) || Name <- map_get(X, Parameters)]};
+                false -> one_of([tt, ff])
+            end;
         [] -> one_of([tt, ff])
     end.
 

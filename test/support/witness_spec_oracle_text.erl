@@ -50,11 +50,13 @@ signature({tuple, [Module, Function, {list, Arguments, nil}]}) ->
 
 %% Level 2 takes modalities and atoms only, 1 conjunctions too, 0 everything.
 formula(Constant, _, _) when is_atom(Constant) -> atom_to_list(Constant);
-formula({rec, X}, _, _) -> atom_to_list(X);
-formula({Fix, X, Formula} = Whole, Style, Level) when Fix =:= max; Fix =:= min ->
-    Name = [atom_to_list(Fix), choose(Style, Whole, [" ", "  ", "\n  "]), atom_to_list(X)],
+formula({rec, X, []}, _, _) -> atom_to_list(X);
+formula({rec, X, Values}, _, _) -> [atom_to_list(X), "(", lists:join(", ", [expr(Value) || Value <- Values]), ")"];
+formula({Fix, X, Parameters, Formula} = Whole, Style, Level) when Fix =:= max; Fix =:= min ->
+    Data = [["(", lists:join(", ", [[atom_to_list(P), " = ", expr(Value)] || {P, Value} <- Parameters]), ")"] || Parameters =/= []],
+    Name = [atom_to_list(Fix), choose(Style, Whole, [" ", "  ", "\n  "]), atom_to_list(X), Data],
     case choose(Style, Formula, [prefix, bracketed, bare]) of
-        prefix -> [atom_to_list(Fix), "(", atom_to_list(X), ". ", formula(Formula, Style, 0), ")"];
+        prefix -> [atom_to_list(Fix), "(", atom_to_list(X), Data, ". ", formula(Formula, Style, 0), ")"];
         bare when Level =:= 0 -> [Name, ". ", bare(Formula, Style)];
         _ -> [Name, ".(", formula(Formula, Style, 0), ")"]
     end;
@@ -155,11 +157,16 @@ expr({Short, Left, Right}) when Short =:= 'andalso'; Short =:= 'orelse' ->
 expr({tuple, Exprs}) -> ["{", lists:join(", ", [expr(E) || E <- Exprs]), "}"];
 expr({cons, Head, Tail}) -> ["[", expr(Head), " | ", expr(Tail), "]"];
 expr({map, Fields}) -> ["#{", lists:join(", ", [[expr(K), " => ", expr(V)] || {K, V} <- Fields]), "}"];
+expr({remote, Module, Function, Args}) ->
+    [atom_to_list(Module), ":", atom_to_list(Function), "(", lists:join(", ", [expr(Arg) || Arg <- Args]), ")"];
+expr({update, Map, Fields}) ->
+    [case Map of {var, _} -> expr(Map); _ -> ["(", expr(Map), ")"] end, "#{", lists:join(", ", [[expr(K), " => ", expr(V)] || {K, V} <- Fields]), "}"];
 expr({field, {var, _} = Expr, Record, Field}) -> [expr(Expr), "#", atom_to_list(Record), ".", atom_to_list(Field)];
 expr({is_record, Expr, Record}) -> ["is_record(", expr(Expr), ", ", atom_to_list(Record), ")"].
 
 inner({Simple, _} = Expr) when Simple =:= var; Simple =:= tuple; Simple =:= map -> expr(Expr);
 inner({call, _, _} = Expr) -> expr(Expr);
+inner({remote, _, _, _} = Expr) -> expr(Expr);
 inner(Expr) -> ["(", expr(Expr), ")"].
 
 %% Small numbers may be written as the characters that they are.
