@@ -212,7 +212,7 @@ replay_that_is_killed_leaves_no_folder(Config) ->
     ok = witness_command:gone([Pid]),
     ?assertEqual([], folders(Pid)).
 
-folders(Pid) -> filelib:wildcard("replay." ++ Pid ++ ".*", witness_record_code:cache(#{})).
+folders(Pid) -> filelib:wildcard("boot." ++ Pid ++ ".*", witness_record_code:cache(#{})).
 
 node_that_is_stopped_is_told(Config) ->
     Name = lists:concat(["stopped", os:getpid(), "@127.0.0.1"]),

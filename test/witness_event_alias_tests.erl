@@ -55,7 +55,7 @@ exact(N) ->
 alias_of_a_log_is_of_the_process_of_its_log_test() ->
     ?assertEqual({ok, list_to_pid("<0.86.0>")}, foreign_owner(list_to_ref("#Ref<0.0.11011.691054568.2460024833.85647>"))),
     ?assertEqual(none, foreign_owner(list_to_ref("#Ref<0.0.11027.691054568.2460024833.85647>"))),
-    ?assertEqual(none, foreign_owner(list_to_ref("#Ref<0.1.11011.691054568.2460024833.85647>"))).
+    ?assertEqual({ok, list_to_pid("<0.86.1>")}, foreign_owner(list_to_ref("#Ref<0.1.11011.691054568.2460024833.85647>"))).
 
 alias_of_another_node_is_of_a_process_of_that_node_test() ->
     Atoms = witness_log_atoms:new(10),

@@ -303,16 +303,16 @@ a_replay_ends_with_its_caller(Config) ->
     Cache = filename:join(proplists:get_value(priv_dir, Config), "cache_of_the_caller"),
     ok = file:make_symlink(witness_record_code:cache(#{}), Cache),
     Caller = spawn(fun() -> witness_replay:replay(#{dir => Dir, cache => Cache}) end),
-    Running = fun() -> os:cmd("pgrep -f '" ++ Cache ++ "/[r]eplay'") =/= "" end,
+    Running = fun() -> os:cmd("pgrep -f '" ++ Cache ++ "/[b]oot'") =/= "" end,
     witness_await:until(Running, ?REPLAY_MS),
     exit(Caller, kill),
-    witness_await:until(fun() -> not Running() andalso filelib:wildcard("replay.*", Cache) -- others(Cache) =:= [] end, ?REPLAY_MS).
+    witness_await:until(fun() -> not Running() andalso filelib:wildcard("boot.*", Cache) -- others(Cache) =:= [] end, ?REPLAY_MS).
 
 %% A replay a day later removes them.
 what_callers_have_left_is_removed(Config) ->
     Dir = recorded({witness_recorded_root, run, [witness_recorded_mailbox, selective]}, #{}, Config),
     Cache = witness_record_code:cache(#{}),
-    [Old, New] = Left = [filename:join(Cache, ["replay.none.", integer_to_list(erlang:unique_integer([positive]))])
+    [Old, New] = Left = [filename:join(Cache, ["boot.none.", integer_to_list(erlang:unique_integer([positive]))])
                          || _ <- [old, new]],
     [ok = file:make_dir(Folder) || Folder <- Left],
     ok = file:write_file(filename:join(Old, "atoms"), "left"),
@@ -322,7 +322,7 @@ what_callers_have_left_is_removed(Config) ->
     ok = file:del_dir(New).
 
 %% Replays of other VMs that use the same cache.
-others(Cache) -> filelib:wildcard("replay.*", Cache) -- filelib:wildcard("replay." ++ os:getpid() ++ ".*", Cache).
+others(Cache) -> filelib:wildcard("boot.*", Cache) -- filelib:wildcard("boot." ++ os:getpid() ++ ".*", Cache).
 
 output_is_dropped_or_mirrored(Config) ->
     Dir = recorded({witness_recorded_ends, late, []}, #{}, Config),

@@ -14,18 +14,17 @@ alone and after others; each recording replays identically; what cannot be contr
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() -> [faults_are_found, surw_finds_faults, twins_pass, faults_in_elixir_are_found, twins_in_elixir_pass,
-          the_last_seat_is_sold_twice, a_schedule_is_a_run, recordings_replay_identically,
-          savina_is_the_same, what_differs_is_noticed, what_cannot_be_controlled_is_refused, runs_have_bounds,
-          hard_programs_have_a_bound, what_changes_the_vm_is_refused, nothing_is_left_for_the_next_run,
+          the_last_seat_is_sold_twice, a_schedule_is_a_run, recordings_replay_identically, savina_is_the_same,
+          names_have_the_same_order_in_each_vm, what_differs_is_noticed, what_cannot_be_controlled_is_refused,
+          runs_have_bounds, hard_programs_have_a_bound, what_changes_the_vm_is_refused, nothing_is_left_for_the_next_run,
           failures_are_those_that_are_asked_for, a_failure_that_is_not_repeated_says_what_is_not_controlled,
-          servers_that_wait_for_each_other_are_a_deadlock,
-          what_the_vm_has_is_as_in_a_plain_run, first_operations_come_in_both_orders,
-          late_ends_and_failed_spawns_replay_identically, the_first_schedule_is_the_default_order,
-          races_in_applications_are_found, a_schedule_of_an_application_is_a_run, nothing_is_left_of_an_application,
-          races_in_the_use_of_servers_of_otp_are_found, aliases_outside_are_answered_as_they_say, nothing_is_left_of_servers_of_otp,
-          applications_are_stopped, processes_of_applications_are_not_left,
-          an_application_that_does_not_start_is_a_failure, an_application_may_end_the_vm,
-          all_failures_are_those_of_their_schedules, an_early_failure_does_not_hide_a_later_one,
+          servers_that_wait_for_each_other_are_a_deadlock, what_the_vm_has_is_as_in_a_plain_run,
+          first_operations_come_in_both_orders, late_ends_and_failed_spawns_replay_identically,
+          the_first_schedule_is_the_default_order, races_in_applications_are_found, a_schedule_of_an_application_is_a_run,
+          nothing_is_left_of_an_application, races_in_the_use_of_servers_of_otp_are_found,
+          aliases_outside_are_answered_as_they_say, nothing_is_left_of_servers_of_otp, applications_are_stopped,
+          processes_of_applications_are_not_left, an_application_that_does_not_start_is_a_failure,
+          an_application_may_end_the_vm, all_failures_are_those_of_their_schedules, an_early_failure_does_not_hide_a_later_one,
           a_search_ends_when_it_is_told, wrong_folders_are_named].
 
 init_per_suite(Config) ->
@@ -298,6 +297,11 @@ savina_is_the_same(Config) ->
         ?assertEqual({Name, One, First}, {Name, Two, Second}),
         ?assert(lists:member(One, [passed, steps]))
     end, witness_savina:names()).
+
+%% That of the alphabet. Without the boot script it would be the order in the module.
+names_have_the_same_order_in_each_vm(Config) ->
+    Expected = ["ape_of_a_search", "hare_of_a_search", "zebra_of_a_search"],
+    {ok, #{outcome := passed}} = search({witness_searched, names, []}, #{schedules => 2, expect => Expected}, Config).
 
 %% What is not controlled is named, and the digests tell that the runs were different.
 what_differs_is_noticed(Config) ->

@@ -13,7 +13,8 @@ an_alias_has_its_owner_test() ->
     [?assertEqual(none, Foreign(Id), Id) || Id <- [1 bsl 17, 1 bsl 18, 1 bsl 27]].
 
 other_references_have_none_test() ->
-    [?assertEqual(none, witness_event_alias:owner(Reference)) || Reference <- [?I:reference(1), ?I:reference(1 bsl 40), make_ref()]].
+    [?assertEqual(none, witness_event_alias:owner(Reference))
+     || Reference <- [?I:reference(1), ?I:reference(1 bsl 40), make_ref()]].
 
 all_are_different_test() ->
     Made = [?I:reference(Number) || Number <- lists:seq(1, 100)]

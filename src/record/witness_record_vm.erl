@@ -23,7 +23,7 @@ When the VM has ended, this process seals the recording (`m:witness_record_seal`
 """.
 -behaviour(gen_server).
 
--export([start/2, await/2, stop/1, keep/1, arguments/2]).
+-export([start/2, await/2, stop/1, keep/1, arguments/3]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(state, {job :: map(),
@@ -70,10 +70,10 @@ keep(Pid) -> gen_server:call(Pid, keep, infinity).
 The arguments of a VM that runs this code, and Witness beside it. Of the folders after `-pa` the last one takes precedence. While
 the VM boots, when it loads only modules of OTP, it is the first one.
 """.
--spec arguments(witness_record:options(), witness_record_code:code()) -> [string()].
-arguments(Options, #{woven := Woven, plain := Plain}) ->
+-spec arguments(Boot :: file:filename(), witness_record:options(), witness_record_code:code()) -> [string()].
+arguments(Boot, Options, #{woven := Woven, plain := Plain}) ->
     Own = filename:dirname(code:which(?MODULE)),
-    ["-noshell", "+Bi", "+fnu", "-boot", "no_dot_erlang", "-mode", "interactive"]
+    ["-noshell", "+Bi", "+fnu", "-boot", Boot, "-mode", "interactive"]
         ++ maps:get(vm_args, Options, [])
         ++ [Argument || #{config := File} <- [Options], Argument <- ["-config", filename:absname(File)]]
         ++ ["-pa", Own | lists:reverse(Plain)] ++ lists:reverse(Woven).
@@ -95,7 +95,7 @@ job(Options, Code) ->
 -doc false.
 handle_continue(open, #state{options = Options, code = Code, job = Job} = State) ->
     process_flag(trap_exit, true),
-    Arguments = arguments(Options, Code) ++ ["-s", "witness_record_node", "main"],
+    Arguments = arguments("no_dot_erlang", Options, Code) ++ ["-s", "witness_record_node", "main"],
     Port = open_port({spawn_executable, erl()}, [nouse_stdio, exit_status, binary, {packet, 4}, {args, Arguments}]),
     {noreply, send_to_vm(Port, {start, Job}, State#state{port = Port})}.
 

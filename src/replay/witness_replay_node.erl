@@ -54,7 +54,7 @@ listen() ->
     _ = process_flag(message_queue_data, off_heap),
     _ = process_flag(priority, high),
     try
-        ok = delete_boot_folder(),
+        ok = witness_record_boot:delete(),
         Port = open_port({fd, 3, 4}, [binary, {packet, 4}]),
         receive
             {Port, {data, Data}} ->
@@ -64,17 +64,6 @@ listen() ->
         end
     after
         halt(0, [{flush, true}])
-    end.
-
-%% The boot script was read, so its folder is deleted, even if the process that made it was killed meanwhile.
-delete_boot_folder() ->
-    maybe
-        {ok, [[Boot]]} ?= init:get_argument(boot),
-        "replay." ++ _ ?= filename:basename(filename:dirname(Boot)),
-        _ = file:del_dir_r(filename:dirname(Boot)),
-        ok
-    else
-        _ -> ok
     end.
 
 %% Waits until the other side has read all reports.

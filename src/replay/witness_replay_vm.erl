@@ -7,12 +7,8 @@ It starts the VM, sends it the job over one file descriptor, and gets its report
 *Invariant:* the VM ends when the calling process ends, for whatever reason.
 """.
 
--include_lib("kernel/include/file.hrl").
-
 -export([fold/6, open/4]).
 
--define(DAY_S, 86_400).
--define(MINUTE_S, 60).
 
 -doc """
 Starts the VM, and waits for its result. Meanwhile the calling process folds over what the processes of the replay report,
@@ -26,7 +22,7 @@ the calls of a function, these come at the end.
 fold(Fun, Acc, Recording, Code, Atoms, Options) ->
     Own = filename:absname(filename:dirname(code:which(?MODULE))),
     maybe
-        {ok, Dir} ?= folder(Options),
+        {ok, Dir} ?= witness_record_boot:folder(Options),
         {ok, Boot} ?= witness_replay_boot:write(Dir, Atoms, Own),
         Caller = self(),
         Tag = make_ref(),
@@ -68,40 +64,11 @@ delete when the port is closed.
 open(Code, Atoms, Limits, Options) ->
     Own = filename:absname(filename:dirname(code:which(?MODULE))),
     maybe
-        {ok, Dir} ?= folder(Options),
+        {ok, Dir} ?= witness_record_boot:folder(Options),
         {ok, Boot} ?= witness_replay_boot:write(Dir, Atoms, Own),
         {ok, open_vm(Boot, Own, Code, #{events => false, mirror => false, limits => Limits}, Options), Dir}
     else
         {error, Reason} -> {error, {witness_replay, {file, Reason}}}
-    end.
-
-folder(Options) ->
-    Cache = witness_record_code:cache(maps:with([cache], Options)),
-    Dir = filename:join(Cache, io_lib:format("replay.~s.~b", [os:getpid(), erlang:unique_integer([positive])])),
-    Name = lists:flatten(Dir),
-    ok = sweep(Cache),
-    maybe
-        ok ?= filelib:ensure_path(Name),
-        ok ?= file:change_mode(Name, 8#700),
-        {ok, Name}
-    end.
-
-%% Deletes folders that remain if the caller and the VM were killed while that booted: a VM deletes its folder when it has read
-%% it. Processes of another container have other identifiers.
-sweep(Cache) ->
-    Names = case file:list_dir(Cache) of {ok, All} -> All; {error, _} -> [] end,
-    lists:foreach(fun(Dir) ->
-        _ = [file:del_dir_r(Dir) || is_older(Dir, ?DAY_S) orelse is_older(Dir, ?MINUTE_S) andalso is_alone(Dir)]
-    end, [filename:join(Cache, Name) || "replay." ++ _ = Name <- Names]).
-
-is_alone(Dir) ->
-    [_, Pid | _] = string:lexemes(filename:basename(Dir), ".") ++ [""],
-    filelib:is_dir("/proc/self") andalso not filelib:is_dir("/proc/" ++ Pid).
-
-is_older(Dir, Seconds) ->
-    case file:read_file_info(Dir, [raw, {time, posix}]) of
-        {ok, #file_info{mtime = Time}} -> erlang:system_time(second) - Time > Seconds;
-        {error, _} -> false
     end.
 
 replay(Boot, Own, #{changed := Changed} = Code, Recording, Wanted, Told, Options) ->

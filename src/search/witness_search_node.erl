@@ -27,6 +27,7 @@ main() ->
 -spec listen() -> no_return().
 listen() ->
     process_flag(trap_exit, true),
+    ok = witness_record_boot:delete(),
     try
         Port = open_port({fd, 3, 4}, [binary, {packet, 4}]),
         receive

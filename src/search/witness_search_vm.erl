@@ -33,8 +33,14 @@ search(Job, Code, Options) ->
 
 run(Job, Code, Options) ->
     process_flag(trap_exit, true),
+    case witness_search_boot:write(Code, Options) of
+        {ok, Boot} -> run(Job, Code, Options, Boot);
+        {error, Reason} -> {error, {vm, {file, Reason}}}
+    end.
+
+run(Job, Code, Options, Boot) ->
     Arguments = witness_search_limit:arguments(map_get(memory, Job))
-        ++ witness_record_vm:arguments(Options, Code) ++ ["-s", "witness_search_node", "main"],
+        ++ witness_record_vm:arguments(Boot, Options, Code) ++ ["-s", "witness_search_node", "main"],
     Port = open_port({spawn_executable, "/bin/sh"},
                      [nouse_stdio, exit_status, binary, {packet, 4}, {env, [{"ERL_CRASH_DUMP_SECONDS", "0"}]},
                       {args, ["-c", ?BESIDE, "sh", filename:join([code:root_dir(), "bin", "erl"]) | Arguments]}]),
