@@ -69,10 +69,7 @@ forms(Module, Units, Options) ->
 
 %% The parameters of nodes, and what computes them.
 computed(Units) ->
-    [[[{var, 0, Name}, Value] || {Name, Value, _} <- Variables]
-     || #{start := Start, nodes := Nodes} <- Units,
-        {node, _, Variables} <- [Start | lists:append([Children ++ [Target || {_, _, Target} <- Leaves]
-                                                       || #{leaves := Leaves, children := Children} <- Nodes])]].
+    [[{var, 0, Name}, Value] || {node, _, Variables} <- witness_spec_code:targets(Units), {Name, Value, _} <- Variables].
 
 %% A compiler pass for Boolean expressions (beam_ssa_bool, in 27 and 29) is wrong for `X or (Y andalso Z)', if the compiler sees
 %% that `Z' fails. It takes `Y andalso Z' for false, and then the guard for true if `X' is. Without this pass guards cost more,

@@ -13,7 +13,7 @@ The atoms in generated code do not depend on the specification: functions are ca
 `p1`... (their further parts) and `m1`... (signatures), marks `$witness_1`, `$witness_2`...
 """.
 
--export([generate/4]).
+-export([generate/4, targets/1]).
 -export_type([unit/0, limits/0]).
 
 -import(witness_spec_abstract, [any/0, atom/1, call/2, 'case'/2, clause/3, function/3, integer/1, list/1, local/2,
@@ -149,6 +149,8 @@ handle_event(Units, Nodes, Event, #{obligations := Limit} = Limits, Names) ->
         ++ [clause([any(), Failed], [], [formula(begun, [words(Limits), State])])
             || lists:any(fun(Target) -> is_computed(Target) end, targets(Units))]).
 
+-doc "Where the formulas of properties begin, and where each of their nodes leads.".
+-spec targets([unit()]) -> [witness_spec_node:target()].
 targets(Units) ->
     lists:append([[Start | lists:append([Children ++ [Target || {_, _, Target} <- Leaves]
                                          || #{leaves := Leaves, children := Children} <- Nodes])]
