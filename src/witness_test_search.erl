@@ -209,9 +209,9 @@ judge(#{outcome := Outcome, unfaithful := Unfaithful, warnings := Warnings}, #{u
     Told = [Text || #{code := Code, text := Text} <- Warnings,
                     case Code of vacuous -> Vacuous =:= warn; _ -> Unmonitored =/= ignore end]
         ++ [unicode:characters_to_binary([~"search: ", witness_search_unfaithful:format(One)]) || One <- Unfaithful],
-    case [Warning || #{code := vacuous} = Warning <- Warnings, Vacuous =:= fail] of
-        [] -> {ok, Told};
-        Found -> {{failed, vacuous, lines(witness_test_result:vacuous(Found))}, Told}
+    case witness_test_result:vacuous(Warnings) of
+        [_ | _] = Text when Vacuous =:= fail -> {{failed, vacuous, lines(Text)}, Told};
+        _ -> {ok, Told}
     end;
 judge(#{outcome := Outcome} = Found, Options) ->
     Dir = maps:get(recorded, Found, ""),
