@@ -33,13 +33,13 @@ group leader, a process outside; `monitors`: those that read the events; `rows`:
 
 -doc """
 How a run has ended: `returned`: the function has returned, and what is left waits; `left`: the function has returned, it is asked
-for that these processes have ended then, and they wait for ever or there were too many steps; `not_taken`: these wait for ever, and have messages; `violated`: a property; `crashed`: a process has ended by an
-error that no other one is told of, or the function has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or has ended without
-returning; `deadlock`: the function waits for ever, as do these processes; `circle`: these processes wait for each other; `steps`: there
-were too many;
-`refused`: a process has called a function that cannot be controlled; `halted`: the program has ended its VM, with this status if it is
-not zero; `busy`: a process ran for too long without an operation; `exceeded`: the VM has too much memory or too many atoms, while this
-process ran there; `lost`: a process was ended from outside.
+for that these processes have ended then, and they wait for ever or there were too many steps; `not_taken`: these wait for ever,
+and have messages; `violated`: a property; `crashed`: a process has ended by an error that no other one is told of, or the
+function has failed, or what else is asked for; `unexpected`: the function has returned another value than the expected one, or
+has ended without returning; `deadlock`: the function waits for ever, as do these processes; `circle`: these processes wait for
+each other; `steps`: there were too many; `refused`: a process has called a function that cannot be controlled; `halted`: the
+program has ended its VM, with this status if it is not zero; `busy`: a process ran for too long without an operation; `exceeded`:
+the VM has too much memory or too many atoms, while this process ran there; `lost`: a process was ended from outside.
 """.
 -type outcome() :: returned | {violated, Spec :: binary(), Name :: binary() | undefined}
                  | {crashed, witness_search_world:id(), Reason :: term()}
@@ -60,7 +60,7 @@ process ran there; `lost`: a process was ended from outside.
 
 -doc """
 `choices`: which step came next, where several were possible; `births`: empty if the function has
-returned and they were not asked for; `alive`: the same of where the processes were that were alive at the end;
+returned and they were not asked for; `alive`: where the processes were that were alive at the end, likewise;
 `unfaithful`: what made the run depend on more than its schedule; `entries`: of each process, the last first; `length`: how many steps.
 """.
 -type result() :: #{outcome := outcome(), choices := [witness_search_world:step()],
