@@ -83,11 +83,10 @@ read_events(Events, {Core, Line, Marks, Shards}) ->
     Known = lists:foldl(fun({_, Shard, _}, M) -> mark(Shard, 0, M) end, Marks, New),
     perform(lists:sort(maps:to_list(Operations)), Taken, Line + length(Events), Known, Shards).
 
-%% The marks are in the dictionary of this process, and do not say of which property they are.
 perform([{Shard, Operations} | More], Core, Line, Marks, Shards) ->
     #{Shard := {Spec, Machines}} = Shards,
     {Told, _, Machines1} = witness_offline_shard:perform(Operations, Machines, Spec),
-    Marked = mark(Shard, witness_monitor_machine:take_marks(), Marks),
+    Marked = take(Shard, Marks, Shards),
     case [Outcome || {_, _, _, #{verdict := no} = Outcome} <- Told] of
         [] -> perform(More, Core, Line, Marked, Shards#{Shard := {Spec, Machines1}});
         _ ->
@@ -96,11 +95,16 @@ perform([{Shard, Operations} | More], Core, Line, Marks, Shards) ->
     end;
 perform([], Core, Line, Marks, Shards) -> {ok, {Core, Line, Marks, Shards}}.
 
+%% The marks are in the dictionary of this process, and do not say of which property they are. Those of a single one stay there.
+take(_, Marks, Shards) when map_size(Shards) =:= 1 -> Marks;
+take(Shard, Marks, _) -> mark(Shard, witness_monitor_machine:take_marks(), Marks).
+
 mark(Shard, Mask, Marks) -> maps:update_with(Shard, fun(Before) -> Before bor Mask end, Mask, Marks).
 
--doc "Which properties have had a monitor, and what these have matched.".
+-doc "Which properties have had a monitor, and what these have matched. For the process that has read the events.".
 -spec taken(monitors()) -> taken().
 taken(none) -> #{};
+taken({_, _, #{0 := _} = Marks, Shards}) when map_size(Shards) =:= 1 -> mark(0, witness_monitor_machine:read_marks(), Marks);
 taken({_, _, Marks, _}) -> Marks.
 
 -doc "Both.".
