@@ -58,7 +58,8 @@ of Elixir if one of them runs a module of Elixir.
                      slice := undefined | [{Name :: binary(), Value :: term()}],
                      log => binary(), version => pos_integer(),
                      event := undefined | #{index := pos_integer(), event := witness_event:event()},
-                     reason := undefined | stopped | pending | max_slices | slice_idle | {gap, term()} | {crashed, term()},
+                     reason := undefined | stopped | pending | max_slices | slice_idle | unknown_past | too_many_requests
+                             | {gap, term()} | {crashed, term()},
                      source := undefined | source(),
                      info := witness_monitor:info(), vacuous := boolean(),
                      steps := [#{index := pos_integer(), event := witness_event:event(),
@@ -94,8 +95,8 @@ system had ended and all its events were gathered.
                      missing => [witness_offline:missing() | witness_run_tally:missing()],
                      monitored := non_neg_integer(), slices := non_neg_integer(),
                      undecided => [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
-                                     reason := undefined | stopped | pending | max_slices | slice_idle | {gap, term()}
-                                             | {crashed, term()},
+                                     reason := undefined | stopped | pending | max_slices | slice_idle | unknown_past
+                                             | too_many_requests | {gap, term()} | {crashed, term()},
                                      count := pos_integer(), told := non_neg_integer()}],
                      properties => [#{spec := binary(), name := binary() | undefined, version := pos_integer(),
                                       monitored := pos_integer(), vacuous := non_neg_integer(),
@@ -140,7 +141,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `max_slices` | slices of a monitor that are alive at the same time; one more ends the oldest, inconclusive | `100000` |
 | `slice_idle` | milliseconds, or `infinity`, by the times of the events (all events have times then): if a slice has had no event for longer, it ends inconclusive at the next event that its monitor reads | `infinity` |
 | `max_obligations` | parts of a formula that a monitor keeps at the same time; with more it ends inconclusive | `1000` |
-| `max_state` | words of memory that the parameters of a formula may take; with more it ends inconclusive | `10000` |
+| `max_state` | words of memory that the parameters of a formula and the windows of its `let`s may take; with more it ends inconclusive | `10000` |
 | `max_verdicts` | verdicts kept for `verdicts/1`; 0 if they are not needed | `10000` |
 | `drain` | milliseconds that monitors may need after the end, or `infinity` | `30000` |
 | `halt` | whether the run ends with the system, or only with `stop/1` | `true` |
@@ -233,6 +234,7 @@ A log takes the options above that concern specifications, monitors and verdicts
 | `format` | `text` or `json` | by the name of the file, or by its beginning |
 | `roots` | the first processes of the system, or `auto`: those that are found in the log | `auto` |
 | `follow` | whether to go on as the file grows; a run that follows ends with `stop/1` | `false` |
+| `skew` | milliseconds, or `infinity`: how far times may go back in the log; with a limit, each line tells which deadlines have passed, in all processes, and a time further back ends the run | `infinity` |
 | `skip_malformed` | whether to skip, count and report malformed lines; otherwise the first one ends the run | `false` |
 | `max_atoms` | atoms that the log may create | `100000` |
 | `max_line` | bytes of the longest line | 1 MB |

@@ -53,6 +53,7 @@ compiled already.
                      roots := auto | [witness_event:proc()],
                      format => text | json,
                      follow := boolean(),
+                     skew := non_neg_integer() | infinity,
                      skip_malformed := boolean(),
                      max_atoms := pos_integer(),
                      max_line := pos_integer(),

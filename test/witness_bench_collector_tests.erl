@@ -55,37 +55,45 @@ rows_have_what_was_measured_test() ->
     ?assert(abs(Area / element(1, lists:last(Memories)) - Mean) < 0.01 * Mean).
 
 %% However late a sample is, and however soon the next is due.
-samples_are_half_an_interval_apart_test() ->
-    File = file(),
-    M = witness_bench_response:new(#{}),
-    {ok, C} = witness_bench_collector:start_link(#{measures => M, interval => 4, file => File}),
-    ok = witness_bench_collector:start_windows(C),
-    Self = self(),
-    ok = witness_bench_collector:probe(fun() -> Self ! asked, #{events => 0, tracers => 0, gaps => 0} end, C),
-    %% Held up for a part of an interval or for more than one; what comes after a late sample is not.
-    [begin
-         [receive asked -> ok after ?EVENT -> error(not_asked) end || _ <- [1, 2]],
-         true = erlang:suspend_process(C),
-         ok = computing(microsecond, erlang:monotonic_time(microsecond) + N * 200),
-         true = erlang:resume_process(C)
-     end || N <- lists:seq(1, 40)],
-    ok = witness_bench_collector:mark(system, C),
-    {ok, _} = witness_bench_collector:stop(C),
-    %% All were planned but the one of the mark, the last one of its window; more may come before the collector is stopped.
-    Planned = lists:droplast([binary_to_float(Time) || [Time, ~"system" | _] <- rows(File)]),
-    %% A clock that stands still for a moment has no sample twice.
-    ?assert(length(Planned) > 25),
-    %% Rows are rounded to a thousandth.
-    [?assert(T1 - T0 > 1.9985, {T0, T1}) || {T0, T1} <- lists:zip(lists:droplast(Planned), tl(Planned))].
+samples_are_half_an_interval_apart_test_() ->
+    {timeout, 60, fun() ->
+        File = file(),
+        M = witness_bench_response:new(#{}),
+        {ok, C} = witness_bench_collector:start_link(#{measures => M, interval => 4, file => File}),
+        ok = witness_bench_collector:start_windows(C),
+        Self = self(),
+        ok = witness_bench_collector:probe(fun() -> Self ! asked, #{events => 0, tracers => 0, gaps => 0} end, C),
+        %% Held up for a part of an interval or for more than one; what comes after a late sample is not.
+        [begin
+             [receive asked -> ok after ?EVENT -> error(not_asked) end || _ <- [1, 2]],
+             true = erlang:suspend_process(C),
+             ok = computing(microsecond, erlang:monotonic_time(microsecond) + N * 200),
+             true = erlang:resume_process(C)
+         end || N <- lists:seq(1, 40)],
+        ok = witness_bench_collector:mark(system, C),
+        {ok, _} = witness_bench_collector:stop(C),
+        %% All were planned but the one of the mark, the last one of its window; more may come before the collector is stopped.
+        Planned = lists:droplast([binary_to_float(Time) || [Time, ~"system" | _] <- rows(File)]),
+        %% A clock that stands still for a moment has no sample twice.
+        ?assert(length(Planned) > 25),
+        %% Rows are rounded to a thousandth.
+        [?assert(T1 - T0 > 1.9985, {T0, T1}) || {T0, T1} <- lists:zip(lists:droplast(Planned), tl(Planned))]
+    end}.
 
 %% A process that computes all the time keeps one scheduler busy, and not the others.
 utilisation_is_that_of_the_schedulers_test_() ->
     {timeout, 60, fun() ->
         M = witness_bench_response:new(#{}),
         {ok, C} = collector(M, none),
+        Self = self(),
+        %% It does so before the window begins and until it has ended, however late the collector runs.
+        Busy = spawn_link(fun() -> Self ! computing, computing() end),
+        receive computing -> ok after ?EVENT -> error(not_computing) end,
         ok = witness_bench_collector:start_windows(C),
-        ok = computing(millisecond, erlang:monotonic_time(millisecond) + 300),
+        receive after 300 -> ok end,
         ok = witness_bench_collector:mark(system, C),
+        unlink(Busy),
+        exit(Busy, kill),
         {ok, #{system := #{utilisation := All, utilisations := Each}}} = witness_bench_collector:stop(C),
         ?assertEqual(erlang:system_info(schedulers_online), length(Each)),
         ?assert(abs(All - lists:sum(Each) / length(Each)) < 1.0e-6),
@@ -93,6 +101,8 @@ utilisation_is_that_of_the_schedulers_test_() ->
         ?assert(lists:sum(Each) > 90),
         [?assert(U >= 0 andalso U =< 100) || U <- Each]
     end}.
+
+computing() -> computing().
 
 computing(Unit, Until) ->
     case erlang:monotonic_time(Unit) of

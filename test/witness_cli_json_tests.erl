@@ -23,6 +23,14 @@ a_verdict_says_where_in_the_specification_it_was_decided_test() ->
     ?assertMatch(#{~"source" := #{~"file" := ~"sum.hml", ~"line" := 7, ~"column" := 2, ~"text" := ~"[_ ? _] ff."}},
                  decoded(witness_cli_json:verdict(verdict(), ?HEADER))).
 
+a_deadline_that_decided_is_counted_from_the_first_step_test() ->
+    Event = {recv, self(), self(), 1, 100},
+    #{info := Info} = V = verdict(),
+    Timed = V#{steps := [#{index => 2, event => Event, formula => ~"f", bindings => []}], info := Info#{deadline => 5_000_000_100}},
+    ?assertMatch(#{~"kind" := ~"decision", ~"deadline_ns" := 5_000_000_000},
+                 lists:last(maps:get(~"explanation", decoded(witness_cli_json:verdict(Timed, ?HEADER))))),
+    ?assertNot(is_map_key(~"deadline_ns", lists:last(maps:get(~"explanation", decoded(witness_cli_json:verdict(V, ?HEADER)))))).
+
 a_slice_is_its_names_and_values_test() ->
     ?assertMatch(#{~"slice" := ~"Id = 1, Who = {a,\"b\"}"},
                  decoded(witness_cli_json:verdict((verdict())#{slice := [{~"Id", 1}, {~"Who", {a, "b"}}]}, ?HEADER))).

@@ -16,6 +16,9 @@ snapshots_test_() ->
         {"otp_server.txt", witness_text_verdict:verdict(otp_server(), look(#{}))},
         {"many_processes.txt", witness_text_verdict:verdict(many_processes(), look(#{}))},
         {"at_the_end.txt", witness_text_verdict:verdict(at_the_end(), look(#{}))},
+        {"deadlines.txt", [[witness_text_verdict:verdict(V, look(#{})), $\n] || V <- deadlines()]},
+        {"times.txt", witness_text_verdict:verdict(times(), look(#{}))},
+        {"no_time.txt", witness_text_verdict:verdict(no_time(), look(#{}))},
         {"written_monitor.txt", witness_text_verdict:verdict(written_monitor(), look(#{}))},
         {"slice.txt", witness_text_verdict:verdict(slice(), look(#{}))},
         {"hostile.txt", witness_text_verdict:verdict(hostile(), look(#{}))},
@@ -109,6 +112,40 @@ at_the_end() ->
     (violation())#{event := undefined, info := #{line => 9, column => 4, action => ~"_:_ ! bye", matched => false},
                    source := #{file => ~"examples/sum.hml", line => 9, column => 4, text => ~"  <_:_ ! bye> tt"},
                    steps := lists:droplast(maps:get(steps, violation())) ++ [step(3, Exit, ~"<_:_ ! bye> tt", [])]}.
+
+%% A late answer, none before the end, a deadline of days, no times, and what was forbidden until then.
+deadlines() ->
+    Begin = 700_000_000_000,
+    Late = {send, p(1), p(2), {ok, 3}, Begin + 5_003_000_000},
+    Asked = [step(1, {recv, p(1), p(2), {p(2), {add, 1, 2}}, Begin}, ~"within 5 s <_:_ ! {ok, _}> tt", []),
+             step(2, {recv, p(1), p(2), ping, Begin + 5_000_000_000}, ~"within 5 s <_:_ ! {ok, _}> tt", [])],
+    Info = #{line => 9, column => 15, action => ~"_:_ ! {ok, _}", deadline => Begin + 5_000_000_000, bindings => [],
+             vacuous => false},
+    V = (violation())#{event := #{index => 3, event => Late}, steps := Asked ++ [step(3, Late, undefined, [])], info := Info,
+                       source := #{file => ~"examples/sum.hml", line => 9, column => 15, text => ~"  within 5 s <_:_ ! {ok, _}> tt"}},
+    Week = 604_800_000_000_000,
+    Forgotten = {send, p(1), p(2), {ok, 3}, Begin + Week + 5_000_000_000},
+    [V, V#{event := undefined, steps := Asked},
+     V#{event := #{index => 3, event => Forgotten}, steps := [hd(Asked), step(3, Forgotten, undefined, [])],
+        info := Info#{deadline := Begin + Week}},
+     V#{steps := [step(2, {recv, p(1), p(2), ping, undefined}, undefined, []), step(3, Late, undefined, [])]},
+     V#{event := undefined, info := Info#{deadline := {start, 5_000_000_000}}},
+     V#{verdict := yes}].
+
+%% A monitor that knows the times of events, and of one that is not shown.
+times() ->
+    Begin = -576_460_751_648_928_281,
+    Times = [Begin - 7_000_000_000, Begin, Begin + 1_500_000],
+    Last = {send, p(1), p(2), {failed, 4}, Begin + 30_000_000_001},
+    #{info := Info} = V = violation(),
+    V#{event := #{index => 4, event => Last}, skipped := 1,
+       info := Info#{bindings => [{~"Last", Times}, {~"T", Begin + 30_000_000_001}]},
+       steps := [step(2, {send, p(1), p(2), {failed, 2}, Begin}, undefined, [{~"A", Begin}, {~"N", 7}]),
+                 step(3, {send, p(1), p(2), {failed, 3}, Begin + 1_500_000}, undefined, [{~"Last", Times}]),
+                 step(4, Last, undefined, [])]}.
+
+no_time() ->
+    (violation())#{verdict := inconclusive, info := #{reason => no_time, line => 9, column => 3}}.
 
 written_monitor() ->
     Exit = {exit, p(1), killed, undefined},

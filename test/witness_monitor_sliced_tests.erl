@@ -31,6 +31,16 @@ received(From, To) -> [{recv, self(), undefined, {V, a}, V} || V <- lists:seq(Fr
 
 values(Outcomes) -> [Value || #{verdict := inconclusive, slice := [{~"V", Value}]} <- Outcomes].
 
+%% Whether there are times to keep or not.
+a_wrong_slice_is_a_crash_test_() ->
+    Plain = witness_monitor_instance:config(?MODULE, ?EXPLAIN, fun(_, State) -> {ok, State} end),
+    [{Name, ?_assertMatch({{crashed, _}, [], _},
+                          witness_monitor_sliced:run([{recv, self(), undefined, a, 1}],
+                              witness_monitor_sliced:new(?MODULE, Config, {Slice, none}, [~"V"], 10, Idle)))}
+     || {Name, Slice} <- [{"no answer", fun(_, _) -> nonsense end}, {"no key", fun(_, _) -> {slice, nonsense} end},
+                          {"a longer key", fun(_, _) -> {slice, {1, 2}} end}, {"an error", fun(_, _) -> error(oops) end}],
+        Config <- [Plain, witness_monitor_instance:set_timed(Plain)], Idle <- [infinity, 1000]].
+
 at_the_end(Map) ->
     {ok, [], S} = witness_monitor_sliced:run(received(1, 250), empty(Map, 1000, infinity)),
     [begin
@@ -53,8 +63,9 @@ displaced(Map, Idle) ->
     {ok, Two, S2} = witness_monitor_sliced:run(received(61, 300), Loaded),
     ?assertEqual(lists:seq(1, 100), values(One ++ Two)),
     ?assertEqual([{undecided, max_slices, 190}], Two -- [O || O <- Two, is_map(O)]),
-    %% A saved state without the last element loads, too: it has explained nothing.
-    {ok, _} = witness_monitor_sliced:load(list_to_tuple(lists:droplast(tuple_to_list(Saved))), empty(Map, 10, Idle)),
+    %% Saved states without the last elements load, too: one that remembers nothing, and one that has explained nothing.
+    [{ok, _} = witness_monitor_sliced:load(list_to_tuple(lists:sublist(tuple_to_list(Saved), N)), empty(Map, 10, Idle))
+     || N <- [4, 5]],
     %% Each reason has its own examples, and a slice that is gone is not idle later.
     ?assertEqual(lists:seq(291, 300), values(witness_monitor_sliced:finish(stopped, S2))),
     ?assertEqual(300, witness_monitor_sliced:count(S2)).
@@ -64,6 +75,135 @@ idle(Map) ->
     {ok, Outcomes, _} = witness_monitor_sliced:run([{recv, self(), undefined, other, 2_000_000}], S),
     ?assertEqual(lists:seq(1, 100), values(Outcomes)),
     ?assertEqual([{undecided, slice_idle, 150}], lists:nthtail(100, Outcomes)).
+
+%% What is remembered of keys without a slice.
+
+remembered_test_() ->
+    {setup, fun() -> maps:map(fun(_, Source) -> compile(Source) end, #{
+                 plain => "with m:f(_) per V over _ ? {V, _} check max X.([_ ? {_, b}] ff and [_ ? {_, a}] X).",
+                 timed => "with m:f(_) per V over _ ? {V, a}, begin _ ? {V, b} let A = once within 10 s {_ ? {_, a}} "
+                          "check [{_ ? _ when not A}] ff.",
+                 always => "with m:f(_) per V over _ ? {V, a}, begin _ ? {V, b} let A = once {_ ? {_, a}} "
+                           "check [{_ ? _ when not A}] ff.",
+                 unkeyed => "with m:f(_) per V over _ ? go, _ ? {V, a}, begin _ ? {V, b} let A = count {_ ? {_, a}} "
+                            "let Go = once {_ ? go} check [{_ ? _ when not (Go andalso A =:= 1)}] ff.",
+                 keyed => "with m:f(_) per V over _ ? go, _ ? {V, a}, begin _ ? {V, b} let A = once within 10 s {_ ? {V, a}} "
+                          "let G = {_ ? {_, x}} since within 10 s {_ ? go} check [{_ ? _ when not A, not G}] ff."
+             }) end,
+     fun(Maps) -> [witness_spec:unload(Map) || _ := Map <- Maps] end,
+     fun(#{plain := Plain, timed := Timed, always := Always, unkeyed := Unkeyed, keyed := Keyed}) ->
+        [{"a displaced slice is the last one of its key", fun() -> displaced_keys(Plain) end},
+         {"slice_idle forgets a key", fun() -> idle_keys(Plain) end},
+         {"windows of time are all that is remembered", fun() -> window(Timed) end},
+         {"keys are remembered up to a bound", fun() -> bounded(Always) end},
+         {"what is forgotten leaves nothing", fun() -> constant(Timed) end},
+         {"slice_idle forgets what was forgotten before", fun() -> idle_forgotten(Always) end},
+         {"only conditions about the key itself last without one", fun() -> about_keys(Keyed) end},
+         {"slice_idle forgets values", fun() -> idle_values(Always) end},
+         {"a key begins with the events without a key", fun() -> without_key(Unkeyed) end},
+         {"damaged data do not load", fun() -> damaged(Always) end}]
+     end}.
+
+%% Events `{Value, Letter}` at these seconds, and what comes of them.
+told(Events, S0) ->
+    {ok, Outcomes, S} = witness_monitor_sliced:run([{recv, self(), undefined, Message, Time * 1_000_000_000}
+                                                    || {Message, Time} <- Events], S0),
+    {[case Outcome of
+          #{slice := [{_, V}], verdict := inconclusive, reason := Reason} -> {V, Reason};
+          #{slice := [{_, V}], verdict := Verdict} -> {V, Verdict};
+          _ -> Outcome
+      end || Outcome <- Outcomes], S}.
+
+%% The first key has lost its slice in the middle of its trace: `b` would violate the next one.
+displaced_keys(Map) ->
+    {Ended, S} = told([{{V, a}, 0} || V <- lists:seq(1, 5)], empty(Map, 3, infinity)),
+    ?assertEqual([{1, max_slices}, {2, max_slices}], Ended),
+    ?assertEqual([], element(1, told([{{1, b}, 0}, {{2, b}, 0}, {{1, a}, 0}], S))),
+    ?assertEqual([{5, no}, {5, no}], element(1, told([{{5, b}, 0}, {{5, b}, 0}], S))),
+    %% One more key than is remembered.
+    {_, S1} = told([{{6, a}, 0}, {{7, a}, 0}], S),
+    ?assertEqual([{1, unknown_past}, {2, unknown_past}], element(1, told([{{1, b}, 0}, {{2, b}, 0}, {{1, b}, 0}], S1))).
+
+idle_keys(Map) ->
+    {Ended, S} = told([{{1, a}, 0}, {{2, a}, 3}, {{3, a}, 3}, {{2, a}, 4}, {{4, a}, 4}], empty(Map, 2, 2_000)),
+    ?assertEqual([{1, slice_idle}, {2, max_slices}], Ended),
+    ?assertMatch({[{1, no}], _}, told([{{1, b}, 4}, {{2, b}, 4}], S)),
+    ?assertMatch({[{3, slice_idle}, {4, slice_idle}, {2, no}], _}, told([{{2, b}, 8}], S)).
+
+window(Map) ->
+    {[], S} = told([{{V, a}, V} || V <- lists:seq(1, 5_000)], empty(Map, 1_000, infinity)),
+    ?assertEqual(lists:seq(4_990, 5_000), remembered(S)),
+    {Verdicts, S1} = told([{{V, b}, 5_000} || V <- [1, 4_989, 4_990, 4_990, 5_000]], S),
+    ?assertEqual([{1, no}, {4_989, no}, {4_990, yes}, {4_990, yes}, {5_000, yes}], Verdicts),
+    ?assertMatch({[{4_990, no}], _}, told([{{4_990, b}, 5_001}], S1)),
+    %% A time that goes back is that of the trace.
+    ?assertMatch({[{4_990, yes}, {4_990, no}], _}, told([{{4_990, b}, 3}, {{0, a}, 5_001}, {{4_990, b}, 3}], S1)),
+    {_, S2} = told([{{0, a}, 9_000}], S1),
+    ?assertEqual([0], remembered(S2)).
+
+bounded(Map) ->
+    {[], S} = told([{{V, a}, 0} || V <- lists:seq(1, 50)], empty(Map, 10, infinity)),
+    ?assertEqual(lists:seq(41, 50), remembered(S)),
+    ?assertEqual([{41, yes}, {40, unknown_past}, {41, yes}, {60, no}],
+                 element(1, told([{{V, b}, 0} || V <- [41, 40, 41, 60]], S))).
+
+constant(Map) ->
+    %% Besides what is saved of it: the filter is there.
+    Size = fun(S) ->
+        {_, Saved} = witness_monitor_sliced:save(S),
+        erts_debug:flat_size(S) - erts_debug:flat_size(element(6, Saved))
+    end,
+    [begin
+        Events = fun(From, To) -> [{{V, a}, 0} || V <- lists:seq(From, To)] end,
+        {[], One} = told(Events(1, 100), empty(Map, 10, Idle)),
+        {[], Two} = told(Events(101, 2_000), One),
+        ?assert(Size(Two) < Size(One) + 100)
+     end || Idle <- [infinity, 1_000_000]].
+
+idle_forgotten(Map) ->
+    {[], S} = told([{{V, a}, V} || V <- lists:seq(1, 20)], empty(Map, 10, 30_000)),
+    ?assertMatch({[{1, unknown_past}], _}, told([{{1, b}, 21}], S)),
+    {[], S1} = told([{{0, a}, T} || T <- [40, 75, 110]], S),
+    ?assertMatch({[{1, no}], _}, told([{{1, b}, 111}], S1)).
+
+%% Nothing that matches `{V, a}` has no key. What `go` says is the same for all keys, after ten seconds at the latest.
+about_keys(Map) ->
+    {_, S} = told([{go, 0}] ++ [{{V, a}, 1} || V <- lists:seq(1, 100)] ++ [{{V, b}, 1} || V <- lists:seq(101, 200)],
+                  empty(Map, 1_000, infinity)),
+    ?assertEqual(200, length(remembered(S))),
+    {[], S1} = told([{{0, a}, 1_000}], S),
+    ?assertEqual([0], remembered(S1)).
+
+idle_values(Map) ->
+    {[], S} = told([{{1, a}, 0}, {{2, a}, 0}], empty(Map, 10, 2_000)),
+    ?assertEqual([1, 2], remembered(S)),
+    {[{2, yes}], S1} = told([{{2, b}, 2}], S),
+    ?assertMatch({[{1, no}, {2, yes}], _}, told([{{1, b}, 3}, {{2, b}, 4}], S1)).
+
+without_key(Map) ->
+    {Verdicts, S} = told([{{1, b}, 0}, {{2, a}, 0}, {go, 0}, {{2, b}, 0}, {{3, a}, 0}, {{3, b}, 0}, {{3, a}, 0}, {{3, b}, 0}],
+                         empty(Map, 10, infinity)),
+    ?assertEqual([{1, no}, {2, yes}, {3, yes}, {3, no}], Verdicts),
+    %% 1 is as a key that has had no event.
+    ?assertEqual([2, 3], lists:sort(remembered(S))),
+    ?assertMatch({[{1, yes}], _}, told([{{1, a}, 0}, {{1, b}, 0}], S)).
+
+%% The keys that have more than others.
+remembered(S) ->
+    {_, Saved} = witness_monitor_sliced:save(S),
+    {{Keys, _}, _, _} = element(6, Saved),
+    [Key || {Key, _} <- Keys].
+
+damaged(Map) ->
+    {[], S} = told([{{1, a}, 0}], empty(Map, 10, infinity)),
+    {_, Saved} = witness_monitor_sliced:save(S),
+    {{[{1, {values, Known, Memory, none}}], none}, none, none} = element(6, Saved),
+    [?assertEqual(error, witness_monitor_sliced:load(setelement(6, Saved, Other), empty(Map, 10, infinity)))
+     || Other <- [none, {{[], none}, none}, {{[], none}, none, now}, {{[], [1]}, none, none}, {{[{1, nothing}], none}, none, none},
+                  {{[{1, {values, Known, none, none}}], none}, none, none}, {{[{1, {values, Known, Memory, 1}}], none}, none, none},
+                  {{[], none}, {values, Known, Memory, none}, none}]],
+    {ok, Loaded} = witness_monitor_sliced:load(Saved, empty(Map, 10, infinity)),
+    ?assertMatch({[{1, yes}], _}, told([{{1, b}, 0}], Loaded)).
 
 prop_slices() ->
     ?FORALL({Per, Formula}, {oneof([['V'], ['V', 'W']]), formula()},

@@ -9,6 +9,7 @@ The model is as adverse as the real VM is (see `m:witness_trace_evm`), and a lit
   the sessions of its parent in reverse (measured);
 - the events of one process reach one tracer in order; everything else waits for as long as
   it likes, so A4 does not hold; the messages of one tracer to another stay in order;
+- at any time a tracer may be told that what a process has done until then was delivered, if that is so;
 - anything can happen between two effects of a tracer, and within `share`;
 - with `handover` stamps, an event has a stamp only while they are on for its process;
 - tracers are lent again when they are done, with whatever is still on its way to them.
@@ -100,6 +101,8 @@ mutants() ->
       "begin _ = Waiting, C#core{own = Rest} end;"},
      {"what came early is not told from old duplicates", 50_000,
       "taken(P, Fork, Label, How, O, overdue(P, C));", "taken(P, Fork, Label, How, O, C);"},
+     {"the owner is not told that everything is delivered", 5_000,
+      "#{P := {cut, Next, _}} -> acknowledge(P, Next, C);", "#{P := {cut, _, _}} -> remove_route(P, effect({off, P}, C));"},
      {"hops stay after a discard", 100_000,
       "unroute(P, Next, C) -> remove_route(P, send(Next, {routed, C#core.self, {eof, P}}, C)).",
       "unroute(P, _, C) -> remove_route(P, C)."}].
@@ -151,10 +154,15 @@ system_step(X, Vm = #vm{alive = Alive, next = Next}) ->
     end.
 
 tracer_step(X, Vm) ->
-    case tasks(Vm) of
+    case tasks(Vm) ++ deliveries(Vm) of
         [] -> Vm;
         Tasks -> tracer_task(pick(X, Tasks), Vm)
     end.
+
+%% Nothing of such a process is on its way to the tracer.
+deliveries(#vm{core = Core, busy = Busy, queues = Queues, tracers = Tracers}) ->
+    [{delivered, Id, P} || Id := #tracer{core = C} <- Tracers, not is_map_key(Id, Busy), {P, _} <- Core:cuts(C),
+                           not is_map_key({Id, {process, P}}, Queues)].
 
 pick(X, List) -> lists:nth(X rem length(List) + 1, List).
 
@@ -212,6 +220,9 @@ tracer_task(Key = {Id, _}, Vm = #vm{core = Core, queues = Queues, tracers = Trac
     #{Id := T = #tracer{core = C, lent = Lent}} = Tracers,
     T1 = T#tracer{lent = Lent orelse element(1, Message) =:= take},
     proceed(Id, T1, Core:handle(Message, C), Vm#vm{queues = Queues1});
+tracer_task({delivered, Id, P}, Vm = #vm{core = Core, tracers = Tracers}) ->
+    #{Id := T = #tracer{core = C}} = Tracers,
+    proceed(Id, T, Core:handle({delivered, P}, C), Vm);
 tracer_task(Id, Vm = #vm{tracers = Tracers, busy = Busy}) ->
     #{Id := T = #tracer{pending = Pending}} = Tracers,
     perform(Pending, Id, T#tracer{pending = none}, Vm#vm{busy = maps:remove(Id, Busy)}).

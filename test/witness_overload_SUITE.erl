@@ -44,8 +44,9 @@ misses_are_told(Reason, Options) ->
     #{bytes := Bytes, budget := Budget, samples := Samples, reasons := Reasons, summary := Summary, load := {Workers, _, _}} =
         maps:merge(Options, R),
     ?assert(Samples > 0),
-    ?assert(Bytes > 0),
     ?assert(Bytes =< Budget),
+    %% What is full when the load ends has been seen. A partition beyond its own bound is empty at once: no sample need see it.
+    [?assert(Bytes > 0) || Reason =:= {gap, memory}],
     #{Reason := Gaps} = Reasons,
     ?assertEqual([], maps:keys(Reasons) -- [Reason, {crashed, overdue}]),
     Undecided = lists:sum(maps:values(Reasons)),

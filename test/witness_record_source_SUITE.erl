@@ -37,31 +37,45 @@ only_what_is_read_is_recorded(Config) ->
     io:format(user, "~s~n", [Text]),
     ?assert(5 * Less < More).
 
-%% No process has the name. A process outside the recording gets the event like any other.
+%% No process has the name. A process outside the recording gets the event like any other, and has time to read it.
 a_missing_process_is_503_and_a_late_one_504(Config) ->
-    Port = free_port(),
-    {ok, Server} = inets:start(httpd, [{port, Port}, {bind_address, {127, 0, 0, 1}}, {ipfamily, inet}, {server_name, "shop"},
-                                       {server_root, proplists:get_value(priv_dir, Config)},
-                                       {document_root, proplists:get_value(priv_dir, Config)},
-                                       {modules, [witness_record_httpd]}, {witness_record_handler, ?MODULE},
-                                       {witness_record_timeout, 50}]),
-    try
+    with_httpd([], fun(Port) ->
         {{_, 503, _}, _, _} = request(Port, "/a?b=c", "x"),
-        true = register(?MODULE, self()),
-        Asking = spawn_monitor(fun() -> exit({told, request(Port, "/a?b=c", "x")}) end),
-        Event = receive {http_request, E, #{method := "POST", path := "/a"}} -> E end,
+        {Event, Asking} = asked(Port),
         ?assertEqual({ok, "b=c"}, witness_record_source:read(Event, query)),
         ?assertEqual({ok, "x"}, witness_record_source:read(Event, body)),
         ?assertMatch({ok, {_, "127.0.0.1"}}, witness_record_source:read(Event, peer)),
         ?assertMatch({error, {error, function_clause}}, witness_record_source:read(Event, nothing)),
-        {_, Ref} = Asking,
-        receive {'DOWN', Ref, process, _, {told, {{_, Status, _}, _, _}}} -> ?assertEqual(504, Status) end,
+        ok = witness_record_source:answer(Event, {200, [], ""}),
+        ?assertEqual(200, told(Asking))
+    end, Config),
+    with_httpd([{witness_record_timeout, 50}], fun(Port) ->
+        {Event, Asking} = asked(Port),
+        ?assertEqual(504, told(Asking)),
         ?assertEqual({error, closed}, witness_record_source:read(Event, body)),
         ?assertEqual({error, closed}, witness_record_source:answer(Event, {200, [], ""}))
+    end, Config).
+
+with_httpd(Options, Fun, Config) ->
+    {ok, Server} = inets:start(httpd, [{port, 0}, {bind_address, {127, 0, 0, 1}}, {ipfamily, inet}, {server_name, "shop"},
+                                       {server_root, proplists:get_value(priv_dir, Config)},
+                                       {document_root, proplists:get_value(priv_dir, Config)},
+                                       {modules, [witness_record_httpd]}, {witness_record_handler, ?MODULE} | Options]),
+    try
+        [{port, Port}] = httpd:info(Server, [port]),
+        Fun(Port)
     after
-        unregister(?MODULE),
+        _ = whereis(?MODULE) =/= undefined andalso unregister(?MODULE),
         inets:stop(httpd, Server)
     end.
+
+%% The event of a request, and the process that waits for the answer.
+asked(Port) ->
+    true = register(?MODULE, self()),
+    {_, Ref} = spawn_monitor(fun() -> exit({told, request(Port, "/a?b=c", "x")}) end),
+    receive {http_request, Event, #{method := "POST", path := "/a"}} -> {Event, Ref} end.
+
+told(Ref) -> receive {'DOWN', Ref, process, _, {told, {{_, Status, _}, _, _}}} -> Status end.
 
 %% What the client got, and where the recording is.
 served(Function, Options, Config) ->

@@ -234,8 +234,9 @@ it_is_kept_when_asked_for(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
     {ok, Recording} =
         witness_record:start((options(Dir, {witness_recorded_checked, forever, []}, Config))#{last => {seconds, 3600}}),
-    Kept = [witness_record:keep(Recording) || _ <- [1, 2]],
-    ?assertEqual([{ok, filename:join(Dir, "kept-" ++ integer_to_list(N))} || N <- [1, 2]], Kept),
+    %% Until both processes have been born.
+    Kept = kept(Recording) ++ [witness_record:keep(Recording)],
+    ?assertEqual([{ok, filename:join(Dir, "kept-" ++ integer_to_list(N))} || N <- lists:seq(1, length(Kept))], Kept),
     [?assertMatch({ok, _}, witness_log_recording:open(Folder)) || {ok, Folder} <- Kept],
     ok = witness_record:stop(Recording),
     {ok, #{outcome := recorded, ended := stopped}} = witness_record:await(Recording, infinity),
@@ -243,14 +244,21 @@ it_is_kept_when_asked_for(Config) ->
     {ok, R} = witness_log_recording:open(Dir),
     ?assertMatch({ok, [_, _]}, witness_log_recording:processes(R)).
 
+kept(Recording) ->
+    {ok, Folder} = witness_record:keep(Recording),
+    {ok, R} = witness_log_recording:open(Folder),
+    {ok, Processes} = witness_log_recording:processes(R),
+    [{ok, Folder} | case Processes of [_, _] -> []; _ -> receive after 100 -> kept(Recording) end end].
+
+%% The program goes on until then.
 it_is_kept_when_something_is_violated(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
+    Kept = filename:join(Dir, "kept-1"),
     #{exit := 1} = witness(Config, ["record", "--last", "1MB", "--monitor", "witness_recorded_checked:named/1=cli_monitor(1)",
                                     "-o", Dir, "--pa", proplists:get_value(programs, Config), "--pa", cli(Config),
-                                    "witness_recorded_checked:long(20)"]),
+                                    lists:flatten(io_lib:format("witness_recorded_checked:long(20, ~tp)", [Kept]))]),
     #{exit := 1, stdout := Text} =
-        witness(Config, ["check", "--monitor", "witness_recorded_checked:named/1=cli_monitor(1)", "--pa", cli(Config),
-                         filename:join(Dir, "kept-1")]),
+        witness(Config, ["check", "--monitor", "witness_recorded_checked:named/1=cli_monitor(1)", "--pa", cli(Config), Kept]),
     witness_command:contains(Text, [~"VIOLATED"]).
 
 it_is_kept_however_the_program_ends(Config) ->

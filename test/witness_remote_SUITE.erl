@@ -30,8 +30,8 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 
 %% At the target.
 -export([use_library/0, library/1]).
--export([serve/0, parent/0, child/0, crowd/1, visitor/0, messages/1, work/2, relay/2, keep/0, snapshot/0, settled/0, tools/0,
-         log/2]).
+-export([serve/0, parent/0, child/0, crowd/1, visitor/0, messages/1, work/2, send_large/0, relay/2, keep/0, snapshot/0,
+         settled/0, tools/0, log/2]).
 %% In the tool.
 -export([systems/2, attached/3, told/2, hold/4, slow/3, run_delayed/4, sessions/1]).
 
@@ -127,7 +127,8 @@ target(Case, Name, Config) ->
     {ok, _} = peer:call(Peer, inet_gethost_native, gethostbyname, ["localhost"]),
     [true = is_pid(peer:call(Peer, erlang, spawn, [?MODULE, F, []])) || F <- [serve, keep]],
     Worker = peer:call(Peer, erlang, spawn, [?MODULE, work, [0, 0]]),
-    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [witness_test_keeper]) =/= undefined end),
+    [ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [Known]) =/= undefined end)
+     || Known <- [witness_test_server, witness_test_keeper]],
     ok = peer:call(Peer, logger, add_handler, [witness_test_reports, ?MODULE, #{}]),
     #{peer => Peer, node => Node, worker => Worker, before => peer:call(Peer, ?MODULE, snapshot, [])}.
 
@@ -380,7 +381,7 @@ mailboxes_that_grow_are_found(Config) ->
     Clerk = peer:call(Peer, erlang, whereis, [clerk]),
     ?assertEqual(number(Clerk), number(P)),
     %% It has no time to see that.
-    ?assertMatch({ok, inconclusive, undefined}, Attached(600)),
+    ?assertMatch({ok, inconclusive, undefined}, Attached(1)),
     peer:stop(Tool),
     true = peer:call(Peer, erlang, exit, [Clerk, kill]),
     ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [clerk]) =:= undefined end),
@@ -403,7 +404,7 @@ monitors_that_grow_are_found(Config) ->
     P = first_violated(Attached, [4500, 9000, 30_000]),
     Clerk = peer:call(Peer, erlang, whereis, [clerk]),
     ?assertEqual(number(Clerk), number(P)),
-    ?assertMatch({ok, inconclusive, undefined}, Attached(600)),
+    ?assertMatch({ok, inconclusive, undefined}, Attached(1)),
     peer:stop(Tool),
     true = peer:call(Peer, erlang, exit, [Clerk, kill]),
     ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, [clerk]) =:= undefined end),
@@ -568,10 +569,10 @@ slow(Where = #{node := Node}, Options, Asked) ->
         counters:get(Told, 1) > 1 orelse begin Self ! first, receive go_on -> ok end end
     end,
     {ok, Run} = witness_remote:start(Where#{watch => [{name, "witness_test_server"}]}, Options#{on_verdict => Taken}),
-    [spawn(Node, ?MODULE, work, [0, wrong]) || _ <- lists:seq(1, Asked)],
+    Refs = [element(2, spawn_monitor(Node, ?MODULE, work, [0, wrong])) || _ <- lists:seq(1, Asked)],
     receive first -> ok end,
-    %% The server has answered all earlier requests, and all its events were seen.
-    ok = erpc:call(Node, ?MODULE, work, [0, wrong]),
+    %% Each of them ends when the server has answered it.
+    [receive {'DOWN', Ref, process, _, _} -> ok end || Ref <- Refs],
     _ = spawn(fun() -> Self ! {ended, witness:stop(Run)} end),
     Run ! go_on,
     receive
@@ -645,27 +646,27 @@ run_delayed(Where = #{node := Node}, Options, {_, N} = Order, How) ->
 
 %% Each limit by its code. Except for the time limit, what was missed leaves no result.
 limits_strike_and_are_told(Config) ->
-    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    #{node := Node} = Target = proplists:get_value(target, Config),
     Tool = tool(),
     Watch = (where(Node, Config))#{watch => [{name, "witness_test_server"}]},
-    Struck = fun(Options, Meanwhile) ->
-        Self = self(),
-        _ = spawn_link(fun() ->
-            Self ! {summary, peer:call(Tool, ?MODULE, attached, [Watch, maps:merge(options(Config), Options), await], ?EVENT)}
-        end),
-        ok = witness_await:until(fun() -> guard(Peer) =/= none end),
-        Meanwhile(),
-        {ok, #{outcome := Outcome, warnings := Warnings}, _} = receive {summary, Summary} -> Summary end,
+    Struck = fun(Limit, How) ->
+        {ok, #{outcome := Outcome, warnings := Warnings}, _} =
+            peer:call(Tool, ?MODULE, attached, [Watch, maps:merge(options(Config), Limit), How], 2 * ?EVENT),
         {Outcome, [Code || #{code := Code} <- Warnings]}
     end,
-    {ok, [duration]} = Struck(#{duration => 500}, fun() -> ok end),
-    {untrusted, Rate} = Struck(#{rate => 10}, fun() -> ok end),
+    {ok, [duration]} = Struck(#{duration => 500}, await),
+    {untrusted, Rate} = Struck(#{rate => 10}, await),
     ?assert(lists:member(rate, Rate)),
-    Large = fun() -> _ = peer:call(Peer, erlang, send, [witness_test_server, {lists:seq(1, 10_000), {add, 1, 2}}]) end,
-    {untrusted, Size} = Struck(#{message_size => 10_000, duration => 1000}, Large),
+    {untrusted, Size} = Struck(#{message_size => 10_000}, {meanwhile, [{?MODULE, send_large, []}]}),
     ?assert(lists:member(message_size, Size)),
     peer:stop(Tool),
     unharmed(Target).
+
+%% When the server answers, it has taken the message.
+send_large() ->
+    witness_test_server ! {lists:seq(1, 10_000), {add, 1, 2}},
+    3 = ask(1, 2),
+    ok.
 
 %% --- nothing is left -------------------------------------------------------------
 
@@ -818,7 +819,7 @@ a_tool_that_stands_still_is_left(Config) ->
     #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
     Tool = tool(),
     Pid = peer:call(Tool, os, getpid, []),
-    ok = peer:call(Tool, ?MODULE, hold, [running, none, (where(Node, Config))#{lease => 1000}, options(Config)], ?EVENT),
+    ok = peer:call(Tool, ?MODULE, hold, [running, none, (where(Node, Config))#{lease => 5000}, options(Config)], ?EVENT),
     [] = os:cmd("kill -STOP " ++ Pid),
     ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =:= undefined end),
     ?assertEqual(false, peer:call(Peer, erlang, module_loaded, ['witness_run$1'])),

@@ -41,3 +41,13 @@ applications_that_do_not_start_name_their_function_test() ->
                                       ~"Shop.start/2 of shop returned the error shutdown: nil")),
     ?assertMatch({_, _}, binary:match(Said({{shutdown, nil}, {shop_app, start, [normal, []]}}),
                                       ~"shop_app:start/2 of shop returned the error {shutdown,nil}")).
+
+%% Places and times are no contents.
+what_a_deadline_decides_is_told_when_it_is_redacted_test() ->
+    Info = #{line => 7, column => 2, action => ~"_ ? a", deadline => 5_000_000_000, bindings => [{~"T", {secret, 1}}], vacuous => false},
+    V = #{signature => undefined, slice => undefined, event => undefined, reason => undefined, info => Info, steps => []},
+    #{info := Redacted} = witness_run_redaction:verdict(true, V),
+    ?assertEqual(maps:remove(bindings, Info), maps:remove(bindings, Redacted)),
+    ?assertNotEqual(Info, Redacted),
+    NoTime = #{reason => no_time, line => 7, column => 2},
+    ?assertMatch(#{info := NoTime}, witness_run_redaction:verdict(true, V#{info := NoTime})).

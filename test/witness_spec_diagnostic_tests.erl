@@ -721,18 +721,18 @@ slices_test_() ->
          s:1:24: error: `per` has no place here
            with m:f(_) over _ ? a per Id monitor [_ ? a] ff.
                                   ^
-           the order is `with`, `group`, `per`, `over`, and then `monitor` or `check`
+           the order is `with`, `group`, `per`, `over`, `let`, and then `monitor` or `check`
          """},
         {"with m:f(_) over _ ? a group monitor [_ ? a] ff.",
          """
          s:1:24: error: `group` has no place here
            with m:f(_) over _ ? a group monitor [_ ? a] ff.
                                   ^
-           the order is `with`, `group`, `per`, `over`, and then `monitor` or `check`
+           the order is `with`, `group`, `per`, `over`, `let`, and then `monitor` or `check`
          """},
         {"with m:f(_) over _ ? a none.",
          """
-         s:1:24: error: a signature with `none` takes no `per` and no `over`
+         s:1:24: error: a signature with `none` takes no `per`, no `over` and no `let`
            with m:f(_) over _ ? a none.
                                   ^
          """},
@@ -837,6 +837,333 @@ slices_test_() ->
                                               ^
            a variable of the signatures can be used if each of them binds it
          """}]).
+
+lets_test_() ->
+    shown([
+        {"with m:f(_) let V check [_ ? a] ff.",
+         """
+         s:1:19: error: expected `=` and a value, found `check`
+           with m:f(_) let V check [_ ? a] ff.
+                             ^
+         """},
+        {"with m:f(_) let V = check [_ ? a] ff.",
+         """
+         s:1:21: error: expected a value, found `check`
+           with m:f(_) let V = check [_ ? a] ff.
+                               ^
+           a value begins with `previously`, `once`, `count`, `sum`, `min`, `max` or `mean`, or is `{a} since {b}`
+         """},
+        {"with m:f(_) let V = {_ ? a} check [_ ? a] ff.",
+         """
+         s:1:29: error: expected `since`, found `check`
+           with m:f(_) let V = {_ ? a} check [_ ? a] ff.
+                                       ^
+           a value begins with `previously`, `once`, `count`, `sum`, `min`, `max` or `mean`, or is `{a} since {b}`
+         """},
+        {"with m:f(_) let V = sometimes {_ ? a} check [_ ? a] ff.",
+         """
+         s:1:21: error: expected a value, found `sometimes`
+           with m:f(_) let V = sometimes {_ ? a} check [_ ? a] ff.
+                               ^
+           a value begins with `previously`, `once`, `count`, `sum`, `min`, `max` or `mean`, or is `{a} since {b}`
+         """},
+        {"with m:f(_) let V = once check [_ ? a] ff.",
+         """
+         s:1:26: error: expected a condition behind `once`
+           with m:f(_) let V = once check [_ ? a] ff.
+                                    ^
+           an action in braces, as in `{_ ? request}`, or a guard over `let`s in front of this one
+         """},
+        {"with m:f(_) let V = once within 5 {_ ? a} check [_ ? a] ff.",
+         """
+         s:1:33: error: `5` is not a duration: it needs a unit in the same line
+           with m:f(_) let V = once within 5 {_ ? a} check [_ ? a] ff.
+                                           ^
+           as in `within 5 s`; the units of time are `ns`, `us`, `ms`, `s`, `min`, `h`, `d`
+         """},
+        {"with m:f(_) let V = once within 0 events {_ ? a} check [_ ? a] ff.",
+         """
+         s:1:33: error: expected a number of events from 1 on
+           with m:f(_) let V = once within 0 events {_ ? a} check [_ ? a] ff.
+                                           ^
+           `within 1 event` is this event alone
+         """},
+        {"with m:f(_) let V = previously within 5 s {_ ? a} check [_ ? a] ff.",
+         """
+         s:1:32: error: `previously` has no window
+           with m:f(_) let V = previously within 5 s {_ ? a} check [_ ? a] ff.
+                                          ^
+           it is about the event before, as in `previously {_ ? request}`
+         """},
+        {"with m:f(_) let V = once {a} check [_ ? a] ff.",
+         """
+         s:1:27: error: this is not an action
+           with m:f(_) let V = once {a} check [_ ? a] ff.
+                                     ^
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+         """},
+        {"with m:f(_) let V = once {else} check [_ ? a] ff.",
+         """
+         s:1:27: error: `else` has no place in a `let`
+           with m:f(_) let V = once {else} check [_ ? a] ff.
+                                     ^
+           a condition names its events; `else` is for the formula, as in `[else] X`
+         """},
+        {"with m:f(_) let V = once {_ ? a at T} check [_ <- _, _] [_ ? a when V] ff.",
+         """
+         s:1:36: error: a condition of a `let` has no time of its own
+           with m:f(_) let V = once {_ ? a at T} check [_ <- _, _] [_ ? a when V] ff.
+                                              ^
+           leave `at` out; `within` says from when on events count, as in `once within 5 s {_ ? request}`
+         """},
+        {"with m:f(_) let V = sum N {_ ? {n, N}} check [_ ? a] ff.",
+         """
+         s:1:40: error: expected `of` behind what `sum` is about
+           with m:f(_) let V = sum N {_ ? {n, N}} check [_ ? a] ff.
+                                                  ^
+           as in `sum N of {_ ? {pay, N}}`
+         """},
+        {"with m:f(_) let V = sum N of {_ ? {n, N}} or {_ ? b} check [_ <- _, _] [_ ? a when V > 2] ff.",
+         """
+         s:1:25: error: the variable `N` is not bound
+           with m:f(_) let V = sum N of {_ ? {n, N}} or {_ ? b} check [_ <- _, _] [_ ? a when V > 2] ff.
+                                   ^
+           what stands in front of `of` knows what all actions behind it bind, and what they know
+         """},
+        {"with m:f(_) let V = once W let W = once {_ ? a} check [_ <- _, _] [_ ? a when V] ff.",
+         """
+         s:1:26: error: the variable `W` is not bound
+           with m:f(_) let V = once W let W = once {_ ? a} check [_ <- _, _] [_ ? a when V] ff.
+                                    ^
+           a condition knows the variables of its pattern, of the signatures, of `per`, and of the `let`s in front
+         """},
+        {"with m:f(V) let V = once {_ ? a} check [_ <- _, _] [_ ? a when V] ff.",
+         """
+         s:1:17: error: `V` has a value already
+           with m:f(V) let V = once {_ ? a} check [_ <- _, _] [_ ? a when V] ff.
+                           ^
+           a `let` is a new variable: give it another name
+         """},
+        {"with m:f(_) let V = once {_ ? a} let V = once {_ ? b} check [_ <- _, _] [_ ? a when V] ff.",
+         """
+         s:1:38: error: `V` has a value already
+           with m:f(_) let V = once {_ ? a} let V = once {_ ? b} check [_ <- _, _] [_ ? a when V] ff.
+                                                ^
+           a `let` is a new variable: give it another name
+         """},
+        {"with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? a] ff.",
+         """
+         s:1:17: warning: `V` is not used
+           with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? a] ff.
+                           ^
+           use it in or behind an action of the formula, as in `[{_ ? _ when V}] ff`, or leave it out
+         """},
+        {"with m:f(_) let V = once {_ ? a} check max X(N = V).([_ ? a when N] ff and [else] X(V)).",
+         """
+         s:1:50: error: the variable `V` is not bound
+           with m:f(_) let V = once {_ ? a} check max X(N = V).([_ ? a when N] ff and [else] X(V)).
+                                                            ^
+           a `let` has a value at an event: use it in or behind an action
+         """},
+        {"with m:f(_) let V = once {_ ? a} check max X(V = 1).([_ ? a when V] ff and [else] X(V)).",
+         """
+         s:1:46: error: `V` has a value already
+           with m:f(_) let V = once {_ ? a} check max X(V = 1).([_ ? a when V] ff and [else] X(V)).
+                                                        ^
+           a parameter is a new variable: give it another name
+         """},
+        {"with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? #{V := 1}] ff.",
+         """
+         s:1:59: error: the variable `V` is not bound
+           with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? #{V := 1}] ff.
+                                                                     ^
+           the key of a map and the size of a binary need a value that is known before the pattern
+         """},
+        {"with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? a at V] ff.",
+         """
+         s:1:63: warning: `V` has a value already, so this action matches at exactly this time only
+           with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? a at V] ff.
+                                                                         ^
+           give the time a new name, and compare both in a guard: `when U - V =< 5 s`
+         """},
+        {"with m:f(_) over _ ? a let V = once {_ ? b} check max X.([_ ? a when V] ff and [else] X).",
+         """
+         s:1:38: warning: no action of `over` lets an event through that this could match
+           with m:f(_) over _ ? a let V = once {_ ? b} check max X.([_ ? a when V] ff and [else] X).
+                                                ^
+           add it to `over`
+         """},
+        {"with m:f(_) let V = once {_ ? a when false} check max X.([_ ? a when V] ff and [else] X).",
+         """
+         s:1:38: warning: this guard always fails
+           with m:f(_) let V = once {_ ? a when false} check max X.([_ ? a when V] ff and [else] X).
+                                                ^
+           it is false for all values
+         """},
+        {"with m:f(_) let V = once {_ ? a} none.",
+         """
+         s:1:34: error: a signature with `none` takes no `per`, no `over` and no `let`
+           with m:f(_) let V = once {_ ? a} none.
+                                            ^
+         """},
+        {"with m:f(_) let V = once {_ ? a} over _ ? a check [_ ? a when V] ff.",
+         """
+         s:1:34: error: `over` has no place here
+           with m:f(_) let V = once {_ ? a} over _ ? a check [_ ? a when V] ff.
+                                            ^
+           the order is `with`, `group`, `per`, `over`, `let`, and then `monitor` or `check`
+         """},
+        %% The values at two events are two values.
+        {"with m:f(_) let N = count {_ ? a} check [_ <- _, _] [_ ? a when N =:= 1] [_ ? a when N =:= 2] ff.", ""},
+        {"with m:f(_) let N = count {_ ? a} monitor [_ <- _, _] ([_ ? a when N > 5] ff and [_ ? a when N =< 5] [_ ? b] ff).", ""},
+        {"with m:f(_) let V = once _ ? a check [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:28: error: an action in a condition stands in braces, and only `or` between them
+           with m:f(_) let V = once _ ? a check [_ <- _, _] [_ ? b when V] ff.
+                                      ^
+           as in `once {_ ? a} or {_ ? b}`; for the opposite give it a name, as in `let A = once within 1 event {_ ? a}`: then `not A`
+         """},
+        {"with m:f(_) let V = once not {_ ? a} check [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:33: error: an action in a condition stands in braces, and only `or` between them
+           with m:f(_) let V = once not {_ ? a} check [_ <- _, _] [_ ? b when V] ff.
+                                           ^
+           as in `once {_ ? a} or {_ ? b}`; for the opposite give it a name, as in `let A = once within 1 event {_ ? a}`: then `not A`
+         """},
+        {"with m:f(_) let V = average N of {_ ? {a, N}} check [_ <- _, _] [_ ? b when V > 1] ff.",
+         """
+         s:1:21: error: expected a value, found `average`
+           with m:f(_) let V = average N of {_ ? {a, N}} check [_ <- _, _] [_ ? b when V > 1] ff.
+                               ^
+           a value begins with `previously`, `once`, `count`, `sum`, `min`, `max` or `mean`, or is `{a} since {b}`
+         """},
+        {"with m:f(_) let A = once {_ ? b} let V = once {_ ? a} or A check [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:55: error: expected an action in braces behind `or`
+           with m:f(_) let A = once {_ ? b} let V = once {_ ? a} or A check [_ <- _, _] [_ ? b when V] ff.
+                                                                 ^
+           a condition is actions, or a guard: give one of them a `let` of its own
+         """},
+        {"with m:f(_) let V = once {_ ? b} when true check [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:34: error: a guard has no place here
+           with m:f(_) let V = once {_ ? b} when true check [_ <- _, _] [_ ? b when V] ff.
+                                            ^
+           that of an action stands inside of its braces
+         """},
+        {"with m:f(_) let A = once {_ ? b}, let V = once {_ ? a} check [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:33: error: no comma stands between `let`s
+           with m:f(_) let A = once {_ ? b}, let V = once {_ ? a} check [_ <- _, _] [_ ? b when V] ff.
+                                           ^
+           leave it out
+         """},
+        {"with m:f(_) let V = count {_ ? a} or {_ ? b} since {_ ? d} check [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:46: error: `since` has no place here
+           with m:f(_) let V = count {_ ? a} or {_ ? b} since {_ ? d} check [_ <- _, _] [_ ? b when V] ff.
+                                                        ^
+           it stands between two conditions, without a word in front: `{a} since {b}`
+         """},
+        {"with m:f(_) check let V = count {_ ? a} [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:19: error: expected a formula, found `let`
+           with m:f(_) check let V = count {_ ? a} [_ <- _, _] [_ ? b when V] ff.
+                             ^
+           it stands in front of `monitor` or `check`
+         """},
+        {"with m:f(_) let v = count {_ ? a} check [_ <- _, _] [_ ? b] ff.",
+         """
+         s:1:17: error: expected a variable behind `let`, found `v`
+           with m:f(_) let v = count {_ ? a} check [_ <- _, _] [_ ? b] ff.
+                           ^
+           it begins with a capital letter, as in `let Asked = once {_ ? request}`
+         """},
+        {"with m:f(_) per I over _ ? {use, I}, _ ? all let V = once I =:= 1 monitor [{_ ? _ when V}] ff.",
+         """
+         s:1:59: warning: this does not hold at events before the first one with `I`: `over` lets some through without it
+           with m:f(_) per I over _ ? {use, I}, _ ? all let V = once I =:= 1 monitor [{_ ? _ when V}] ff.
+                                                                     ^
+           ask without `I`, or let all actions of `over` bind the variables of `per`
+         """},
+        {"with m:f(X) per Id over _ ? {use, Id}, _ ? {all, _} let V = once {_ ? {all, Id}} monitor [{_ ? _ when V}] ff.",
+         """
+         s:1:67: warning: this does not hold at events before the first one with `Id`: `over` lets some through without it
+           with m:f(X) per Id over _ ? {use, Id}, _ ? {all, _} let V = once {_ ? {all, Id}} monitor [{_ ? _ when V}] ff.
+                                                                             ^
+           ask without `Id`, or let all actions of `over` bind the variables of `per`
+         """},
+        {"with m:f(_) per I over _ ? {use, I}, _ ? {all, _} let V = once {_ ? {_, L} when L =:= I} monitor [{_ ? _ when V}] ff.",
+         """
+         s:1:65: warning: this does not hold at events before the first one with `I`: `over` lets some through without it
+           with m:f(_) per I over _ ? {use, I}, _ ? {all, _} let V = once {_ ? {_, L} when L =:= I} monitor [{_ ? _ when V}] ff.
+                                                                           ^
+           ask without `I`, or let all actions of `over` bind the variables of `per`
+         """},
+        {"with m:f(_) per I over _ ? {use, I}, _ ? all let V = sum I of {_ ? all} or {_ ? {use, I}} monitor [{_ ? _ when V > 1}] ff.",
+         """
+         s:1:64: warning: this does not hold at events before the first one with `I`: `over` lets some through without it
+           with m:f(_) per I over _ ? {use, I}, _ ? all let V = sum I of {_ ? all} or {_ ? {use, I}} monitor [{_ ? _ when V > 1}] ff.
+                                                                          ^
+           ask without `I`, or let all actions of `over` bind the variables of `per`
+         """},
+        {"with m:f(X) per Id over _ ? {use, Id}, _ : _ ! all let V = once {_ ? {use, Id}} monitor [{_ ? _ when V}] ff.", ""},
+        {"with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? b] ff.",
+         """
+         s:1:17: warning: `V` is not used
+           with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? b] ff.
+                           ^
+           use it in or behind an action of the formula, as in `[{_ ? _ when V > 3}] ff`, or leave it out
+         """},
+        {"with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:41: warning: this formula can never be violated
+           with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? b when V] ff.
+                                                   ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:65: warning: this guard always fails
+           with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? b when V] ff.
+                                                                           ^
+           it is false for all values
+         """},
+        {"with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? b when not V] ff.",
+         """
+         s:1:41: warning: this formula can never be violated
+           with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? b when not V] ff.
+                                                   ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:69: warning: this guard always fails
+           with m:f(_) let V = count {_ ? a} check [_ <- _, _] [_ ? b when not V] ff.
+                                                                               ^
+           it is false for all values
+         """},
+        {"with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? b when V =:= 1] ff.",
+         """
+         s:1:40: warning: this formula can never be violated
+           with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? b when V =:= 1] ff.
+                                                  ^
+           neither `ff` nor `<...>` can be reached in it
+         s:1:66: warning: this guard always fails
+           with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? b when V =:= 1] ff.
+                                                                            ^
+           it is false for all values
+         """},
+        {"with m:f(_) let V = mean N of {_ ? {n, N}} check [_ <- _, _] [_ ? b when V > 90] ff.",
+         """
+         s:1:74: warning: this is true of `none`, too: where nothing was counted, `V` is `none`, which is greater than any number
+           with m:f(_) let V = mean N of {_ ? {n, N}} check [_ <- _, _] [_ ? b when V > 90] ff.
+                                                                                    ^
+           put `is_number(V)` in front
+         """},
+        {"with m:f(_) let V = mean N of {_ ? {n, N}} check [_ <- _, _] [_ ? b when is_number(V), V > 90] ff.", ""},
+        {"with m:f(_) let V = max N of {_ ? {n, N}} let W = once V >= 3 andalso V =/= none check [_ <- _, _] [_ ? b when 3 < V; W] ff.",
+         """
+         s:1:116: warning: this is true of `none`, too: where nothing was counted, `V` is `none`, which is greater than any number
+           with m:f(_) let V = max N of {_ ? {n, N}} let W = once V >= 3 andalso V =/= none check [_ <- _, _] [_ ? b when 3 < V; W] ff.
+                                                                                                                              ^
+           put `is_number(V)` in front
+         """},
+        {"with m:f(_) let V = true since {_ ? a} check [_ <- _, _] [_ ? b when V] ff.", ""}]).
 
 messages_of_otp_test_() ->
     shown([
@@ -1190,6 +1517,29 @@ branches_that_are_never_taken_test_() ->
                                                     ^
            an instance begins with an event that gives the variables of `per` their values
          """}]).
+
+what_only_the_end_can_violate_test_() ->
+    shown([
+        {"with m:f(_) check <_ <- _, _> min X.(<_ ? a> tt or <else> X).", ""},
+        {"with m:f(_) check [_ <- _, _] min X.(<_ ? a> tt or <else> X).",
+         """
+         s:1:19: warning: only the end of the trace can violate this formula
+           with m:f(_) check [_ <- _, _] min X.(<_ ? a> tt or <else> X).
+                             ^
+           what it waits for may come as long as the process runs; `within 5 s` in front of what has to come gives it a time
+         """},
+        {"with m:f(_) check [_ <- _, _] within 5 s min X.(<_ ? a> tt or <else> X).", ""},
+        {"with m:f(_) check [_ <- _, _] min X.(<_ ? a> <_ ? b> tt or <else> X).", ""},
+        {"with m:f(_) check max X.([_ ? a] (X and min Y.(<_ : _ ! b> tt or <else> Y)) and [else] X).",
+         """
+         s:1:19: warning: only the end of the trace can violate this formula
+           with m:f(_) check max X.([_ ? a] (X and min Y.(<_ : _ ! b> tt or <else> Y)) and [else] X).
+                             ^
+           what it waits for may come as long as the process runs; `within 5 s` in front of what has to come gives it a time
+         """},
+        {"with m:f(_) check max X.([_ ? a] (X and min Y.(<_ : _ ! b> tt or <else> Y)) and [_ ? c] ff and [else] X).", ""},
+        {"with m:f(_) check [_ <- _, _] min X.(<_ ? a> tt or [_ ? b] ff or <else> X).", ""},
+        {"with m:f(_) check [_ <- _, _] min X.(<_ ? a> tt or <_ ? _> X).", ""}]).
 
 formulas_with_one_verdict_test_() ->
     shown([

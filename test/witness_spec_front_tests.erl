@@ -90,6 +90,52 @@ faults_of_over_and_per_test_() ->
         {"with m:f(_) over taken delivered _ ? a monitor ff.", [{1, 34, syntax}]},
         {"over _ ? a monitor ff.", [{1, 1, syntax}]}]).
 
+faults_of_the_requests_of_replies_test_() ->
+    each_is_reported_where_it_stands([
+        {"with m:f(_) monitor [_ ? reply(_, _) to a] ff.", [{1, 38, needless_request}]},
+        {"with m:f(_) monitor [_ : _ ! {reply, a} to a] ff.", [{1, 41, needless_request}]},
+        {"with m:f(_) monitor [_ : _ ! call(_, _) to a] ff.", [{1, 41, needless_request}]},
+        {"with m:f(_) monitor [_ ** normal to a] ff.", [{1, 34, needless_request}]},
+        {"with m:f(_) monitor [_ -> _, m:f() to a] ff.", [{1, 36, needless_request}]},
+        {"with m:f(_) over _ ? {a} to a monitor [_ ? _] ff.", [{1, 26, needless_request}]},
+        {"with m:f(_) monitor [_ : _ ! reply(_, _) to] ff.", [{1, 44, syntax}]},
+        {"with m:f(_) monitor [_ : _ ! reply(_, _) to when true] ff.", [{1, 45, syntax}]},
+        {"with m:f(_) monitor [_ : _ ! reply(_, _) to a b] ff.", [{1, 47, syntax}]},
+        {"with m:f(_) monitor [_ : _ ! reply(_, _) to a to b] ff.", [{1, 47, syntax}]},
+        {"with m:f(_) check [_ : _ ! reply(_, _) at T to a] ff.", [{1, 45, syntax}]},
+        {"with m:f(_) monitor [_ : _ ! reply(_, _) to call(_, a)] ff.", [{1, 45, wrapped_request}]},
+        {"with m:f(_) over _ : _ ! reply(_, _) to monitor monitor ff.", []},
+        {"with m:f(_) over _ : _ ! reply(_, _) to monitor ff.", [{1, 49, syntax}]},
+        {"with m:f(_) monitor [_ : _ ! reply(_, _) to #{A := 1}] ff.", [{1, 47, unbound_variable}]},
+        {"with m:f(_) monitor [_ : _ ! reply(_, _) to A when B] ff.", [{1, 52, unbound_variable}]},
+        {"with m:f(_) per F over _ : _ ! reply(F, _) to F monitor [_ : _ ! _] ff.", [{1, 47, message_pattern}]},
+        {"with m:f(_) per Id over _ : _ ! reply(_, Id) to x, _ : _ ! reply(_, _) to Id at T monitor [_ : _ ! _] ff.",
+         [{1, 81, needless_time}]}]).
+
+%% Behind an operand `to` is that of a reply; elsewhere it is an atom.
+to_may_be_an_atom_test_() ->
+    Trace = [{recv, p, undefined, {'$gen_call', {c, 1}, to}, 0}, {send, p, c, {1, ok}, 1}],
+    [?_assertEqual({Formula, Verdict}, {Formula, judged(Formula, Trace)}) || {Formula, Verdict} <- [
+        {"[_ ? _] [_ : _ ! reply({_, _}, ok) to to] ff", no},
+        {"[_ ? _] [_ : _ ! reply({_, _}, ok) to A when A =:= to] ff", no},
+        {"[_ ? _] [_ : _ ! reply({_, _}, ok) to too] ff", yes},
+        {"[_ ? _] [{_ : _ ! reply({_, _}, ok) to to}] ff", no},
+        {"[_ ? _] ([_ : _ ! to] ff and [_ : _ ! {1, _}] ff)", no},
+        {"[_ ? _] [_ : to ! _] ff", yes},
+        {"[_ ? call(_, to)] [_ : _ ! reply(_, _) to _] ff", yes},
+        {"[_ ? _] [_ : _ ! reply({_, Tag}, _) to A = B at T when Tag =:= 1, A =:= B, T =:= 1] ff", no}]].
+
+%% What the machine of a monitor says, which knows requests.
+judged(Formula, Trace) ->
+    {ok, #{module := Module} = Map, _} = compile(["with m:f(_) check ", Formula, "."]),
+    {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => p, signature => {m, f, [1]}, explain => 1}),
+    Judged = case witness_monitor_machine:run(Trace, Machine) of
+        {[], {decided, #{verdict := Verdict}}} -> Verdict;
+        {[], {ok, _}} -> open
+    end,
+    witness_spec:unload(Map),
+    Judged.
+
 a_pattern_that_ends_early_is_said_to_be_incomplete_test_() ->
     [{Action, fun() ->
         {error, {witness_spec, [#{text := Text}]}} = done(["with m:f(_) monitor [", Action, "] ff."]),
@@ -426,8 +472,8 @@ mistakes_in_parameters_are_reported_where_they_stand_test_() ->
         {"with m:f(_) over _ ? _ monitor max X(N =).[_ ? a] X(N).", [{1, 41, syntax}]},
         {"with m:f(_) over _ ? _ monitor max X(N = 0) [_ ? a] X(N).", [{1, 45, syntax}]},
         {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(lists:seq(1, N)).", [{1, 57, not_a_value}]},
-        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(self() ! N).", [{1, 64, not_a_guard}]},
-        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(f(N)).", [{1, 57, not_a_guard}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(self() ! N).", [{1, 64, not_a_value}]},
+        {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(f(N)).", [{1, 57, not_a_value}]},
         {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(N#r.f).", [{1, 58, not_a_value}]},
         {"with m:f(_) over _ ? _ monitor max X(N = 0).[_ ? {N}] X(_).", [{1, 57, not_a_value}]},
         %% The next property is still read.
@@ -453,9 +499,131 @@ what_a_parameter_lacks_is_said_test() ->
     {ok, State, _} = Module:init({m, f, [1]}, p, 1),
     {verdict, inconclusive, Info} = Module:handle_event({recv, p, q, a, 0}, State),
     ?assertMatch(#{reason := argument, line := 2, column := 23}, Info),
-    ?assertEqual(~"the value of a parameter could not be computed (line 2, column 23)",
+    ?assertEqual(~"the value of a parameter or `let` could not be computed (line 2, column 23)",
                  witness_text_verdict:reason(#{reason => undefined, info => Info})),
     witness_spec:unload(Map).
+
+%% --- Time ------------------------------------------------------------------------------------------
+
+mistakes_about_time_are_reported_where_they_stand_test_() ->
+    each_is_reported_where_it_stands([
+        {"with m:f(_) over _ ? _ check [_ ? a at T] within 1.5 s <{_ ? b at U when U > T + 250 ms}> tt.", []},
+        {"with m:f(_) over _ ? _ check during 1 h [_ ? {at, 2 d} at T] ff and within 5_000 ns <_ ? at> tt.", []},
+        {"with m:f(5 s) over _ ? {7 d} check max X(N = 2 min). [_ ? {N} at T] (X(T + 1 us) and <_ ? at at _> tt).", []},
+        {"with m:f(_) over _ ? _ check within 5 <_ ? a> tt.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check within 5\n s <_ ? a> tt.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check within 5 X.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check within 5 tt.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check within 5s <_ ? a> tt.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check within 5 sec <_ ? a> tt.", [{1, 39, syntax}]},
+        {"with m:f(_) over _ ? _ check within 5 S <_ ? a> tt.", [{1, 39, syntax}]},
+        {"with m:f(_) over _ ? _ check within 1 min 30 s <_ ? a> tt.", [{1, 43, syntax}]},
+        {"with m:f(_) over _ ? _ check within D <_ ? a> tt.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check within -5 s <_ ? a> tt.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check within 5 s.", [{1, 40, syntax}]},
+        {"with m:f(_) over _ ? _ check within.", [{1, 36, syntax}]},
+        {"with m:f(_) over _ ? _ check [_ ? A when A > 5\n s] ff.", [{2, 2, syntax}]},
+        {"with m:f(_) over _ ? _ check [_ ? A when A > 5 sec] ff.", [{1, 48, syntax}]},
+        {"with m:f(_) over _ ? a at T check [_ ? a] ff.", [{1, 27, needless_time}]},
+        {"with m:f(_) over _ ? a check max X.([_ ? a] X and within 5 s [_ ? a] X).", [{1, 70, timed_loop}]},
+        {"with m:f(_) over _ ? a check max X(N = 0).during 5 s min Y.(<_ ? a> Y or <_ ? {N}> X(N)).", [{1, 84, timed_loop}]},
+        {"with m:f(_) over _ ? a check max X. within 5 s X.", [{1, 48, timed_loop}]},
+        {"with m:f(_) over _ ? a monitor within 5 s [_ ? a] ff and during 1 d [_ ? a] ff.",
+         [{1, 32, not_shml}, {1, 58, not_shml}]},
+        {"with m:f(_) over _ ? _ check [_ ? a at] ff.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check [_ ? a at 5 s] ff.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check [_ ? a at T + 5 s] ff.", [{1, 37, syntax}]},
+        {"with m:f(_) over _ ? _ check [_ ? {a} at T at U] ff.", [{1, 39, syntax}]},
+        {"with m:f(_) over _ ? _ check [_ ? A when A > 3 at T] ff.", [{1, 48, syntax}]},
+        {"with m:f(_) over _ ? _ check [_ ? at T] ff.", [{1, 35, syntax}]},
+        {"with m:f(_) over _ ? _ check [_ ? a] [_ ? b when T > 5 s] ff.", [{1, 50, unbound_variable}]},
+        %% As Elixir writes it.
+        {"with A.B.init(_) over _ ? _ check [_ ? x at t when t > 5] ff.", [{1, 42, syntax}]},
+        {"with A.B.init(_) over _ ? _ check [_ ? {:ok, x} at T] ff.", [{1, 40, elixir}]},
+        {"with A.B.init(_) over _ ? _ check [_ ? x at T when T != 5 s] ff.", [{1, 54, elixir}]},
+        {"with A.B.init(_) over _ ? _ check within :timer.seconds(5) <_ ? a> tt.", [{1, 42, syntax}]}]).
+
+%% The code alone does not say which mistake was found.
+mistakes_about_time_have_hints_test_() ->
+    [{Formula, fun() ->
+        {error, {witness_spec, [#{text := Text, hint := Hint}]}} = done(["with m:f(_) over _ ? _ check ", Formula, "."]),
+        ?assertEqual([], [Part || Part <- Parts, nomatch =:= string:find([Text, ": ", Hint], Part)])
+     end} || {Formula, Parts} <- [
+        {"within 5 <_ ? a> tt", ["`5` is not a duration", "`within 5 s`", "`ns`, `us`, `ms`, `s`, `min`, `h`, `d`"]},
+        {"during 1.5 <_ ? a> tt", ["`1.5` is not a duration", "`during 1.5 s`"]},
+        {"within D <_ ? a> tt", ["expected a duration, found `D`", "`within 5 s`"]},
+        {"within 5 sec <_ ? a> tt", ["`sec` is not a unit of time", "`within 5 s`"]},
+        {"[_ ? A when A > 5 sec] ff", ["`sec` is not a unit of time", "`min`"]},
+        {"within 1 min 30 s <_ ? a> tt", ["one number with one unit", "`90 s`"]},
+        {"within 1.5s <_ ? a> tt", ["as in `"]},
+        {"[_ ? a at t] ff", ["one variable behind `at`", "`[P ? M at T]`"]},
+        {"[_ ? A when A > 3 at T] ff", ["one variable behind `at`", "`[P ? M at T]`"]},
+        {"max X. [_ ? a] within 5 s [_ ? a] X", ["`X` begins outside of the `within`", "line 1, column 45", "`(f and X)`"]},
+        {"max X(N = M). [_ ? a] X(1)", ["`M` is not bound", "a value knows"]},
+        {"max X(N = 1). [_ ? a] X(M)", ["`M` is not bound", "a value knows"]},
+        {"max X(N = 1). [_ ? a when M] X(N)", ["`M` is not bound", "a guard knows"]}]].
+
+what_is_suspicious_about_time_is_a_warning_test_() ->
+    [{Formula, fun() ->
+        {ok, _, Warnings} = done(["with m:f(T) over _ ? _ check ", Formula, "."]),
+        ?assertEqual(Expected, [{Column, Code} || #{column := Column, code := Code} <- Warnings])
+     end} || {Formula, Expected} <- [
+        {"within 5 s within 6 s <_ ? a> tt", [{41, never_passes}]},
+        {"within 5 s during 5 s <_ ? a> tt", [{41, never_passes}]},
+        {"during 5 s (within 6 s <_ ? a> tt and [_ ? b] ff)", [{42, never_passes}]},
+        {"within 5 s within 4999 ms <_ ? a> tt", []},
+        {"within 5 s <_ ? a> within 6 s <_ ? a> tt", []},
+        {"[_ ? a at T] ff", [{40, bound_time}]},
+        {"[_ ? U at U] ff", [{40, bound_time}]},
+        {"[_ ? a at U] [_ ? b at U] ff", [{53, bound_time}]},
+        {"max X(U = 0). [_ ? b at U] X(U + 1) and [_ ? c] ff", [{54, bound_time}]},
+        {"max X. [_ ? b at U when U > T] X and [_ ? c] ff", []},
+        {"[_ ? a at _] ff", []}]].
+
+%% Whether the next event is late, the time passes without one, or the trace ends.
+a_deadline_names_the_action_that_has_not_come_test_() ->
+    [{Formula, fun() ->
+        {ok, #{module := Module} = Map, _} = compile(["with m:f(_) check\n ", Formula, "."]),
+        {ok, Start} = Module:init({m, f, [1]}, p, 1),
+        {ok, State} = Module:handle_event({recv, p, q, c, 1_000}, Start),
+        {verdict, Verdict, Passed} = Module:handle_time(1_000 + 5_000_000_001, State),
+        {verdict, Verdict, Late} = Module:handle_event({recv, p, q, a, 1_000 + 5_000_000_001}, State),
+        {Verdict, End} = Module:handle_end(complete, State),
+        open = Module:handle_time(1_000 + 5_000_000_000, State),
+        [?assertEqual(Expected#{deadline => 5_000_001_000}, maps:with([line, column, action, deadline], Info))
+         || Info <- [Passed, Late, End]],
+        witness_spec:unload(Map)
+     end} || {Formula, Expected} <- [
+        {"<_ ? c> within 5 s <_ ? a> tt", #{line => 2, column => 22, action => ~"_ ? a"}},
+        {"<_ ? c> during 5 s [_ ? a] ff", #{line => 2, column => 22, action => ~"_ ? a"}},
+        {"<_ ? c> within 5 s [_ ? a] <_ ? b> tt", #{line => 2, column => 10}},
+        {"<_ ? c> during 5 s <_ ? a> tt", #{line => 2, column => 10}},
+        {"<_ ? c> within 5 s (<_ ? a> tt or <_ ? b> tt)", #{line => 2, column => 10}}]].
+
+%% The deadline around a modality and one inside begin with the first event.
+deadlines_of_the_first_event_are_compared_test_() ->
+    [{Formula, fun() ->
+        {ok, #{module := Module} = Map, _} = compile(["with m:f(_) check ", Formula, "."]),
+        {ok, Start} = Module:init({m, f, [1]}, p, 1),
+        {ok, State} = Module:handle_event({recv, p, q, b, 10}, Start),
+        ?assertMatch({Expected, #{deadline := At}}, Module:handle_end(complete, State)),
+        witness_spec:unload(Map)
+     end} || {Formula, Expected, At} <- [
+        {"within 5 ns ((during 3 ns [_ ? b] [_ ? _] ff) and [_ ? a] ff)", yes, 13},
+        {"within 5 ns ((during 8 ns [_ ? b] [_ ? _] ff) and [_ ? a] ff)", no, 15},
+        {"within 5 ns ((during 5 ns [_ ? b] [_ ? _] ff) and [_ ? a] ff)", no, 15},
+        {"within 9 ns ((during 5 ns (within 3 ns [_ ? b] [_ ? _] ff and [_ ? c] ff)) and [_ ? a] ff)", no, 13},
+        %% The combination between has no modality of its own.
+        {"within 9 ns ((during 5 ns (within 8 ns <_ ? b> <_ ? _> tt or within 7 ns <_ ? c> tt)) and [_ ? a] ff)", yes, 15},
+        {"within 9 ns ((during 5 ns (within 3 ns <_ ? b> <_ ? _> tt or within 3 ns <_ ? c> tt)) and [_ ? a] ff)", no, 13},
+        {"within 4 ns ((during 5 ns (within 8 ns <_ ? b> <_ ? _> tt or within 7 ns <_ ? c> tt)) and [_ ? a] ff)", no, 14}]].
+
+durations_are_integers_of_nanoseconds_test_() ->
+    [?_assertEqual(no, verdict(["[_ ? ", integer_to_list(Ns), "] ff and [_ ? A when A =:= ", Written, "] ff and [_ ? ", Written, "] ff"],
+                               [{recv, p, q, Ns, 0}])) || {Ns, Written} <- [
+        {5, "5 ns"}, {5_000, "5 us"}, {250_000_000, "250 ms"}, {5_000_000_000, "5 s"}, {120_000_000_000, "2  min"},
+        {3_600_000_000_000, "1 h"}, {604_800_000_000_000, "7 d"}, {1_500_000_000, "1.5 s"}, {16_000_000, "16#10 ms"},
+        {1_000_000_000, "1_000 ms"}, {0, "0 d"}, {1, "0.6 ns"}]].
 
 %% --- Options ----------------------------------------------------------------------------------------
 
@@ -493,6 +661,83 @@ errors_are_told_before_warnings_are_cut_test() ->
     ?assertMatch([#{code := unbound_recursion_variable, line := 61}], [F || #{severity := error} = F <- Findings]).
 
 %% --- What the tests share ------------------------------------------------------------------------------
+
+%% --- else, definitions ---------------------------------------------------------------------------
+
+else_and_definitions_are_accepted_test_() ->
+    [{Source, ?_assertEqual([], [Code || #{code := Code} <- findings(Source)])} || Source <- [
+        "with m:f(_) over _ ? _ check max X.([_ ? a] ff and [else] X).",
+        "with m:f(_) over _ ? _ check <{else}> tt or <_ ? a> ff.",
+        %% Alone it matches every event; two have the same others.
+        "with m:f(_) over _ ? _ check [else] ff.",
+        "with m:f(_) over _ ? _ check [_ ? a] tt and [else] tt and [else] ff.",
+        "action A = _ ? a. action B(P, N) = P ? {b, N} when N > 1. with m:f(_) over A, B(_, _) check [A] tt and [B(Q, N) when N < 9] [B(Q, N)] ff.",
+        "with m:f(_) per K over begin B(K), {A} check [B(_)] [A] ff. action A = _ ? a. action B(K) = _ ? {b, K}.",
+        "with m:f(_) over _ ? N when N > 1, B(_), {A} check [B(_)] [A] ff. action A = _ ? a. action B(K) = _ ? {b, K}.",
+        "define F(X, V) = [_ ? V] X and [else] ff. with m:f(_) over _ ? _ check max X.(F(X, a) and F(F(X, b), {1})).",
+        "define F(X) = max Y(N = 0).([_ ? a] Y(N + 1) and [_ ? b] X and [else] ff). "
+        "with m:f(_) over _ ? _ check max X(N = 0).([_ ? N] F(X(N + 1)) and [else] ff).",
+        "define F(T) = [_ ? _ at T] T2(T). define T2(T) = [_ ? N when N > T] ff. with m:f(_) over _ ? _ check F(U)."]].
+
+mistakes_with_else_and_definitions_have_places_test_() ->
+    [{Source, ?_assertMatch({Code, Column, {match, _}}, found(Code, Text, Source))} || {Code, Column, Text, Source} <- [
+        {syntax, 25, "stands alone", "with m:f(_) check [else ? x] ff."},
+        {syntax, 18, "no place in `over`", "with m:f(_) over else check [_ ? a] ff."},
+        {syntax, 12, "needs no name", "action A = else. with m:f(_) check [A] ff."},
+        {else_birth, 20, "matches the birth", "with m:f(_) check [else] ff."},
+        {loop_ends, 26, "describes `_ : _ ! b`, so .* column 42, with `yes`", "with m:f(_) over _ ? a,  _ : _ ! b check max X.([_ ? a] X)."},
+        {duplicate_definition, 31, "`F` already.*line 1", "define F = [_ ? a] ff. define F = tt. with m:f(_) check F."},
+        {recursive_definition, 30, "uses itself: `[FG]` -> `[FG]` -> `[FG]`", "define F = [_ ? a] G. define G = F. with m:f(_) check F."},
+        {wrong_definition, 52, "`A` is an action.*defined in line 1, column 8", "action A = _ ? a. with m:f(_) over _ ? _ check [A] A."},
+        {wrong_definition, 43, "`F` is a formula", "define F = [_ ? a] ff. with m:f(_) check [F] ff."},
+        {wrong_arguments, 45, "one parameter, and not 2.*line 1, column 8, as `F.P.`", "define F(P) = [_ ? P] ff. with m:f(_) check F(1, 2)."},
+        {wrong_arguments, 46, "has to be a formula.*`F`, defined in line 1", "define F(X) = [_ ? a] X. with m:f(_) check F(1)."},
+        {wrong_arguments, 23, "takes no arguments", "define F(X) = [_ ? a] X(1). with m:f(_) check F(tt)."},
+        {wrong_arguments, 59, "has an `at`", "action A = _ ? a at T. with m:f(_) over _ ? _ check [A at U] ff."},
+        {not_a_pattern, 49, "`N . 1` has no place where `P` stands.*line 1, column 20", "define F(P) = [_ ? P] ff. with m:f(N) check F(N + 1)."},
+        {not_a_value, 54, "no place where `N`.*part of a guard", "action A(N) = _ ? M when M > N. with m:f(_) check [A(_)] ff."},
+        {not_a_value, 54, "`_` has no value", "with m:f(_) over _ ? _ check max X(N = 0). [_ ? N] X(_)."},
+        {mixed_parameter, 23, "is a formula here, and not in line 1, column 20", "define F(P) = [_ ? P] P. with m:f(_) check F(tt)."},
+        {bound_parameter, 13, "is a parameter already", "define F(P, P) = [_ ? P] ff. with m:f(_) check F(1, 1)."},
+        {bound_parameter, 15, "parameter of this definition", "define F(X) = max X.([_ ? a] X). with m:f(_) check F(1)."},
+        {unbound_variable, 28, "not bound in this definition", "define F = [_ ? a when 1 < N] ff. with m:f(N) check F."},
+        {unbound_recursion_variable, 20, "not bound in this definition", "define F = [_ ? a] X. with m:f(_) check max X. [_ ? _] F."},
+        {taken_name, 42, "name of a definition.*line 1", "define F = [_ ? a] ff. with m:f(_) check max F. [_ ? _] F."},
+        {syntax, 39, "not an action", "with m:f(_) over _ ? _ check [_ ? b] [B] ff."},
+        {unused_definition, 8, "not used", "define F = [_ ? a] ff. with m:f(_) over _ ? _ check [_ ? a] ff."},
+        {syntax, 10, "expected a parameter", "define F(1) = [_ ? a] ff. with m:f(_) check F(1)."},
+        {syntax, 10, "expected `=`", "define F [_ ? a] ff. with m:f(_) check F."},
+        %% What is wrong inside a definition names its use.
+        {not_shml, 12, "definition `F`, used in line 1, column 44", "define F = <_ ? a> ff. with m:f(_) monitor F."}]].
+
+definitions_are_bounded_test_() ->
+    Doubled = fun(N, Kind) ->
+        [["define F", integer_to_list(I), Kind(integer_to_list(I - 1))] || I <- lists:seq(1, N)]
+            ++ ["with m:f(_) over _ ? _ check F", integer_to_list(N)]
+    end,
+    [?_assertMatch({too_large, {match, _}}, bounded(Text, Source)) || {Text, Source} <- [
+        {"used more than 3000 times", ["define F0 = [_ ? a] ff. ", Doubled(20, fun(I) -> [" = F", I, " and F", I, ". "] end), "."]},
+        {"at most 10000 elements", ["define F0(P) = [_ ? P] ff. ", Doubled(30, fun(I) -> ["(P) = F", I, "({P, P}). "] end), "(a)."]},
+        {"more than 200000 elements", ["define F0(P) = [_ ? P] ff. ", Doubled(11, fun(I) -> ["(P) = F", I, "(P) and F", I, "(P). "] end),
+                                       "({", lists:join(",", lists:duplicate(150, "a")), "})."]}]].
+
+bounded(Text, Source) ->
+    [#{code := Code, text := Found} | _] = findings(Source),
+    {Code, re:run(Found, Text)}.
+
+%% The first finding of this code.
+found(Code, Text, Source) ->
+    case [{Column, re:run([Found, $\s, case Hint of undefined -> ""; _ -> Hint end], Text, [unicode])}
+          || #{code := Of, column := Column, text := Found, hint := Hint} <- findings(Source), Of =:= Code] of
+        [{Column, Match} | _] -> {Code, Column, Match};
+        [] -> findings(Source)
+    end.
+
+findings(Source) ->
+    case compile(Source) of
+        {ok, Map, Warnings} -> witness_spec:unload(Map), Warnings;
+        {error, {witness_spec, Findings}} -> Findings
+    end.
 
 property(Source) ->
     {[Property], []} = read(Source),

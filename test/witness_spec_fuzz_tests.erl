@@ -21,7 +21,8 @@ any_input_is_compiled_or_refused_test_() ->
     Seed = number("WITNESS_FUZZ_SEED", ?SEED),
     {timeout, 60 + Inputs div 20, fun() ->
         Corpus = corpus(),
-        %% Compiling loads modules and makes atoms, once.
+        %% Compiling makes atoms, once. What only a wrong specification needs is loaded here, too.
+        ok = code:ensure_modules_loaded([witness_spec_elixir, witness_spec_elixir_term]),
         Compiled = [file(File) || File <- files()],
         Planted = plant(),
         Modules = lists:sort(code:all_loaded()),
@@ -148,13 +149,17 @@ exercise(#{module := Module, entries := Entries}) ->
         Events = events(Signature),
         case Module:init(Signature, self(), Index) of
             ignore -> ok;
-            {ok, State} -> run(Module, Events, State);
-            {ok, State, Filter} -> run(Module, [E || E <- Events, Module:slice(E, Filter) =/= skip], State);
-            {slices, Filter} ->
-                [run(Module, [Event], Module:instance(Key, Filter)) ||
-                 Event <- Events, {slice, Key} <- [Module:slice(Event, Filter)]]
+            {requests, Begun} ->
+                {Known, ok, _} = witness_monitor_requests:put_requests(Events, witness_monitor_requests:new()),
+                exercise(Begun, Module, Known);
+            Begun -> exercise(Begun, Module, Events)
         end
     end, Entries).
+
+exercise({ok, State}, Module, Events) -> run(Module, Events, State);
+exercise({ok, State, Filter}, Module, Events) -> run(Module, [E || E <- Events, Module:slice(E, Filter) =/= skip], State);
+exercise({slices, Filter}, Module, Events) ->
+    [run(Module, [Event], Module:instance(Key, Filter)) || Event <- Events, {slice, Key} <- [Module:slice(Event, Filter)]].
 
 %% What is probably matched by a signature that begins so.
 signature(Text) ->

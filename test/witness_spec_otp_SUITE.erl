@@ -14,7 +14,8 @@ all() ->
      calls_by_name_and_to_several_nodes, requests_in_a_collection, a_reply_belongs_to_its_call, a_late_reply,
      casts, what_is_left_is_info, requests_of_the_system_are_no_info, a_server_that_asks_another_gets_a_reply,
      gen_statem_has_the_same_messages, gen_event_has_messages_of_its_own, a_supervisor_is_asked_by_calls,
-     each_message_has_one_name, slices_by_call, an_elixir_server].
+     each_message_has_one_name, slices_by_call, a_reply_has_the_request_of_its_call, a_request_is_known_however_it_is_monitored,
+     an_elixir_server].
 
 %% --- gen_server --------------------------------------------------------------------
 
@@ -244,6 +245,63 @@ slices_by_call(_) ->
     ?assertEqual(no, Outcome(Hold)),
     ?assertEqual(yes, Outcome(Ping)),
     witness_spec:unload(Map).
+
+%% Calls by pid and by alias, in a collection, to a `gen_statem`, replied to late and in another order. A message of `sys` has no
+%% request.
+a_reply_has_the_request_of_its_call(_) ->
+    Served = gather(server(), fun(Server) ->
+        Held = gen_server:send_request(Server, hold),
+        pong = gen_server:call(Server, {ping, 1}, infinity),
+        pong = gen_server:call(Server, {ping, 2}, 10_000),
+        Collection = gen_server:send_request(Server, {ping, 3}, label, gen_server:reqids_new()),
+        {{reply, pong}, label, _} = gen_server:receive_response(Collection, infinity, true),
+        _ = sys:get_state(Server),
+        Server ! {make_ref(), stray},
+        ok = gen_server:call(Server, release),
+        {reply, released} = gen_server:receive_response(Held, 10_000),
+        ?assertExit({timeout, _}, gen_server:call(Server, hold, 0)),
+        ok = gen_server:call(Server, release)
+    end),
+    ?assertEqual([{hold, released}, {hold, released}, {release, ok}, {release, ok},
+                  {{ping, 1}, pong}, {{ping, 2}, pong}, {{ping, 3}, pong}], answers(Served)),
+    {ok, Machine} = gen_statem:start(?MODULE, machine, []),
+    Managed = gather(Machine, fun(Process) ->
+        pong = gen_statem:call(Process, {ping, 4}),
+        pong = gen_statem:call(Process, {ping, 5}, infinity)
+    end),
+    ?assertEqual([{{ping, 4}, pong}, {{ping, 5}, pong}], answers(Managed)).
+
+%% The requests and replies that a property says, sorted.
+answers(Events) ->
+    {ok, #{module := Module} = Map, _} = witness_spec:compile_string(~"answers",
+        ~"with m:f(_) per Request, Reply over _ : _ ! reply(_, Reply) to Request monitor [_ : _ ! _] ff."),
+    {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => self(), signature => {m, f, [1]},
+                                                  explain => 1}),
+    {Outcomes, {ok, _}} = witness_monitor_machine:run(Events, Machine),
+    witness_spec:unload(Map),
+    lists:sort([{Request, Reply} || #{verdict := no, slice := [{~"Request", Request}, {~"Reply", Reply}]} <- Outcomes]).
+
+%% The calls are not in the alphabet: whatever gathers the events must gather them all the same.
+a_request_is_known_however_it_is_monitored(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "requests.hml"),
+    Over = "per Id over _ : _ ! reply(_, {ok, Id}) to next monitor [_ : _ ! _] [_ : _ ! _] ff.",
+    {ok, _} = application:ensure_all_started(witness),
+    [begin
+         ok = file:write_file(File, [With, Over]),
+         ?assertMatch({With, Options, [{[{~"Id", 1}], no}, {[{~"Id", 2}], yes}]}, {With, Options, told(File, Options)})
+     end || {With, Options} <- [{"with witness_requests_server:init(_) ", #{}},
+                                {"with witness_requests_server:init(_) ", #{source => evm}},
+                                {"with witness_requests_server:main() group ", #{}},
+                                {"with witness_requests_server:init(_) ", #{instrument => central}},
+                                {"", #{instrument => central}},
+                                {"with witness_requests_server:init(_) ", #{instrument => inline, weave => [witness_requests_server]}}]].
+
+told(File, Options) ->
+    {ok, Run} = witness:start(Options#{system => {witness_requests_server, main, []}, specs => [File], log => false}),
+    {ok, _} = witness:await(Run, 60_000),
+    Verdicts = witness:verdicts(Run),
+    _ = witness:stop(Run),
+    lists:sort([{Slice, Verdict} || #{verdict := Verdict, slice := Slice} <- Verdicts]).
 
 an_elixir_server(_) ->
     case os:find_executable("elixir") of

@@ -360,6 +360,11 @@ an_alphabet_says_what_match_specifications_can_say_test_() ->
           {"_ : _ ! {<<1>>, #{}, \"ab\", [], 1.0, -1}", [{send, heads([['_', {'_', '_', "ab", [], '_', '_'}]])}]},
           {"_ : _ ! (A = {B, x}), _ : _ ! ({y, _} = A)", [{send, heads([['_', {'_', x}], ['_', {y, '_'}]])}]},
           {"_ ? {x, A, A}, _ ? {x, B, B}", [{recv, heads([['_', {x, '_', '_'}]])}]},
+          %% Calls that are received, and whatever may be their reply.
+          {"_ : _ ! reply(_, {ok, _}) to next, _ : a ! {b, c, d}",
+           [{send, heads([['_', {'_', '_'}], ['_', {'_', {ok, '_'}}], [a, {b, c, d}]])},
+            {recv, heads([['_', {'$gen_call', '_', '_'}]])}]},
+          {"_ ? a, _ : _ ! reply(_, _) to next, _ : _ ! _", [send, {recv, heads([['_', a], ['_', {'$gen_call', '_', '_'}]])}]},
           %% What would be a variable of a match specification, or could be one.
           {"_ ? {'$1', '$999', '_', '$x', '$'}", [{recv, heads([['_', {'_', '_', '_', '$x', '$'}]])}]}]].
 
@@ -419,6 +424,18 @@ marked(Source, Trace) ->
         end),
         receive {'DOWN', Ref, process, _, {marked, Texts}} -> Texts end
     end).
+
+%% Each loop begins those around it, so that the ways from the last to the first are 2 to the power of 58.
+loops_that_begin_each_other_are_compiled_once_test_() ->
+    Loop = fun Loop(N) ->
+        Begun = [["X", integer_to_list(I), " and "] || I <- lists:seq(1, N - 1)],
+        ["max X", integer_to_list(N), ".(", Begun, "[_ ? ", integer_to_list(N), "] ",
+         if N < 60 -> Loop(N + 1); true -> "within 5 s <_ ? ok> tt" end, ")"]
+    end,
+    {timeout, 60, fun() ->
+        {ok, Map, _} = witness_spec:compile_string(~"loops", iolist_to_binary(["with m:f(_) over _ ? _ check ", Loop(1), "."]), #{}),
+        witness_spec:unload(Map)
+    end}.
 
 %% The limit of obligations.
 

@@ -24,9 +24,12 @@ Only traces are needed. Events are written as in the language: `{P, '<-', Parent
 several processes; each monitor reads those that its file gives it. A monitor has seen a complete trace if all of its
 processes have ended in it; otherwise watching was stopped.
 
+`{at, {250, ms}, Event}` gives an event its time, in a unit of the language, and `{at, undefined, Event}` none. Other events come a
+nanosecond after the one before.
+
 What is expected is the multiset of all verdicts, one for each monitor or slice: `{Property, Verdict, At}`, where the
 verdict is `yes`, `no`, `vacuous` (a `yes` before which nothing happened) or `inconclusive`, and `At` the number of the
-deciding event in the list, `'end'` for the complete end, or why it is inconclusive.
+deciding event in the list, `'end'` for the complete end, `{at, {6, s}}` for a deadline, or why it is inconclusive.
 """.
 
 -include_lib("eunit/include/eunit.hrl").
@@ -34,6 +37,7 @@ deciding event in the list, `'end'` for the complete end, or why it is inconclus
 -export([specifications/0, prepare/1, clean/1]).
 
 -define(LEAST_SPECIFICATIONS, 28).
+-define(MOST_LINES, 8).
 
 specifications_test_() ->
     {inorder, [{filename:basename(File), {setup, fun() -> prepare(File) end, fun clean/1, fun tests/1}} ||
@@ -51,6 +55,26 @@ the_list_of_the_folder_is_complete_test() ->
     {match, Listed} = re:run(List, ~"^\\| `(\\w+)\\.hml`", [global, multiline, {capture, all_but_first, list}]),
     Files = [filename:basename(File, ".hml") || File <- filelib:wildcard(filename:join(folder(), "*.hml"))],
     ?assertEqual(lists:sort(Files), lists:sort(lists:append(Listed))).
+
+%% The table of `requirements` claims that what is demanded most often is short.
+each_requirement_is_one_property_of_at_most_eight_lines_test() ->
+    {ok, List} = file:read_file(filename:join(requirements(), "README.md")),
+    {match, Rows} = re:run(List, ~"^\\| [^|]+ \\| `(\\w+)\\.hml` \\| (\\d+) \\|$", [global, multiline, {capture, all_but_first, binary}]),
+    Listed = [{Name, binary_to_integer(Lines)} || [Name, Lines] <- Rows],
+    Files = filelib:wildcard(filename:join(requirements(), "*.hml")),
+    ?assertEqual(lists:sort([{list_to_binary(filename:basename(File, ".hml")), lines_of_property(File)} || File <- Files]),
+                 lists:sort(Listed)),
+    ?assertEqual([], [Long || {_, Lines} = Long <- Listed, Lines > ?MOST_LINES]).
+
+%% The lines are those from the first to the last word of the file, without comments.
+lines_of_property(File) ->
+    {ok, #{entries := [_]} = Map, []} = compile(File),
+    clean(#{map => Map}),
+    {ok, Source} = file:read_file(File),
+    {ok, Tokens} = witness_spec_scan:string(Source),
+    length(lists:usort([element(1, witness_spec_scan:location(Token)) || Token <- Tokens, element(1, Token) =/= eof])).
+
+requirements() -> filename:join(folder(), "requirements").
 
 tests(#{file := File, traces := Traces} = Prepared) ->
     [{"warnings", ?_assertEqual(maps:get(expected_warnings, Prepared), maps:get(warnings, Prepared))},
@@ -140,13 +164,12 @@ recipes() -> filename:join(folder(), "recipes").
 
 %% --- running a trace -------------------------------------------------------------
 
-%% What the monitors of a file say of a trace, sorted, and which actions each of them took. The time of an event is its
-%% number in the trace.
+%% What the monitors of a file say of a trace, sorted, and which actions each of them took.
 verdicts(Events, #{module := Module, entries := Entries}) ->
     Started = lists:foldl(fun(Event, State) -> event(Event, match(Module, Entries), State) end,
                           #{labels => #{}, monitors => []}, Events),
     Outcomes = [outcomes(Monitor, Started) || Monitor <- lists:reverse(maps:get(monitors, Started))],
-    {lists:sort(lists:append([[verdict(Name, Outcome) || Outcome <- Of] || {#{name := Name}, Of, _} <- Outcomes])),
+    {lists:sort(lists:append([[verdict(Name, Outcome, Events) || Outcome <- Of] || {#{name := Name}, Of, _} <- Outcomes])),
      [{Index, Mask} || {#{index := Index}, _, Mask} <- Outcomes]}.
 
 match(Module, Entries) ->
@@ -200,12 +223,16 @@ collect(Runner, Slices) ->
     after 25_000 -> error(no_verdict)
     end.
 
-verdict(Name, #{verdict := inconclusive, reason := Reason}) -> {Name, inconclusive, Reason};
-verdict(Name, #{verdict := yes, vacuous := true} = Outcome) -> {Name, vacuous, at(Outcome)};
-verdict(Name, #{verdict := Verdict} = Outcome) -> {Name, Verdict, at(Outcome)}.
+verdict(Name, #{verdict := inconclusive, reason := undefined, info := #{reason := Reason}}, _) -> {Name, inconclusive, Reason};
+verdict(Name, #{verdict := inconclusive, reason := Reason}, _) -> {Name, inconclusive, Reason};
+verdict(Name, #{verdict := yes, vacuous := true} = Outcome, Events) -> {Name, vacuous, at(Outcome, Events)};
+verdict(Name, #{verdict := Verdict} = Outcome, Events) -> {Name, Verdict, at(Outcome, Events)}.
 
-at(#{event := undefined}) -> 'end';
-at(#{event := #{event := Event}}) -> witness_event:ts(Event).
+at(#{event := undefined, info := #{deadline := At}}, _) -> {at, At};
+at(#{event := undefined}, _) -> 'end';
+at(#{event := #{event := Event}}, Events) ->
+    [Number] = [N || {N, E} <- lists:enumerate(Events), E =:= Event],
+    Number.
 
 %% --- reading files ---------------------------------------------------------------
 
@@ -219,7 +246,8 @@ prepare(File) ->
       entries => [named_entry(Entry#{module => Module}) || Entry <- Entries],
       warnings => [Code || #{code := Code} <- Warnings],
       expected_warnings => proplists:get_value(warnings, Terms, []),
-      traces => [{Name, Expected, events(Events, maps:from_list(Names))} || {trace, Name, Expected, Events} <- Terms]}.
+      traces => [{Name, lists:map(fun expected/1, Expected), events(Events, maps:from_list(Names))}
+                 || {trace, Name, Expected, Events} <- Terms]}.
 
 compile(File) ->
     case witness_spec:compile_file(File) of
@@ -240,17 +268,34 @@ named(Kind, Terms, Make) ->
 
 process(N) -> list_to_pid("<0." ++ integer_to_list(10_000 + N) ++ ".0>").
 
-events(Written, Names) -> [event_of(Event, N, Names) || {N, Event} <- lists:enumerate(Written)].
+events(Written, Names) ->
+    {Events, _} = lists:mapfoldl(fun(Event, Before) -> timed_event(Event, Before, Names) end, 0, Written),
+    Events.
 
-event_of({P, Arrow, Q, {M, F, Args}}, N, Names) when Arrow =:= '<-'; Arrow =:= '->' ->
+timed_event({at, undefined, Event}, Before, Names) -> {event_of(Event, undefined, Names), Before};
+timed_event({at, {Number, Unit}, Event}, Before, Names) ->
+    Time = nanoseconds(Number, Unit),
+    true = Time >= Before,
+    {event_of(Event, Time, Names), Time};
+timed_event(Event, Before, Names) -> {event_of(Event, Before + 1, Names), Before + 1}.
+
+expected({Property, Verdict, {at, {Number, Unit}}}) -> {Property, Verdict, {at, nanoseconds(Number, Unit)}};
+expected(Verdict) -> Verdict.
+
+nanoseconds(Number, Unit) ->
+    {ok, Tokens} = witness_spec_scan:string(iolist_to_binary(io_lib:format("~w ~s", [Number, Unit]))),
+    [{integer, _, Time}, {eof, _}] = Tokens,
+    Time.
+
+event_of({P, Arrow, Q, {M, F, Args}}, Time, Names) when Arrow =:= '<-'; Arrow =:= '->' ->
     Kind = case Arrow of '<-' -> init; '->' -> fork end,
-    {Kind, pid(P, Names), pid(Q, Names), {M, F, named_term(Args, Names)}, N};
-event_of({P, '!', To, Message}, N, Names) ->
-    {send, pid(P, Names), named_term(To, Names), named_term(Message, Names), N};
-event_of({P, '?', Message}, N, Names) ->
-    {recv, pid(P, Names), undefined, named_term(Message, Names), N};
-event_of({P, '**', Reason}, N, Names) ->
-    {exit, pid(P, Names), named_term(Reason, Names), N}.
+    {Kind, pid(P, Names), pid(Q, Names), {M, F, named_term(Args, Names)}, Time};
+event_of({P, '!', To, Message}, Time, Names) ->
+    {send, pid(P, Names), named_term(To, Names), named_term(Message, Names), Time};
+event_of({P, '?', Message}, Time, Names) ->
+    {recv, pid(P, Names), undefined, named_term(Message, Names), Time};
+event_of({P, '**', Reason}, Time, Names) ->
+    {exit, pid(P, Names), named_term(Reason, Names), Time}.
 
 pid(Name, Names) ->
     #{Name := Pid} = Names,

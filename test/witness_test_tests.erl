@@ -137,9 +137,11 @@ processes_that_run_on_are_named_test_() ->
     over_all_sources([{"running", fun(Source) ->
         Self = self(),
         {still_running, Lines} = failure(served(), fun() ->
-            Self ! {server, proc_lib:spawn(?MODULE, served, [Self])}
+            Started = proc_lib:spawn(?MODULE, served, [Self]),
+            witness_await:waits(Started),
+            Self ! {server, Started}
         end, Source#{timeout => 50, unmonitored => ignore}),
-        Server = receive {server, Started} -> Started end,
+        Server = receive {server, P} -> P end,
         has(pid_to_list(Server) ++ " witness_test_tests:served/1: waits for a message in witness_test_tests:served/1", Lines),
         has(", spawned by the test", Lines),
         has("wait => false", Lines),
@@ -148,7 +150,11 @@ processes_that_run_on_are_named_test_() ->
     end}, {"by what they were spawned", fun(Source) ->
         Self = self(),
         {still_running, Lines} = failure(served(), fun() ->
-            {Parent, Ref} = spawn_monitor(fun() -> Self ! {sleeper, spawn(fun() -> timer:sleep(infinity) end)} end),
+            {Parent, Ref} = spawn_monitor(fun() ->
+                Started = spawn(fun() -> timer:sleep(infinity) end),
+                witness_await:waits(Started),
+                Self ! {sleeper, Started}
+            end),
             Self ! {parent, Parent},
             receive {'DOWN', Ref, process, Parent, normal} -> ok end
         end, Source#{timeout => 50, unmonitored => ignore}),

@@ -49,3 +49,29 @@ a_duration_has_the_digits_that_one_reads_test() ->
     ?assertEqual([~"0.00 ms", ~"0.01 ms", ~"9.99 ms", ~"10 ms", ~"11 ms", ~"999 ms", ~"1.0 s", ~"99.9 s", ~"100 s", ~"3600 s"],
                  [witness_text:duration(Ns) || Ns <- [0, 5_000, 9_994_999, 9_995_000, 11_400_000, 999_499_999, 999_500_000,
                                                       99_949_999_999, 99_950_000_000, 3_600_000_000_000]]).
+
+an_exact_duration_can_be_compared_test() ->
+    ?assertEqual([~"0.000 ms", ~"0.001 ms", ~"999.999 ms", ~"1.000 s", ~"5.003 s", ~"3599.999 s", ~"1:00:00 h", ~"2:00:05 h",
+                  ~"23:59:59 h", ~"1 d 00:00:00", ~"7 d 13:02:05"],
+                 [witness_text:exact_duration(Ns) || Ns <- [0, 1_000, 999_999_499, 999_999_500, 5_003_000_000, 3_599_999_499_999,
+                                                            3_599_999_500_000, 7_205_000_000_000, 86_399_400_000_000,
+                                                            86_400_000_000_000, 651_725_000_000_000]]).
+
+times_in_values_are_what_one_reads_test_() ->
+    Times = #{7 => ~"+1.000 s", 8 => ~"+2.000 s"},
+    Text = fun(Value, Syntax) -> unicode:characters_to_binary(witness_text:value(Value, 60, Syntax, Times)) end,
+    [?_assertEqual(Expected, Text(Value, erlang)) || {Value, Expected} <- [
+        {7, ~"+1.000 s"}, {6, ~"6"}, {7.0, ~"7.0"}, {[], ~"[]"}, {"abc", ~"\"abc\""}, {{}, ~"{}"},
+        {[7, 8, 9], ~"[+1.000 s,+2.000 s,9]"}, {{a, [7], "abc"}, ~"{a,[+1.000 s],\"abc\"}"}, {[7 | 8], ~"[+1.000 s|+2.000 s]"},
+        {[a, b | 7], ~"[a,b|+1.000 s]"}, {#{a => 7, b => c}, ~"#{a => +1.000 s,b => c}"}, {#{7 => a}, ~"#{7 => a}"}]]
+    ++ [?_assertEqual(~"%{:a => +1.000 s}", Text(#{a => 7}, elixir)),
+        ?_assertEqual(~"A = +1.000 s, B = [7.0]",
+                      unicode:characters_to_binary(witness_text:bindings([{~"A", 7}, {~"B", [7.0]}], erlang, Times)))]
+    %% However large they are.
+    ++ [{Name, ?_assertMatch({_, true}, begin
+            {Microseconds, Shown} = timer:tc(fun() -> Text(Value, erlang) end),
+            {Name, string:length(Shown) =< 60 andalso Microseconds < 1_000_000}
+        end)} || {Name, Value} <- [
+            {"list", [7 | lists:seq(1, 1_000_000)]}, {"tuple", list_to_tuple(lists:duplicate(1_000_000, 7))},
+            {"map", #{N => 7 || N <- lists:seq(1, 100_000)}}, {"deep", lists:foldl(fun(_, In) -> [In, 7] end, 7, lists:seq(1, 100_000))},
+            {"within", {7, lists:duplicate(1_000_000, 7)}}]].

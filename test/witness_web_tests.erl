@@ -58,6 +58,22 @@ a_report_has_the_steps_that_a_terminal_shows_test() ->
                    ~"steps" := [#{~"index" := 2, ~"time" := ~"", ~"own" := 1, ~"from" := 0, ~"to" := 1, ~"ends" := false,
                                   ~"text" := ~"1", ~"formula" := ~"f", ~"bindings" := [[~"A", ~"{1,2}"]]}]}, Explanation).
 
+a_report_tells_the_deadline_that_has_passed_test() ->
+    Step = fun(Index, Time) ->
+        #{index => Index, event => {recv, self(), self(), 1, Time}, formula => undefined, bindings => []}
+    end,
+    #{info := Info} = V = violation(1),
+    Timed = V#{steps := [Step(1, 100), Step(2, 5_003_000_100)],
+              info := (maps:remove(matched, Info))#{deadline => 5_000_000_100}},
+    #{~"properties" := [#{~"places" := [#{~"says" := ~"this did not come in time", ~"violations" := [Late, End]}]}]} =
+        written(fun(Report) ->
+            [ok = witness_web:add(Of, Report) || Of <- [Timed, Timed#{event := undefined}]]
+        end, result(#{})),
+    [?assertMatch(#{~"explanation" := #{~"ended" := false, ~"deadline" := ~"5.000 s", ~"steps" := [_, #{~"time" := ~"5.003 s"}]}}, Of)
+     || Of <- [Late, End]],
+    ?assertMatch(#{explanation := #{ended := true, deadline := null}},
+                 witness_web_data:explained_violation(V#{event := undefined})).
+
 only_violations_are_kept_test() ->
     ?assertMatch(#{~"properties" := []},
                  written(fun(Report) ->

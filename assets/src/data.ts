@@ -27,6 +27,8 @@ export interface Explanation {
   skipped: number;
   /** Decided by the end of the trace, not by an event. */
   ended: boolean;
+  /** How long after the first step the deadline was that decided. Empty if that is not known, null if none did. */
+  deadline: string | null;
   lanes: Lane[];
   steps: Step[];
   bindings: Binding[];

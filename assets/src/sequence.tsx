@@ -14,6 +14,8 @@ const parties = ({ own, from, to }: Step) => [own, from, to].filter((party) => p
 const who = ({ own, from, to }: Step, lanes: Lane[]) =>
   to === null ? lanes[own]?.name : `${from === null ? "unknown" : lanes[from]?.name} to ${lanes[to]?.name}`;
 
+const passed = (deadline: string) => `the deadline has passed${deadline === "" ? "" : `, +${deadline}`}`;
+
 /**
  * The events that led to a verdict as a sequence diagram. One of them is selected, and what the monitor knew after it
  * stands beside it. A list box to assistive technology: the arrow keys go from event to event.
@@ -147,6 +149,7 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
             ))}
           </ul>
           {explanation.ended && <p class="row decided end">⇒ end: no event followed</p>}
+          {explanation.deadline !== null && <p class="row decided end">⇒ {passed(explanation.deadline)}</p>}
         </div>
         <div class="known">
           <p class="tools">
@@ -159,9 +162,11 @@ export function Sequence({ explanation, decided }: { explanation: Explanation; d
             <span>{current && `Event ${current.index}`}</span>
           </p>
           {current && <Known step={current} decides={current.index === decided} explanation={explanation} />}
-          {explanation.ended && (
+          {(explanation.ended || explanation.deadline !== null) && (
             <>
-              <h4>Decided by the end: no event followed</h4>
+              <h4>
+                Decided by {explanation.deadline === null ? "the end: no event followed" : `time: ${passed(explanation.deadline)}`}
+              </h4>
               <Decision explanation={explanation} />
             </>
           )}

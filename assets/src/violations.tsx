@@ -152,7 +152,9 @@ function ViolationOf({ violation, first }: { violation: Violation; first: boolea
       <summary>
         <Head violation={violation} />
       </summary>
-      {open && <Sequence explanation={violation.explanation} decided={violation.index} />}
+      {open && (
+        <Sequence explanation={violation.explanation} decided={violation.explanation.deadline === null ? violation.index : null} />
+      )}
     </details>
   );
 }

@@ -95,6 +95,7 @@ type({at_least, Least}) -> {integer, [{min, Least}]};
 type({one_of, Atoms}) -> {atom, Atoms};
 type({list_of, Atoms}) -> {custom, fun(Text) -> list_of(Atoms, Text) end};
 type(seconds) -> {custom, fun seconds/1};
+type(seconds_or_zero) -> {custom, fun seconds_or_zero/1};
 type(megabytes) -> {custom, fun megabytes/1};
 type(size_or_time) -> {custom, fun size_or_time/1};
 type(Type) when Type =:= boolean; Type =:= string -> Type.
@@ -131,9 +132,20 @@ in_units({at_least, _}, Number) -> integer_to_list(Number).
 %% --- values; `badarg' is an error of the user -------------------------------------
 
 seconds(Text) ->
-    Seconds = try list_to_float(Text) catch error:badarg -> list_to_integer(Text) end,
-    Seconds > 0 andalso Seconds =< 4_000_000 orelse error(badarg),
-    max(1, round(Seconds * 1000)).
+    Seconds = number(Text),
+    Seconds > 0 orelse error(badarg),
+    max(1, milliseconds(Seconds)).
+
+seconds_or_zero(Text) ->
+    Seconds = number(Text),
+    Seconds >= 0 orelse error(badarg),
+    milliseconds(Seconds).
+
+milliseconds(Seconds) when Seconds =< 4_000_000 -> round(Seconds * 1000);
+milliseconds(_) -> error(badarg).
+
+number(Text) ->
+    try list_to_float(Text) catch error:badarg -> list_to_integer(Text) end.
 
 megabytes(Text) ->
     Megabytes = list_to_integer(Text),

@@ -118,6 +118,18 @@ this callback the verdict is `:inconclusive`.
 -callback handle_end(complete | stopped, State :: term()) -> {verdict(), Info :: term()}.
 
 -doc """
+The next event, or the end, comes at this time or later, in nanoseconds of the times of events: has a deadline decided? It is called before each
+event that has a time, and whenever a source tells the time.
+""".
+-callback handle_time(Time :: integer(), State :: term()) -> open | {verdict, verdict(), Info :: term()}.
+
+-doc "The first deadline that is at this time or later. `c:handle_time/2` is called when a time after it is known.".
+-callback next_deadline(From :: integer(), State :: term()) -> integer() | none.
+
+-doc "Whether the monitor has deadlines. Without this callback, one with `c:handle_time/2` has some.".
+-callback is_timed(Arg :: term()) -> boolean().
+
+-doc """
 The events that the monitor wants, by their kinds, or by match specifications of the VM over `[to, message]` (`:send`) and `[from, message]`
 (`:recv`).
 """.
@@ -143,7 +155,8 @@ one, or all. A monitor that has started with `{:slices, filter}` has one machine
 -callback coverage(Arg :: term()) ->
     [#{id := pos_integer(), line := pos_integer(), column := pos_integer(), text := binary(), decides := yes | no | undefined}].
 
--optional_callbacks([attached/3, handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, coverage/1, describe/1]).
+-optional_callbacks([attached/3, handle_time/2, next_deadline/2, is_timed/1, handle_end/2, slice/2, instance/2, slice_names/1,
+                     alphabet/1, coverage/1, describe/1]).
 
 -define(KINDS, [init, fork, send, recv, exit]).
 

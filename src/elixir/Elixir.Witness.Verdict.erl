@@ -9,8 +9,8 @@ The verdict of a monitor, or of one of its slices.
 - `slice`: the values of a property with `per`, `[{"Name", value}]`
 - `event`: the deciding event, `%{index: 7, event: event}`: the number counts the events that the monitor has read, from 1
 - `reason`: why a verdict is inconclusive: `:pending` if something that has to come had not come, `:stopped` if only an event
-  could have violated, `{:gap, why}` if events are missing, `{:crashed, why}` if the monitor has crashed, `:max_slices` or
-  `:slice_idle`
+  could have violated, `{:gap, why}` if events are missing, `{:crashed, why}` if the monitor has crashed, `:max_slices`,
+  `:slice_idle`, `:unknown_past` or `:too_many_requests`
 - `source`: the deciding place in the specification, `%{file: "a.hml", line: 3, column: 5, text: "..."}`
 - `info`: what the monitor says; of a specification a map, such as `%{matched: true, bindings: [{"A", 1}]}`
 - `vacuous`: whether the birth of the process has decided alone
@@ -40,7 +40,8 @@ What is not known or not there is `nil`. Texts are strings. An event is the tupl
                process := witness_event:proc() | nil, signature := witness_event:signature() | nil,
                slice := [{binary(), term()}] | nil,
                event := #{index := pos_integer(), event := witness_event:event()} | nil,
-               reason := stopped | pending | max_slices | slice_idle | {gap, term()} | {crashed, term()} | nil,
+               reason := stopped | pending | max_slices | slice_idle | unknown_past | too_many_requests | {gap, term()}
+                         | {crashed, term()} | nil,
                source := #{file := binary(), line := pos_integer(), column := pos_integer() | nil, text := binary()} | nil,
                info := term(), vacuous := boolean(),
                steps := [#{index := pos_integer(), event := witness_event:event(), formula := binary() | nil,

@@ -158,7 +158,7 @@ The run ends when what it watches has ended, or the application has stopped; wit
 | `max_slices` | slices of a monitor that are alive at the same time | `100000` |
 | `slice_idle` | milliseconds after which a slice without events ends | `:infinity` |
 | `max_obligations` | parts of a formula that a monitor keeps | `1000` |
-| `max_state` | words that the parameters of a formula take | `10000` |
+| `max_state` | words that parameters and windows of a formula take | `10000` |
 | `max_verdicts` | verdicts kept for `verdicts/1` | `10000` |
 | `drain` | milliseconds that monitors may need after the end | `30000` |
 | `halt` | whether the run ends with the system | `true` |
@@ -183,6 +183,7 @@ Of logs:
 | `format` | `:text` or `:json` | by the name of the file |
 | `roots` | the first processes of the system, or `:auto` | `:auto` |
 | `follow` | whether to go on as the file grows | `false` |
+| `skew` | milliseconds that times may go back, so that each line tells the time | `:infinity` |
 | `skip_malformed` | whether to skip and count malformed lines | `false` |
 | `max_atoms` | atoms that the log may create | `100000` |
 | `max_line` | bytes of the longest line | 1 MB |

@@ -16,7 +16,8 @@ keys are for the runners (`t:witness_monitor_runner:spec/0`).
 """.
 -type config() :: #{run := pid(), explain := pos_integer(), ordered := boolean(), max_slices => pos_integer(),
                     slice_idle => pos_integer() | infinity,
-                    take => witness_monitor_runner:take(), tracer => pid(), turns => witness_monitor_throttle:turns(),
+                    take => witness_monitor_runner:take(), tracer => pid(), clock => witness_monitor_runner:clock(),
+                    turns => witness_monitor_throttle:turns(),
                     attached => mfa(), signatures => witness_event_wrapper:table()}.
 
 -doc "How many processes the monitor of each group still waits for.".

@@ -26,9 +26,9 @@ explanation. Callbacks never see a gap: a
 monitor that would meet one ends `inconclusive` before it.
 """.
 
--export([check/1, format_error/1]).
+-export([check/1, is_timed/1, format_error/1]).
 
--export_type([verdict/0, info/0, reason/0, error/0]).
+-export_type([verdict/0, info/0, begun/0, reason/0, error/0]).
 
 -doc "Irrevocable: violated, satisfied, or undecided.".
 -type verdict() :: no | yes | inconclusive.
@@ -36,24 +36,41 @@ monitor that would meet one ends `inconclusive` before it.
 -doc "The information that the monitor gives with its verdict; for people and `t:witness:verdict/0`.".
 -type info() :: term().
 
+-doc "The first state of a monitor, or what chooses its events.".
+-type begun() :: {ok, State :: term()} | {ok, State :: term(), Filter :: term()} | {slices, Filter :: term()}.
+
 -doc """
 Called at the start. `ignore`: this process is not to be monitored after all. If a monitor gives a `Filter`, `slice/2` is
 called for each event and says whether the monitor sees it. `slices`: each value that `slice/2` returns has a state machine
-of its own, with its own verdict.
+of its own, with its own verdict. `{requests, Begun}` is the same for a monitor that needs the requests of replies: each send that it
+is given has one element more (`t:witness_monitor_requests:send/0`).
 """.
--callback init(witness_event:signature(), witness_event:proc(), Arg :: term()) ->
-    {ok, State :: term()} | {ok, State :: term(), Filter :: term()} | {slices, Filter :: term()} | ignore.
+-callback init(witness_event:signature(), witness_event:proc(), Arg :: term()) -> begun() | {requests, begun()} | ignore.
 
 -doc """
 The same for a process that was running already when it was attached to, in this function: its past is not known, and no
 `init` event comes. Monitors that do not export it cannot be attached.
 """.
--callback attached(mfa(), witness_event:proc(), Arg :: term()) ->
-    {ok, State :: term()} | {ok, State :: term(), Filter :: term()} | {slices, Filter :: term()} | ignore.
+-callback attached(mfa(), witness_event:proc(), Arg :: term()) -> begun() | {requests, begun()} | ignore.
 
 -doc "The next event. The first of a process is its `init`, the last its `exit`.".
--callback handle_event(witness_event:event(), State :: term()) ->
+-callback handle_event(witness_event:event() | witness_monitor_requests:send(), State :: term()) ->
     {ok, State :: term()} | {verdict, verdict(), info()}.
+
+-doc """
+Whether the monitor has deadlines, which pass without events. If it is not exported, a monitor that exports `handle_time/2` has
+some.
+""".
+-callback is_timed(Arg :: term()) -> boolean().
+
+-doc """
+The next event, or the end, comes at this time or later, in nanoseconds of the times of events. It is called before each event that has a
+time, and whenever a source tells the time. The state stays the same unless a deadline decides.
+""".
+-callback handle_time(Time :: integer(), State :: term()) -> open | {verdict, verdict(), info()}.
+
+-doc "The first deadline that is at this time or later. `handle_time/2` is called when a time after it is known.".
+-callback next_deadline(From :: integer(), State :: term()) -> integer() | none.
 
 -doc """
 No further event comes. `complete`: every process of the partition has ended and all their
@@ -67,9 +84,11 @@ The addressees of an event: none, the slice with this key, this slice only if it
 monitor without slices answers `skip` or `all`.
 
 A slice begins with the first `{slice, Key}` that has its key and ends with its verdict. If the key comes again, a new slice
-begins. A `Key` is a tuple of values, which are compared exactly.
+begins, unless the verdict was `inconclusive`: then it is not known where the new one would begin. A `Key` is a tuple of values, which are
+compared exactly.
 """.
--callback slice(witness_event:event(), Filter :: term()) -> skip | all | {slice | live, Key :: tuple()}.
+-callback slice(witness_event:event() | witness_monitor_requests:send(), Filter :: term()) ->
+    skip | all | {slice | live, Key :: tuple()}.
 
 -doc "The first state of a new slice. The slice is then given its first event.".
 -callback instance(Key :: tuple(), Filter :: term()) -> State :: term().
@@ -97,7 +116,8 @@ action with the `id` 7 by `put('$witness_7', 7)`; the run reports which of them 
 -callback describe(State :: term()) ->
     #{formula := binary(), bindings := [{Name :: binary(), Value :: term()}]}.
 
--optional_callbacks([attached/3, handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, coverage/1, describe/1]).
+-optional_callbacks([attached/3, is_timed/1, handle_time/2, next_deadline/2, handle_end/2, slice/2, instance/2, slice_names/1,
+                     alphabet/1, coverage/1, describe/1]).
 
 -doc """
 Why a module is no monitor.
@@ -123,6 +143,12 @@ check(Module) ->
         {error, Reason} ->
             {error, {?MODULE, {monitor_not_found, Module, Reason}}}
     end.
+
+-doc "Whether a monitor has deadlines (`c:is_timed/1`).".
+-spec is_timed({module(), Arg :: term()}) -> boolean().
+is_timed({Module, Arg}) ->
+    erlang:function_exported(Module, handle_time, 2)
+        andalso (not erlang:function_exported(Module, is_timed, 1) orelse Module:is_timed(Arg)).
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().

@@ -63,4 +63,5 @@ slice(E, Compiled) ->
     end.
 
 data({Kind, _, Other, Message, _}) when Kind =:= send; Kind =:= recv -> [Other, Message];
+data({send, _, To, Message, _, _}) -> [To, Message];
 data(E) -> tl(tuple_to_list(E)).

@@ -7,16 +7,18 @@ computed (`c:witness_monitor:describe/1`) only when a verdict is explained. What
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, config/3, set_counting/2, callback/1, new/1, run/3, result/4, choose/2, finish/3, judge_undecided/3, judge/3,
-         conclude/4, inconclusive/3, is_vacuous/1, crash/2, crash/3, save/1, load/1]).
+-export([config/2, config/3, set_counting/2, set_timed/1, is_timed/1, callback/1, new/1, state/1, put_state/2, run/3, result/4,
+         choose/2, pass/3, next_deadline/3, finish/3, judge_undecided/3, judge/3, conclude/4, inconclusive/3, is_vacuous/1,
+         crash/2, crash/3, save/1, load/1]).
 -export_type([config/0, choice/0, instance/0, outcome/0, satisfied/0, step/0, reason/0, saved/0]).
 
 -doc """
 The callback module, how many steps an explanation has, and `handle_event/2` as a fun: calling the fun costs half as much
-as calling a function of a module that is known only at run time. Last, whether a verdict `yes` is only counted (`set_counting/2`).
+as calling a function of a module that is known only at run time. Then whether a verdict `yes` is only counted (`set_counting/2`), and
+whether it has deadlines (`set_timed/1`).
 """.
 -opaque config() :: {module(), Explain :: pos_integer(), fun((witness_event:event(), State :: term()) -> term()),
-                     never | fun(() -> boolean())}.
+                     never | fun(() -> boolean()), Timed :: boolean()}.
 
 -doc "Decides whether a monitor without slices sees an event (`c:witness_monitor:slice/2`).".
 -type choice() :: {fun((witness_event:event(), term()) -> term()), Filter :: term()}.
@@ -37,7 +39,8 @@ the number of events.
                   formula := binary() | undefined, bindings := [{binary(), term()}]}.
 
 -doc "Why a verdict is inconclusive; `undefined` if the monitor itself gave that verdict.".
--type reason() :: undefined | stopped | pending | max_slices | slice_idle | {gap, term()} | {crashed, term()}.
+-type reason() :: undefined | stopped | pending | max_slices | slice_idle | unknown_past | too_many_requests | {gap, term()}
+                | {crashed, term()}.
 
 -doc "A verdict with its explanation. `skipped` events were seen before the steps that are shown.".
 -type outcome() :: #{verdict := witness_monitor:verdict(), reason := reason(),
@@ -57,24 +60,50 @@ config(Module, Explain) -> config(Module, Explain, fun Module:handle_event/2).
 
 -doc "The same with another function in place of `handle_event/2`.".
 -spec config(module(), Explain :: pos_integer(), fun((witness_event:item(), State :: term()) -> term())) -> config().
-config(Module, Explain, Handle) -> {Module, Explain, Handle, never}.
+config(Module, Explain, Handle) -> {Module, Explain, Handle, never, false}.
 
 -doc "The same for machines with a verdict `yes` that is a `t:satisfied/0` whenever this function returns true.".
 -spec set_counting(fun(() -> boolean()), config()) -> config().
-set_counting(IsCounted, {Module, Explain, Handle, _}) -> {Module, Explain, Handle, IsCounted}.
+set_counting(IsCounted, Config) -> setelement(4, Config, IsCounted).
+
+-doc "The same for monitors with deadlines: those that the time of an event passes come before the event.".
+-spec set_timed(config()) -> config().
+set_timed({Module, Explain, Handle, IsCounted, false}) ->
+    InTime = fun(E, State) ->
+        case witness_event:ts(E) of
+            undefined -> Handle(E, State);
+            Time ->
+                case Module:handle_time(Time, State) of
+                    open -> Handle(E, State);
+                    Passed -> {passed, Passed}
+                end
+        end
+    end,
+    {Module, Explain, InTime, IsCounted, true}.
+
+-doc "Whether its monitors have deadlines.".
+-spec is_timed(config()) -> boolean().
+is_timed({_, _, _, _, Timed}) -> Timed.
 
 -doc "`handle_event/2`, for callers that call it directly and pass its result to `result/4`.".
 -spec callback(config()) -> fun((witness_event:event(), State :: term()) -> term()).
-callback({_, _, Handle, _}) -> Handle.
+callback({_, _, Handle, _, _}) -> Handle.
 
 -doc "A machine in its first state.".
 -spec new(State :: term()) -> instance().
 new(State) -> {State, 0, 0, []}.
 
+-spec state(instance()) -> State :: term().
+state({State, _, _, _}) -> State.
+
+-doc "The same machine in another state.".
+-spec put_state(State :: term(), instance()) -> instance().
+put_state(State, Instance) -> setelement(1, Instance, State).
+
 -doc "Takes events, up to a verdict.".
 -spec run([witness_event:event()], config(), instance()) -> {ok, instance()} | {decided, outcome() | satisfied()}.
 run([], _, Instance) -> {ok, Instance};
-run([E], {_, N, Handle, _} = Config, {State, Index, Kept, Steps} = Instance) ->
+run([E], {_, N, Handle, _, _} = Config, {State, Index, Kept, Steps} = Instance) ->
     %% With many machines that take turns, one event at a time is the rule. The kept steps are most of a machine's cost, so
     %% only a few more stay than are shown: enough that not every event builds the list again.
     try Handle(E, State) of
@@ -87,7 +116,7 @@ run([E], {_, N, Handle, _} = Config, {State, Index, Kept, Steps} = Instance) ->
     catch
         Class:Reason:Stack -> conclude_crash(crash(Class, Reason, Stack), E, Config, Instance)
     end;
-run(Events, {_, _, Handle, _} = Config, {State, _, _, _} = Instance) ->
+run(Events, {_, _, Handle, _, _} = Config, {State, _, _, _} = Instance) ->
     run(Events, State, [], ?CHUNK_EVENTS, Handle, {Events, Config, Instance}).
 
 %% States: after each event so far of those in Since, the last one first. Pruning happens once for many events, but often
@@ -108,7 +137,8 @@ run([E | Events], State, States, Left, Handle, Since) ->
 result({crashed, _} = Crash, E, Config, Instance) -> conclude_crash(Crash, E, Config, Instance);
 result(Other, E, Config, Instance) -> decide(Other, E, Config, Instance).
 
-decide({verdict, yes, Info} = Verdict, E, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
+decide({passed, Passed}, _, Config, Instance) -> conclude_time(Passed, Config, Instance);
+decide({verdict, yes, Info} = Verdict, E, {_, _, _, IsCounted, _} = Config, Instance) when IsCounted =/= never ->
     case IsCounted() of
         true -> {decided, {satisfied, is_vacuous(Info)}};
         false -> explain(Verdict, E, Config, Instance)
@@ -128,7 +158,7 @@ conclude_crash(Crash, E, Config, Instance) -> {decided, inconclusive(Crash, Conf
 deciding_instance(E, {State, Index, _, Steps}) -> {State, Index + 1, 0, [{E, State} | Steps]}.
 
 %% Keeps as many steps as are shown, and up to twice as many if that needs no copy.
-remember(State, States, {Events, {_, N, _, _}, {_, Index, Kept, Steps}}) ->
+remember(State, States, {Events, {_, N, _, _, _}, {_, Index, Kept, Steps}}) ->
     Count = length(States),
     Last = Index + Count,
     if
@@ -159,13 +189,42 @@ choose([E | Events], Slice, Filter, Chosen) ->
         Class:Reason:Stack -> {lists:reverse(Chosen), crash(Class, Reason, Stack)}
     end.
 
+-doc "No event comes before this time any more (see `c:witness_monitor:handle_time/2`).".
+-spec pass(Time :: integer(), config(), instance()) -> open | {decided, outcome() | satisfied()}.
+pass(Time, {Module, _, _, _, true} = Config, {State, _, _, _} = Instance) ->
+    try Module:handle_time(Time, State) of
+        open -> open;
+        Passed -> conclude_time(Passed, Config, Instance)
+    catch
+        Class:Reason:Stack -> {decided, inconclusive(crash(Class, Reason, Stack), Config, Instance)}
+    end;
+pass(_, _, _) -> open.
+
+%% No event has decided.
+conclude_time({verdict, Verdict, Info}, Config, Instance) when Verdict =:= no; Verdict =:= yes; Verdict =:= inconclusive ->
+    {decided, conclude({Verdict, Info}, complete, Config, Instance)};
+conclude_time(Other, Config, Instance) ->
+    {decided, inconclusive(crash(handle_time, Other), Config, Instance)}.
+
+-doc "See `c:witness_monitor:next_deadline/2`.".
+-spec next_deadline(From :: integer(), config(), instance()) -> integer() | none.
+next_deadline(From, {Module, _, _, _, true}, {State, _, _, _}) ->
+    %% A monitor that cannot say it is asked with its next event.
+    try Module:next_deadline(From, State) of
+        At when is_integer(At), At >= From -> At;
+        _ -> none
+    catch
+        _:_ -> none
+    end;
+next_deadline(_, _, _) -> none.
+
 -doc "No further event comes (see `c:witness_monitor:handle_end/2`).".
 -spec finish(complete | stopped, config(), instance()) -> outcome() | satisfied().
 finish(How, Config, {State, _, _, _} = Instance) -> conclude(judge(How, Config, State), How, Config, Instance).
 
 -doc "The monitor's judgement at its end. `conclude/4` makes the outcome of it, which costs more: callers that need none skip it.".
 -spec judge(complete | stopped, config(), State :: term()) -> none | {witness_monitor:verdict() | crashed, term()}.
-judge(How, {Module, _, _, _}, State) ->
+judge(How, {Module, _, _, _, _}, State) ->
     case erlang:function_exported(Module, handle_end, 2) of
         false -> none;
         true ->
@@ -196,7 +255,7 @@ judge_undecided(How, Config, {State, _, _, _}) ->
 conclude({crashed, _} = Crash, _, Config, Instance) -> inconclusive(Crash, Config, Instance);
 conclude({inconclusive, Info}, How, Config, Instance) ->
     outcome(inconclusive, Info, stop_reason(How, Info), Config, Instance, undefined);
-conclude({yes, Info}, _, {_, _, _, IsCounted} = Config, Instance) when IsCounted =/= never ->
+conclude({yes, Info}, _, {_, _, _, IsCounted, _} = Config, Instance) when IsCounted =/= never ->
     case IsCounted() of
         true -> {satisfied, is_vacuous(Info)};
         false -> outcome(yes, Info, undefined, Config, Instance, undefined)
@@ -237,7 +296,7 @@ crash(Class, Reason, Stack) -> {crashed, {Class, Reason, Stack}}.
 -spec crash(Callback :: atom(), Result :: term()) -> {crashed, term()}.
 crash(Callback, Result) -> {crashed, {bad_return, Callback, Result}}.
 
-outcome(Verdict, Info, Reason, {Module, Explain, _, _}, {_, Index, _, Steps}, Event) ->
+outcome(Verdict, Info, Reason, {Module, Explain, _, _, _}, {_, Index, _, Steps}, Event) ->
     Shown = lists:reverse(lists:sublist(Steps, Explain)),
     Skipped = Index - length(Shown),
     #{verdict => Verdict, reason => Reason, info => Info, event => Event,

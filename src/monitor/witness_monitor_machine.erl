@@ -16,13 +16,14 @@ dictionary of the process that runs the machine (`read_marks/0`).
 ```
 """.
 
--export([prepare/1, new/1, run/2, finish/2, inconclusive/2, save/1, load/2, read_marks/0, take_marks/0]).
+-export([prepare/1, has_deadlines/1, is_timed/1, new/1, run/2, pass/2, next_deadline/2, finish/2, inconclusive/2, save/1, load/2]).
+-export([read_marks/0, take_marks/0]).
 -export([instance/1, of_instance/2, final/1, failure_outcome/1, has_slices/1, is_large/2, state_key/1]).
 -export_type([machine/0, spec/0, prepared/0, final/0, result/0, saved/0]).
 
 -doc """
 What to run: the monitor, the process that it is started for, how many steps an explanation has, how many slices may
-be alive (default 100,000), and for how many milliseconds a slice may be idle (`m:witness_monitor_slice_expiry`; by default
+be alive (default 100,000), and for how many milliseconds a slice may be idle (`m:witness_monitor_expiry`; by default
 forever). `attached`: the process was running already, in this function; its first item is
 `{attached, P, MFA, Ts}`, and the arguments in its signature mean nothing. Other keys are ignored.
 
@@ -74,6 +75,7 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
     {single, witness_monitor_instance:config(), witness_monitor_instance:instance()}
   | {chosen, witness_monitor_instance:config(), choice(), witness_monitor_instance:instance()}
   | {sliced, witness_monitor_instance:config(), witness_monitor_sliced:sliced()}
+  | {requests, witness_monitor_requests:requests(), machine()}
   | {all, none | alive(), machine()}.
 
 %% The processes that have not ended; `none`: there has been none yet.
@@ -86,6 +88,7 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
 -type saved() :: {whole, witness_monitor_instance:saved()}
                | {filtered, Filter :: term(), witness_monitor_instance:saved()}
                | {sliced, Filter :: term(), witness_monitor_sliced:saved()}
+               | {requests, witness_monitor_requests:requests(), saved()}
                | {all, none | alive(), saved()}.
 
 -define(MAX_SLICES, 100_000).
@@ -95,11 +98,27 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
 -doc "For callers that start many machines of one monitor: computes once what all of them share.".
 -spec prepare(prepared()) -> prepared().
 prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
-    Config = witness_monitor_instance:config(Module, Explain),
+    Config = time(witness_monitor_instance:config(Module, Explain), Monitor),
     Spec#{config => case Spec of
               #{counted := IsCounted} -> witness_monitor_instance:set_counting(IsCounted, Config);
               #{} -> Config
           end, choice => choice(Monitor)}.
+
+time(Config, Monitor) ->
+    case witness_monitor:is_timed(Monitor) of
+        true -> witness_monitor_instance:set_timed(Config);
+        false -> Config
+    end.
+
+-doc "Whether the machines have deadlines.".
+-spec has_deadlines(prepared()) -> boolean().
+has_deadlines(#{config := Config}) -> witness_monitor_instance:is_timed(Config).
+
+-doc "Whether the monitor has deadlines.".
+-spec is_timed(machine()) -> boolean().
+is_timed({all, _, Machine}) -> is_timed(Machine);
+is_timed({requests, _, Machine}) -> is_timed(Machine);
+is_timed(Machine) -> witness_monitor_instance:is_timed(element(2, Machine)).
 
 -doc "Starts a monitor. It may refuse its process, or crash at once.".
 -spec new(spec()) -> {ok, machine()} | {decided, final()}.
@@ -130,9 +149,9 @@ call_init(#{monitor := {Module, Arg}, process := P, signature := Signature}) ->
     Module:init(Signature, P, Arg).
 
 config(#{config := Config}) -> Config;
-config(#{monitor := {Module, _}, explain := Explain} = Spec) ->
+config(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
     Handle = callback(fun Module:handle_event/2, fun(State) -> {ok, State} end, Spec),
-    witness_monitor_instance:config(Module, Explain, Handle).
+    time(witness_monitor_instance:config(Module, Explain, Handle), Monitor).
 
 %% A specification ignores the unknown parts of the `init` of an attached process (`m:witness_spec_attach`). A
 %% monitor that was written by hand was notified by `attached/3`.
@@ -151,6 +170,11 @@ callback(Callback, _, _) -> Callback.
 begin_as({ok, State}, Config, Spec) -> new_whole(witness_monitor_instance:new(State), Config, Spec);
 begin_as({ok, State, Filter}, Config, Spec) -> new_filtered(Filter, witness_monitor_instance:new(State), Config, Spec);
 begin_as({slices, Filter}, Config, Spec) -> {sliced, Config, new_sliced(Filter, Config, Spec)};
+begin_as({requests, Begun}, Config, Spec) when is_tuple(Begun), element(1, Begun) =/= requests ->
+    case begin_as(Begun, Config, Spec) of
+        {crashed, _} = Crash -> Crash;
+        Machine -> {requests, witness_monitor_requests:new(), Machine}
+    end;
 begin_as(ignore, _, _) -> ignore;
 begin_as(Other, _, _) -> witness_monitor_instance:crash(init, Other).
 
@@ -205,6 +229,17 @@ run(Events, {sliced, Config, Sliced}) ->
             {Others, Final} = inconclusive(Crash, {sliced, Config, Next}),
             {Outcomes ++ Others, {decided, Final}}
     end;
+run(Events, {requests, Open, Machine}) ->
+    {Known, Result, Left} = witness_monitor_requests:put_requests(Events, Open),
+    case run(Known, Machine) of
+        {Slices, {ok, Next}} when Result =:= ok ->
+            {[witness_monitor_requests:plain(Slice) || Slice <- Slices], {ok, {requests, Left, Next}}};
+        {Slices, {ok, Next}} ->
+            {Others, Final} = inconclusive(Result, Next),
+            decide(plain({Slices ++ Others, Final}));
+        {Slices, {decided, Final}} ->
+            decide(plain({Slices, Final}))
+    end;
 run([], {all, _, _} = Machine) ->
     {[], {ok, Machine}};
 run(Events, {all, Before, Machine}) ->
@@ -219,6 +254,9 @@ run(Events, {all, Before, Machine}) ->
         {decided, Final} ->
             {Slices, {decided, put_process(Final, During)}}
     end.
+
+%% Outcomes have the events as their source gave them.
+plain({Slices, Final}) -> {[witness_monitor_requests:plain(Slice) || Slice <- Slices], witness_monitor_requests:plain(Final)}.
 
 %% The events up to a point where a process ends or starts: until then each process identifier means one process.
 split_at_end([E | Events], Before) when element(1, E) =:= exit -> {lists:reverse(Before, [E]), Events};
@@ -243,6 +281,40 @@ put_process(Other, _) -> Other.
 
 decide({Slices, Final}) -> {Slices, {decided, Final}}.
 
+-doc "No event comes before this time any more, in nanoseconds of the times of events: deadlines before it have passed.".
+-spec pass(Time :: integer(), machine()) -> result().
+pass(Time, {sliced, Config, Sliced}) ->
+    {Outcomes, Next} = witness_monitor_sliced:pass(Time, Sliced),
+    {Outcomes, {ok, {sliced, Config, Next}}};
+pass(Time, {requests, Open, Machine}) ->
+    {Slices, Result} = pass(Time, Machine),
+    case Result of
+        {ok, Next} -> {[witness_monitor_requests:plain(Slice) || Slice <- Slices], {ok, {requests, Open, Next}}};
+        {decided, Final} -> decide(plain({Slices, Final}))
+    end;
+pass(Time, {all, Alive, Machine}) ->
+    {Slices, Result} = pass(Time, Machine),
+    {[put_process(Slice, none) || Slice <- Slices],
+     case Result of
+         {ok, Next} -> {ok, {all, Alive, Next}};
+         {decided, Final} -> {decided, put_process(Final, none)}
+     end};
+pass(Time, Machine) ->
+    {Config, Instance} = single_instance(Machine),
+    case witness_monitor_instance:pass(Time, Config, Instance) of
+        open -> {[], {ok, Machine}};
+        {decided, Outcome} -> {[], {decided, final(Outcome)}}
+    end.
+
+-doc "The first deadline that is at this time or later, if the monitor waits for one.".
+-spec next_deadline(From :: integer(), machine()) -> integer() | none.
+next_deadline(_, {sliced, _, Sliced}) -> witness_monitor_sliced:next_deadline(Sliced);
+next_deadline(From, {requests, _, Machine}) -> next_deadline(From, Machine);
+next_deadline(From, {all, _, Machine}) -> next_deadline(From, Machine);
+next_deadline(From, Machine) ->
+    {Config, Instance} = single_instance(Machine),
+    witness_monitor_instance:next_deadline(From, Config, Instance).
+
 -doc "No further event comes.".
 -spec finish(complete | stopped, machine()) ->
     {[witness_monitor_sliced:outcome() | witness_monitor_sliced:satisfied() | witness_monitor_sliced:undecided()], final()}.
@@ -252,6 +324,8 @@ finish(How, {sliced, Config, Sliced}) ->
         stopped -> {inconclusive, stopped}
     end,
     {witness_monitor_sliced:finish(How, Sliced), final_outcome(Verdict, Reason, Config, Sliced)};
+finish(How, {requests, _, Machine}) ->
+    plain(finish(How, Machine));
 finish(_, {all, Alive, Machine}) ->
     %% Observation stops; if no observed process is alive, nothing more could come.
     How = case Alive of #{} when map_size(Alive) =:= 0 -> complete; _ -> stopped end,
@@ -265,6 +339,8 @@ finish(How, Machine) ->
     {[witness_monitor_sliced:outcome() | witness_monitor_sliced:undecided()], final()}.
 inconclusive(Reason, {sliced, Config, Sliced}) ->
     {witness_monitor_sliced:inconclusive(Reason, Sliced), final_outcome(inconclusive, Reason, Config, Sliced)};
+inconclusive(Reason, {requests, _, Machine}) ->
+    plain(inconclusive(Reason, Machine));
 inconclusive(Reason, {all, _, Machine}) ->
     put_no_process(inconclusive(Reason, Machine));
 inconclusive(Reason, Machine) ->
@@ -316,6 +392,7 @@ of_instance(Config, Instance) -> {single, Config, Instance}.
 -doc "A term that is equal for equal states. For slices it also differs if a slice has taken another step.".
 -spec state_key(machine()) -> term().
 state_key({sliced, _, Sliced}) -> Sliced;
+state_key({requests, Open, Machine}) -> {Open, state_key(Machine)};
 state_key({all, Alive, Machine}) -> {Alive, state_key(Machine)};
 state_key(Machine) ->
     {_, Instance} = single_instance(Machine),
@@ -324,6 +401,7 @@ state_key(Machine) ->
 
 -doc "Whether the monitor has a machine for each slice.".
 -spec has_slices(machine()) -> boolean().
+has_slices({requests, _, Machine}) -> has_slices(Machine);
 has_slices(Machine) -> element(1, Machine) =:= sliced.
 
 -doc "Whether it takes more than so many words. Shared terms count once for each part that has them.".
@@ -339,6 +417,8 @@ save({chosen, _, {monitor, {_, Filter}}, Instance}) -> {filtered, Filter, witnes
 save({sliced, _, Sliced}) ->
     {Filter, Saved} = witness_monitor_sliced:save(Sliced),
     {sliced, Filter, Saved};
+save({requests, Open, Machine}) ->
+    {requests, Open, save(Machine)};
 save({all, Alive, Machine}) ->
     {all, Alive, save(Machine)};
 save(Machine) ->
@@ -364,6 +444,11 @@ load({sliced, Filter, Saved}, Spec) ->
         Empty -> wrap_loaded(witness_monitor_sliced:load(Saved, Empty), fun(Sliced) -> {sliced, Config, Sliced} end)
     catch
         Class:Reason:Stack -> {error, witness_monitor_instance:crash(Class, Reason, Stack)}
+    end;
+load({requests, Open, Saved}, Spec) when is_map(Open) ->
+    case load(Saved, Spec) of
+        {ok, Machine} -> {ok, {requests, Open, Machine}};
+        {error, _} = Error -> Error
     end;
 load({all, Alive, Saved}, Spec) when Alive =:= none; is_map(Alive) ->
     case load(Saved, Spec) of

@@ -11,16 +11,25 @@ partition itself, as the only reader of the partition (`take`). To its run it re
 A runner that ends without a verdict has crashed or was killed, which the run learns by its link. Runners are started without
 a link to the tracer, so a monitor cannot end its tracer.
 
+## Deadlines
+
+A monitor may wait for a deadline (`c:witness_monitor:next_deadline/2`). When its time has come, events from before may still be on
+their way. So the runner asks its source (`clock`) for a time up to which all events have been handed over: the *watermark*. The source
+reads the clock, has the VM tell it when everything that has happened is reported, hands that over, and then answers. So no deadline
+passes before the events that met it are read, however late these are, and the system is not delayed.
+
+## Priority
+
 Runners with events that wait in their mailbox have low priority: the system under scrutiny comes first, and batches grow when
 it is busy. In a bounded partition, a monitor that falls behind misses events. So a runner of such a partition has the priority
 of the system as long as its batches show that it needs little time for an event. Slow monitors fall
 behind anyway: they wait for turns (`m:witness_monitor_throttle`), and so do monitors with a pace that is not known yet.
 """.
 
--export([start/1, heap_limit/1, send_events/2, send_batch/4, send_clock/2, complete/1, stop/1, report_gap/2]).
+-export([start/1, heap_limit/1, send_events/2, send_batch/4, send_clock/2, send_time/2, complete/1, stop/1, report_gap/2]).
 -export([init/1]).
 
--export_type([spec/0, take/0, outcome/0]).
+-export_type([spec/0, take/0, clock/0, outcome/0]).
 
 -doc """
 What to run: the monitor, the process that it was started for, the run to report to, how many steps of the explanation
@@ -31,6 +40,10 @@ For a bounded partition either `take` or `tracer`. `take` asks for its next batc
 `{witness_batch, Events, Status}` is in the mailbox of the runner, `empty` if the message `witness_data` will announce new
 events. `tracer` is the process that sends events by `send_batch/4`: if it dies without having reported the end of the partition,
 events are missing.
+
+`clock`: what a runner asks how far the time of its events has come: a `tracer` that hands events over, or, if it takes from a partition
+itself, the session by a function that asks for the message `{trace_delivered, all, Ref}` (`witness_trace_native:delivered/1`). Without
+it, deadlines pass with the next event or at the end.
 
 `turns`: of the run, if it has any. `memory`: bytes that its heap may take; above that the runner is killed. Without it
 another process limits the memory.
@@ -49,11 +62,15 @@ A monitor that has run elsewhere continues as its `machine`, which has `covered`
                   signatures => witness_event_wrapper:table(),
                   take => take(),
                   tracer => pid(),
+                  clock => clock(),
                   turns => witness_monitor_throttle:turns(),
                   memory => pos_integer(),
                   machine => witness_monitor_machine:machine(),
                   covered => non_neg_integer(),
                   reader => {pid(), term()}}.
+
+-doc "What a runner asks for the time that its events have reached.".
+-type clock() :: {tracer, pid()} | {session, fun(() -> reference())}.
 
 -doc "Asks for the next batch of a partition, or for a gap if that is what comes next.".
 -type take() :: fun((all | gap) -> ok | empty).
@@ -98,6 +115,11 @@ outcome of a slice has the same keys as any other, except `covered`.
                  pace = unknown :: unknown | quick | slow,
                  unmeasured = 0 :: non_neg_integer(), % events that were read since the pace was measured
                  signatures :: witness_event_wrapper:table(),
+                 clock :: undefined | clock(),        % only of a monitor with deadlines
+                 watch = witness_monitor_watch:new() :: witness_monitor_watch:watch(),
+                 asked = false :: boolean(),          % a time is on its way
+                 progress = witness_monitor_progress:new() :: witness_monitor_progress:progress(),
+                 passed = witness_monitor_expiry:before_all() :: integer(),   % the time that was told last
                  machine :: undefined | witness_monitor_machine:machine()}).
 
 -doc "Starts a monitor.".
@@ -134,6 +156,10 @@ send_batch(Runner, Events, Size, Tracer) -> Runner ! {batch, Events, Size, Trace
 -spec send_clock(pid(), integer()) -> ok.
 send_clock(Runner, Time) -> Runner ! {clock, Time}, ok.
 
+-doc "The answer to `{ask_time, Runner}`: all events up to this time, in nanoseconds, were given.".
+-spec send_time(pid(), integer()) -> ok.
+send_time(Runner, Time) -> Runner ! {passed, Time}, ok.
+
 -doc "Every process of the partition has ended, and all events were given.".
 -spec complete(pid()) -> ok.
 complete(Runner) -> Runner ! {ended, complete}, ok.
@@ -157,9 +183,16 @@ init(#{monitor := {Module, _} = Monitor, process := P, run := Run, ordered := Or
                 order = case Ordered of true -> witness_monitor_reorder:new(); false -> undefined end},
     case start_machine(Spec) of
         {decided, Final} -> report(Final, R);
-        {ok, Machine} when is_map_key(take, Spec) -> proceed(open, R#runner{machine = Machine});
-        {ok, Machine} -> proceed(wait, R#runner{machine = Machine})
+        {ok, Machine} when is_map_key(take, Spec) -> proceed(open, set_clock(Spec, R#runner{machine = Machine}));
+        {ok, Machine} -> proceed(wait, set_clock(Spec, R#runner{machine = Machine}))
     end.
+
+set_clock(#{clock := Clock}, R = #runner{machine = Machine}) ->
+    case witness_monitor_machine:is_timed(Machine) of
+        true -> watch(R#runner{clock = Clock});
+        false -> R
+    end;
+set_clock(#{}, R) -> R.
 
 start_machine(#{machine := Machine}) -> {ok, Machine};
 start_machine(Spec) -> witness_monitor_machine:new(Spec).
@@ -169,7 +202,8 @@ monitor_tracer(#{}) -> undefined.
 
 loop(R = #runner{order = Order}) ->
     receive
-        {witness_batch, Events, Status} -> handle_batch(resolve_all(Events, R), Status, R);
+        {witness_batch, Events, Status} ->
+            handle_batch(resolve_all(Events, R), Status, R#runner{progress = witness_monitor_progress:read(R#runner.progress)});
         witness_data -> proceed(open, R);
         {batch, Events, Size, Tracer} -> handle_batch(resolve_all(Events, R), {read, Size, Tracer}, R);
         {events, Events} when Order =:= undefined -> run([E || {_, E} <- Events], wait, R);
@@ -182,6 +216,13 @@ loop(R = #runner{order = Order}) ->
             Rest = witness_monitor_reorder:release_all(Order),
             run(Rest, How, R#runner{order = undefined});
         {gap, Reason} -> finish_inconclusive({gap, Reason}, R);
+        {timeout, Timer, deadline} -> ask(Timer, R);
+        {passed, Time} -> pass(Time, wait, R);
+        {trace_delivered, all, Ref} ->
+            case witness_monitor_progress:delivered(Ref, R#runner.progress) of
+                {ok, Progress} -> proceed(open, R#runner{progress = Progress});
+                stale -> loop(R)
+            end;
         {'DOWN', Ref, process, _, _} when Ref =:= R#runner.tracer -> finish_inconclusive({gap, tracer_lost}, R);
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, R)
     end.
@@ -189,12 +230,52 @@ loop(R = #runner{order = Order}) ->
 %% What follows after the current events: `open', `complete', `stopped' and a gap are the status of a partition.
 proceed(wait, R) -> loop(R);
 %% New events stay in the partition, where they are counted, until the runner can read them.
-proceed(open, R) -> turn(take, R);
+proceed(open, R = #runner{progress = Progress}) ->
+    case witness_monitor_progress:reached(Progress) of
+        {Time, Progress1} -> pass(Time, open, R#runner{progress = Progress1});
+        no -> turn(take, R)
+    end;
 proceed({read, Size, Tracer}, R) ->
     Tracer ! {read, self(), Size},
     loop(R);
 proceed({gap, Reason, _}, R) -> finish_inconclusive({gap, Reason}, R);
 proceed(How, R) -> finish(How, R).
+
+%% The time has come for the first deadline. It may have been met by then, also by events that are not read yet.
+ask(Timer, R = #runner{watch = Watch, machine = Machine, passed = From, asked = Asked}) ->
+    case witness_monitor_watch:fired(Timer, Watch) of
+        replaced -> loop(R);
+        {ok, Watch1} ->
+            Now = erlang:monotonic_time(nanosecond),
+            case witness_monitor_machine:next_deadline(From, Machine) of
+                At when is_integer(At), At < Now, not Asked -> loop(ask_clock(R#runner{watch = Watch1}));
+                _ -> loop(watch(R#runner{watch = Watch1}))
+            end
+    end.
+
+ask_clock(R = #runner{clock = {tracer, Tracer}}) ->
+    Tracer ! {ask_time, self()},
+    R#runner{asked = true};
+ask_clock(R = #runner{clock = {session, Deliver}, progress = Before}) ->
+    Progress = witness_monitor_progress:ask(Deliver, Before),
+    R#runner{progress = Progress, asked = witness_monitor_progress:is_asked(Progress)}.
+
+pass(Time, Next, R = #runner{order = undefined, machine = Machine}) ->
+    handle_result(witness_monitor_machine:pass(Time, Machine), Next, R#runner{asked = false, passed = Time});
+pass(Time, Next, R = #runner{order = Order, machine = Machine}) ->
+    {Events, Order1} = witness_monitor_reorder:release(Time, Order),
+    R1 = R#runner{order = Order1, asked = false, passed = Time},
+    case witness_monitor_machine:run(Events, Machine) of
+        {Slices, {ok, Machine1}} ->
+            report_slices(Slices, R1),
+            handle_result(witness_monitor_machine:pass(Time, Machine1), Next, R1);
+        Decided -> handle_result(Decided, Next, R1)
+    end.
+
+%% While the clock is asked there is nothing to wait for: it tells a time after the first deadline.
+watch(R = #runner{clock = Clock, asked = Asked}) when Clock =:= undefined; Asked -> R;
+watch(R = #runner{watch = Watch, machine = Machine, passed = From}) ->
+    R#runner{watch = witness_monitor_watch:set(witness_monitor_machine:next_deadline(From, Machine), Watch)}.
 
 reorder([], R) -> loop(R);
 reorder([S | Events], R = #runner{order = Order}) ->
@@ -234,14 +315,18 @@ wait_unless_gap(R = #runner{take = Take}) ->
         ok -> receive {witness_batch, [], Gap} -> proceed(Gap, R) end
     end.
 
-act_in_turn(take, R = #runner{take = Take}) ->
-    case Take(all) of
-        empty when R#runner.garbage >= ?GARBAGE_EVENTS ->
+act_in_turn(take, R0 = #runner{take = Take, progress = Before}) ->
+    Answer = Take(all),
+    Progress = witness_monitor_progress:took(Answer, Before),
+    R = R0#runner{progress = Progress},
+    case {Answer, witness_monitor_progress:reached(Progress)} of
+        {empty, {Time, Progress1}} -> pass(Time, wait, end_turn(R#runner{progress = Progress1}));
+        {empty, no} when R#runner.garbage >= ?GARBAGE_EVENTS ->
             %% The heap is almost empty now. A collection at another time would also copy the events that wait.
             erlang:garbage_collect(),
             loop(end_turn(R#runner{garbage = 0}));
-        empty -> loop(end_turn(R));
-        ok -> loop(R)
+        {empty, no} -> loop(end_turn(R));
+        {ok, _} -> loop(R)
     end;
 act_in_turn({batch, Events, Next}, R = #runner{garbage = Garbage, machine = Machine}) ->
     {Now, Later} = split(Events),
@@ -303,7 +388,7 @@ run(Events, Next, R = #runner{machine = Machine}) -> handle_result(witness_monit
 
 handle_result({Slices, {ok, Machine}}, Next, R) ->
     report_slices(Slices, R),
-    proceed(Next, R#runner{machine = Machine});
+    proceed(Next, watch(R#runner{machine = Machine}));
 handle_result({Slices, {decided, Final}}, _, R) ->
     report_all({Slices, Final}, R).
 

@@ -53,11 +53,11 @@ An argument of these `commands`.
                   value => value(), repeated => true, required => false, default => term(), otherwise => term(), text := text()}.
 
 -doc """
-How the text of an argument becomes a value: `seconds` are milliseconds afterwards, `megabytes` bytes, and `size_or_time` is
+How the text of an argument becomes a value: `seconds` and `seconds_or_zero` are milliseconds afterwards, `megabytes` bytes, and `size_or_time` is
 `{bytes, N}` or `{seconds, N}`; `list_of` are names with commas between them.
 """.
 -type value() :: boolean | string | {at_least, integer()} | {one_of, [atom(), ...]} | {list_of, [atom(), ...]}
-               | seconds | megabytes | size_or_time.
+               | seconds | seconds_or_zero | megabytes | size_or_time.
 
 -doc "`default` stands for the default, `{default, Value, Text}` for this text if `Value` is the default.".
 -type text() :: binary() | [binary() | default | {default, term(), binary()}].

@@ -199,7 +199,10 @@ whether a monitor that needs a process of its own may read it (`witness_trace_na
 -spec names([witness_spec:instrumentation_map()],
             [{witness_options:signature_pattern(), {module(), term()}}]) -> [witness_trace_native:pattern()].
 names(Maps, Monitors) ->
-    lists:usort([{M, F, A, Group, false} || #{entries := Entries} <- Maps, #{names := Names, group := Group} <- Entries,
+    lists:usort([{M, F, A, Group, Timed} || #{module := Module, entries := Entries} <- Maps,
+                                            #{names := Names, group := Group, index := Index} <- Entries,
+                                            %% A shard has no clock for deadlines.
+                                            Timed <- [witness_monitor:is_timed({Module, Index})],
                                             {M, F, A} <- Names]
                 ++ [{M, F, A, false, not witness_monitor_safety:is_bounded(Module)}
                     || {{M, F, A}, {Module, _}} <- Monitors]).

@@ -92,8 +92,9 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
     Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed, signatures], Options),
     Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
                feed => Feed#{input => log_input(Input, Options), parsers => Spread},
-               log => #{maps => Maps, signatures => table(Options), properties => witness_run_maps:entries(Specs, Monitors),
-                        all => witness_run_maps:over_all(Specs), wants => wants(Input, Specs), mode => Mode,
+               log => (skew(Options))#{maps => Maps, signatures => table(Options),
+                        properties => witness_run_maps:entries(Specs, Monitors), all => witness_run_maps:over_all(Specs),
+                        wants => wants(Input, Specs), mode => Mode,
                         spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
     Given = maps:with([explain, max_slices, slice_idle, memory, save, from], Options),
@@ -102,6 +103,10 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
             {ok, {witness_offline, Pid, fun() -> witness_offline:counts(Counter) end}};
         {error, _} = Error -> Error
     end.
+
+skew(#{skew := Milliseconds}) when is_integer(Milliseconds) ->
+    #{skew => erlang:convert_time_unit(Milliseconds, millisecond, nanosecond)};
+skew(_) -> #{}.
 
 %% What recordings have is known, so the compiler has compared it.
 wants({Recording, _}, _) when Recording =:= recording; Recording =:= replay -> [];

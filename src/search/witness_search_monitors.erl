@@ -20,7 +20,8 @@ The events are those of a recording that has the contents of messages: `recv` is
 -type taken() :: #{non_neg_integer() => non_neg_integer()}.
 
 -opaque monitors() :: none | {witness_offline_core:state(), Lines :: non_neg_integer(), taken(),
-                              #{witness_offline_core:shard() => {witness_monitor_machine:prepared(), #{term() => term()}}}}.
+                              #{witness_offline_core:shard() =>
+                                    {witness_monitor_machine:prepared(), witness_offline_shard:monitors()}}}.
 
 %% Steps of explanations, which are made of the recording.
 -define(EXPLAIN_STEPS, 1).
@@ -60,7 +61,8 @@ properties(#{properties := Properties}) -> Properties.
 -doc "The monitors before the first event.".
 -spec new(compiled()) -> monitors().
 new(none) -> none;
-new(#{log := Log, specs := Specs}) -> {witness_offline_core:new(Log), 0, #{}, #{Shard => {Spec, #{}} || Shard := Spec <- Specs}}.
+new(#{log := Log, specs := Specs}) ->
+    {witness_offline_core:new(Log), 0, #{}, #{Shard => {Spec, witness_offline_shard:none(Spec)} || Shard := Spec <- Specs}}.
 
 -doc "Whether a monitor may match one of the events that a function makes. Without monitors each step is of interest.".
 -spec is_wanted(fun(() -> [witness_event:item()]), compiled()) -> boolean().

@@ -156,6 +156,8 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
                                      witness_search_conflict, witness_search_memory, witness_search_reversal,
                                      witness_search_applications, witness_search_outside,
                                      witness_search_circle, witness_run_remaining,
+                                     witness_monitor_requests, witness_monitor_expiry, witness_spec_time, witness_spec_value,
+                                     witness_spec_window, witness_monitor_past, witness_monitor_bloom,
                                      witness_record_calls, witness_replay_calls, witness_weave_runtime,
                                      witness_weave_funs, witness_record_dictionary, witness_record_shared, beam_lib,
                                      prim_eval, calendar]),

@@ -92,7 +92,8 @@ The options of compilation; each key may be missing:
 - `include`: folders where `-include` looks after that of the specification itself; none by default;
 - `max_obligations`: limit of the formulas that a monitor must satisfy at a time, 1000 by default; with more it ends
   `inconclusive`;
-- `max_state`: limit of the words that the values of parameters of a formula take, 10,000 by default; with more it ends `inconclusive`;
+- `max_state`: limit of the words that the values of parameters of a formula take, and of those of the windows of its `let`s, 10,000 by
+  default; with more it ends `inconclusive`;
 - `central`: whether one tracer sees all processes (default true); otherwise properties without `with` are errors;
 - `receives`: what the source of the events sees of messages that a process receives, `taken` or `delivered`; a property that wants
   the other is an error. Without it, both are accepted;
@@ -256,10 +257,12 @@ analyse(Source, #{include := Folders, attach := Attach, central := Central} = Op
     maybe
         {ok, Tokens} ?= witness_spec_scan:string(Source),
         {Records, Rest, Undeclared} = witness_spec_record:declarations(Tokens, Folders),
-        {Written, Malformed} = witness_spec_parse:file(Rest, unicode:characters_to_list(Source)),
+        {Parsed, Malformed} = witness_spec_parse:file(Rest, unicode:characters_to_list(Source)),
+        {Written, Uses, Undefined} = witness_spec_define:expand(Parsed, Rest),
         %% If a declaration is wrong, names that are unknown because of it are not reported.
         {Plain, Unknown} = case Undeclared of [] -> witness_spec_record:expand(Written, Records); _ -> {[], []} end,
-        {Properties, Misused} = witness_spec_otp:expand(Plain),
+        {Expanded, Misused} = witness_spec_otp:expand(Plain),
+        Properties = witness_spec_let:name_values(Expanded),
         Checked = witness_spec_check:properties(Properties, Options),
         Unattachable = case Attach of true -> witness_spec_attach:properties(Properties); false -> [] end,
         Apart = case Central of true -> []; false -> witness_spec_check:check_apart(Properties) end,
@@ -267,9 +270,12 @@ analyse(Source, #{include := Folders, attach := Attach, central := Central} = Op
             #{receives := Receives} -> witness_spec_check:check_receives(Properties, Receives);
             #{} -> []
         end,
-        Findings = Undeclared ++ Malformed ++ Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart ++ Unseen,
+        %% What uses a definition may be in a property with an error.
+        Misnamed = [Finding || {_, _, Code, _, _} = Finding <- Undefined, Malformed =:= [] orelse Code =/= unused_definition],
+        Findings = Undeclared ++ Malformed ++ Misnamed
+            ++ witness_spec_define:with_uses(Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart ++ Unseen, Uses),
         ok ?= check_sound(Properties, Findings),
-        {ok, Units} ?= witness_spec_build:units(Properties),
+        {ok, Units} ?= witness_spec_build:units(witness_spec_else:properties(witness_spec_let:put_values(Properties))),
         {ok, Properties, Units, Findings}
     end.
 

@@ -12,23 +12,37 @@ An action becomes one Erlang pattern over a `t:witness_event:event/0`, with a gu
 | `P : Q ! M` | `{send, P, Q, M, _}` |
 | `P ? M` | `{recv, P, _, M, _}` |
 
+`P : Q ! reply(From, R) to Request` is a reply with the request that it answers. Its pattern has `{request, Request}` in front of the
+time; in the other sends of its property, `m:witness_spec_otp` puts a `_` there.
+
+`a at T` has `T` in place of the last `_`, which is the time of the event. `else` has the pattern `_`: which events it leaves to the
+actions beside it, `m:witness_spec_else` says.
+
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([action/2, signature/2, name/1]).
+-export([action/2, signature/2, name/1, not_an_action/1]).
 -export_type([action/0, signature/0, name/0]).
 
 -doc """
-A symbolic action. `text` is how its author wrote it; in `over`, `begins` says whether it is marked as one that begins
-slices. Until `m:witness_spec_record` and `m:witness_spec_otp` have
-expanded it, its pattern and guard may have records, and a `call` for a message of OTP.
+A symbolic action. `text` is how its author wrote it; in `over`, `begins` says whether it is marked as one that begins slices. A `test` is
+a condition of a `let` without an action: its pattern is `_`. `values` are the variables for the values of `let`s (`m:witness_spec_let`).
+
+Until `m:witness_spec_define` has expanded it, the use of a definition has its `name` and its `arguments`, which are its pattern, too. In
+the end `else` has the `others`, and each action of a formula its number (`order`): `m:witness_spec_else`. Until `m:witness_spec_record`
+and `m:witness_spec_otp` have expanded it, its pattern and guard may have records, and a `call` for a message of OTP.
 """.
--type action() :: #{kind := fork | init | exit | send | recv,
+-type action() :: #{kind := fork | init | exit | send | recv | 'else' | use | test,
                     location := witness_spec_diagnostic:location(),
                     text := binary(),
                     pattern := witness_spec_pattern:expr(),
                     guard := witness_spec_pattern:guard(),
-                    begins => boolean()}.
+                    begins => boolean(),
+                    values => [atom()],
+                    name => atom(),
+                    arguments => [{Text :: binary(), witness_spec_pattern:expr()}],
+                    others => [action()],
+                    order => pos_integer()}.
 -doc "A signature pattern: `{Module, Function, [Argument]}` as an Erlang pattern.".
 -type signature() :: #{location := witness_spec_diagnostic:location(),
                        text := binary(),
@@ -45,14 +59,47 @@ expanded it, its pattern and guard may have records, and a `call` for a message 
 -spec action([token()], End :: location()) -> action().
 action([], End) ->
     throw(witness_spec_diagnostic:error(End, syntax, "expected an action", forms()));
+action([{'else', _} = Else], End) ->
+    #{kind => 'else', location => witness_spec_scan:location(Else), text => witness_spec_scan:text([Else], End),
+      pattern => {var, erl_anno:new(witness_spec_scan:location(Else)), '_'}, guard => []};
+action([{'else', _}, Next | _], _) ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Next), syntax,
+        ["`else` stands alone, found ", witness_spec_diagnostic:quote(witness_spec_scan:token_text(Next))],
+        "it matches every event that no other modality beside it describes, and binds nothing: `[else] f`, `<else> f`"));
 action([First | _] = Tokens, End) ->
-    {Main, MainEnd, Guard} = split_guard(Tokens, End),
-    {Kind, Elements} = event(operator(Main, []), MainEnd, First),
+    {Timed, TimedEnd, Guard} = split_guard(Tokens, End),
+    {Main, MainEnd, Time} = split_time(Timed, TimedEnd),
     Anno = erl_anno:new(witness_spec_scan:location(First)),
+    case use(Main) of
+        {Name, Arguments} ->
+            #{kind => use, name => Name, arguments => Arguments, location => witness_spec_scan:location(First),
+              text => witness_spec_scan:text(Tokens, End), guard => Guard,
+              pattern => {tuple, Anno, [Pattern || {_, Pattern} <- Arguments] ++ [Time]}};
+        none ->
+            {Answer, AnswerEnd, Request} = split_request(Main, MainEnd),
+            {Kind, Elements} = event(operator(Answer, []), AnswerEnd, First),
+            check_request(Kind, Elements, Request),
+            plain(Kind, Elements ++ [Answered || {_, Answered} <- [Request]] ++ [Time], Guard, Anno, Tokens, End)
+    end.
+
+%% The name of a definition, with arguments.
+use([{var, _, Name}]) when Name =/= '_' -> {Name, []};
+use([{var, _, Name}, {'(', _} = Open | Rest]) when Name =/= '_' ->
+    case witness_spec_pattern:split_enclosed([Open | Rest]) of
+        {[], Close, []} ->
+            throw(witness_spec_diagnostic:error(witness_spec_scan:location(Close), syntax, "there is nothing in these parentheses"));
+        {Inside, Close, []} ->
+            {Name, [{witness_spec_scan:text(Part, End), witness_spec_pattern:pattern(Part, "an argument", End)}
+                    || {Part, End} <- witness_spec_pattern:split(Inside, ',', witness_spec_scan:location(Close))]};
+        _ -> none
+    end;
+use(_) -> none.
+
+plain(Kind, Elements, Guard, Anno, [First | _] = Tokens, End) ->
     #{kind => Kind,
       location => witness_spec_scan:location(First),
       text => witness_spec_scan:text(Tokens, End),
-      pattern => {tuple, Anno, [{atom, Anno, Kind} | Elements] ++ [{var, Anno, '_'}]},
+      pattern => {tuple, Anno, [{atom, Anno, Kind} | Elements]},
       guard => Guard}.
 
 -doc "Reads a signature pattern, `m:f(A, B)` with an optional guard.".
@@ -84,9 +131,65 @@ arity(_, _) -> '_'.
 split_guard(Tokens, End) ->
     case witness_spec_pattern:split(Tokens, 'when', End) of
         [{Main, MainEnd}] -> {Main, MainEnd, []};
-        [{Main, MainEnd}, {Guard, GuardEnd}] -> {Main, MainEnd, witness_spec_pattern:guard(Guard, GuardEnd)};
+        [{Main, MainEnd}, {Guard, GuardEnd}] ->
+            check_time(Guard, none),
+            {Main, MainEnd, witness_spec_pattern:guard(Guard, GuardEnd)};
         [_, {_, Second} | _] -> throw(witness_spec_diagnostic:error(Second, syntax, "there is a second `when` here"))
     end.
+
+%% `a at T` has the variable for the time.
+split_time(Tokens, End) ->
+    case lists:reverse(Tokens) of
+        [{var, _, _} = Variable, {atom, _, at} = At | Before] ->
+            Main = lists:reverse(Before),
+            check_time(Main, none),
+            {Main, witness_spec_scan:location(At), variable_at(Variable)};
+        _ ->
+            check_time(Tokens, none),
+            {Tokens, End, {var, erl_anno:new(End), '_'}}
+    end.
+
+%% An `at` behind an operand is no atom of a pattern or guard.
+check_time([{atom, _, at}, {var, _, _}, {atom, _, to} = To | _], operand) ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(To), syntax, "`to` stands in front of `at`",
+                                        "as in `_ : _ ! reply(From, R) to Request at T`"));
+check_time([{atom, _, at} = At | _], operand) ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(At), syntax,
+        "expected one variable behind `at`, and then the end or `when`",
+        "as in `[P ? M at T]` or `[P ? M at U when U > T + 5 s]`: the variable gets the time of the event"));
+check_time([Token | Rest], _) ->
+    case witness_spec_scan:closing(Token) of
+        none -> check_time(Rest, case Token of {_, _, _} -> operand; _ -> none end);
+        _ -> check_time(element(3, witness_spec_pattern:split_enclosed([Token | Rest])), operand)
+    end;
+check_time([], _) -> ok.
+
+%% `reply(From, R) to Request` has the pattern of the request. Behind an operand, an atom can be nothing else.
+split_request(Tokens, End) ->
+    case witness_spec_pattern:split_before(Tokens, fun is_to/2) of
+        {Answer, [{atom, _, to} = To | Request]} ->
+            At = witness_spec_scan:location(To),
+            Anno = erl_anno:new(At),
+            check_bare(Request),
+            Pattern = witness_spec_pattern:pattern(Request, "the request behind `to`", End),
+            {Answer, At, {At, {tuple, Anno, [{atom, Anno, request}, Pattern]}}};
+        {_, []} ->
+            {Tokens, End, none}
+    end.
+
+is_to([{atom, _, to} | _], [Last | _]) -> witness_spec_scan:ends_operand(Last);
+is_to(_, _) -> false.
+
+check_bare([{atom, _, call} = Call, {'(', _} | _]) ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Call), wrapped_request,
+        "behind `to` stands the request alone, without `call`", "as in `reply(From, R) to Request`, for what is replied to `call(From, Request)`"));
+check_bare(_) -> ok.
+
+check_request(_, _, none) -> ok;
+check_request(send, [_, _, {call, _, {atom, _, reply}, _}], _) -> ok;
+check_request(_, _, {At, _}) ->
+    throw(witness_spec_diagnostic:error(At, needless_request, "`to` stands behind a reply that is sent, and this is none",
+        "as in `_ : _ ! reply(From, R) to Request`, for the request of the call that is answered")).
 
 %% The first operator outside brackets, with the tokens before and after it.
 operator([{'--', _} = Dash, {'>', _} = Tip | Rest], Before) ->
@@ -142,7 +245,11 @@ event({recv, Before, At, After}, End, _) ->
     {recv, [subject(Before, "the process", At), {var, Anno, '_'},
             witness_spec_otp:message(After, "the message", End)]};
 event(none, _, First) ->
-    throw(witness_spec_diagnostic:error(witness_spec_scan:location(First), syntax, "this is not an action", forms())).
+    throw(not_an_action(witness_spec_scan:location(First))).
+
+-doc "The error for what is neither an action nor the name of one.".
+-spec not_an_action(location()) -> witness_spec_diagnostic:finding().
+not_an_action(Location) -> witness_spec_diagnostic:error(Location, syntax, "this is not an action", forms()).
 
 subject(Tokens, What, Operator) ->
     witness_spec_pattern:pattern(Tokens, What, witness_spec_scan:location(Operator)).

@@ -26,15 +26,7 @@ needed(What, #{location := Location}) ->
         "write `_` for what is not known, or start the system under observation").
 
 %% `init` actions, wherever they are.
-births(Property) ->
-    Over = case Property of #{over := [_ | _] = Actions} -> Actions; #{} -> [] end,
-    [Action || #{kind := init} = Action <- Over ++ actions(maps:get(formula, Property, none))].
-
-actions({Modality, _, Action, Formula}) when Modality =:= box; Modality =:= dia -> [Action | actions(Formula)];
-actions({Fixpoint, _, _, _, Formula}) when Fixpoint =:= max; Fixpoint =:= min -> actions(Formula);
-actions({Operator, _, Formulas}) when Operator =:= 'and'; Operator =:= 'or' ->
-    lists:append([actions(F) || F <- Formulas]);
-actions(_) -> [].
+births(Property) -> [Action || #{kind := init} = Action <- witness_spec_parse:property_actions(Property)].
 
 is_any_birth({tuple, _, [_, _, Parent, Signature, _]}, Used) -> anything(Parent, Used) andalso is_any_call(Signature, Used).
 

@@ -9,8 +9,8 @@ Erlang's linter checks the author's code last: its findings keep the author's li
 -export_type([options/0]).
 
 -doc """
-`max_obligations`: limit of the obligations of a state, 1000 without it; `max_state`: of the words that the values of parameters have,
-10,000 without it. Other keys are ignored.
+`max_obligations`: limit of the obligations of a state, 1000 without it; `max_state`: of the words that the values of parameters have, and
+the windows of `let`s, 10,000 without it. Other keys are ignored.
 """.
 -type options() :: #{max_obligations => pos_integer(), max_state => pos_integer(), atom() => term()}.
 
@@ -33,7 +33,8 @@ units(Properties) ->
         throw:{error, _, _, _, _} = Finding -> {error, [Finding]}
     end.
 
-unit({Index, #{formula := Formula, signatures := Signatures, all := All, location := Location} = Property}, {First, FirstId}) ->
+unit({Index, #{formula := Formula, signatures := Signatures, all := All, lets := Lets, location := Location} = Property},
+     {First, FirstId}) ->
     Scope = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
     Per = maps:get(per, Property, []),
     Known = ordsets:union(Scope, ordsets:from_list(Per)),
@@ -45,7 +46,8 @@ unit({Index, #{formula := Formula, signatures := Signatures, all := All, locatio
             "split it into several files")),
     {Numbered, NextId} = lists:mapfoldl(fun actions/2, FirstId, Nodes),
     {#{index => Index, signatures => Signatures, all => All, scope => Scope, over => maps:get(over, Property, all), per => Per,
-       start => Start, nodes => Numbered}, {Next, NextId}};
+       lets => Lets, requests => maps:get(requests, Property, false), start => Start, nodes => Numbered},
+     {Next, NextId}};
 unit({Index, #{signatures := Signatures}}, Next) ->
     {#{index => Index, signatures => Signatures}, Next}.
 
@@ -67,9 +69,12 @@ forms(Module, Units, Options) ->
                 {attribute, erl_anno:new(0), compile, no_bool_opt}}
                || is_misread([Guard || #{guard := Guard} <- Parts])] ++ Forms.
 
-%% The parameters of nodes, and what computes them.
+%% `let`s and the parameters of nodes, with what computes them.
 computed(Units) ->
-    [[{var, 0, Name}, Value] || {node, _, Variables} <- witness_spec_code:targets(Units), {Name, Value, _} <- Variables].
+    [{var, 0, Name} || #{lets := Lets} <- Units, Name <- witness_spec_let:names(Lets)]
+        ++ [Expr || #{lets := Lets} <- Units, #{'of' := {Expr, _}} <- Lets]
+        ++ lists:append([[{var, 0, Name}, Value] || {node, _, Variables} <- witness_spec_code:targets(Units),
+                                                    {Name, Value, _} <- Variables]).
 
 %% A compiler pass for Boolean expressions (beam_ssa_bool, in 27 and 29) is wrong for `X or (Y andalso Z)', if the compiler sees
 %% that `Z' fails. It takes `Y andalso Z' for false, and then the guard for true if `X' is. Without this pass guards cost more,
@@ -86,8 +91,9 @@ has(Is, Operands, Expr) when is_tuple(Expr) -> has(Is, Operands, tuple_to_list(E
 has(Is, Operands, [Expr | Exprs]) -> has(Is, Operands, Expr) orelse has(Is, Operands, Exprs);
 has(_, _, _) -> false.
 
-parts(#{signatures := Signatures, nodes := Nodes, over := Over}) ->
-    Signatures ++ [Action || #{leaves := Leaves} <- Nodes, {_, Action, _} <- Leaves]
+parts(#{signatures := Signatures, nodes := Nodes, over := Over, lets := Lets}) ->
+    Signatures ++ witness_spec_parse:let_actions(Lets)
+        ++ [Action || #{leaves := Leaves} <- Nodes, {_, Action, _} <- Leaves]
         ++ case Over of all -> []; _ -> Over end;
 parts(#{signatures := Signatures}) ->
     Signatures.

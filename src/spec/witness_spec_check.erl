@@ -12,6 +12,9 @@ something else in Elixir (`m:witness_spec_elixir_string`), and what no module ex
 -export([properties/2, check_apart/1, check_receives/2]).
 -export_type([options/0]).
 
+%% More branches or actions than these are not compared with each other.
+-define(MAX_BRANCHES, 200).
+
 -type finding() :: witness_spec_diagnostic:finding().
 
 -doc "With `exports`, signatures are compared with the functions that modules have. Other keys are ignored.".
@@ -76,15 +79,17 @@ property(#{signatures := Signatures, per := Per} = Property) ->
     Guards = lists:append([unknown(Pattern, []) ++ check_bound(Guard, witness_spec_pattern:variables(Pattern), []) ||
                            #{pattern := Pattern, guard := Guard} <- Signatures]),
     Slices = slices(Property, Common, Partly),
+    Scope = ordsets:union(Common, ordsets:from_list(Per)),
+    Unknown = ordsets:subtract(Partly, Scope),
+    Lets = lets(Property, Scope, Unknown),
     Formulas = case Property of
-        #{formula := Formula, dialect := Dialect} ->
-            Scope = ordsets:union(Common, ordsets:from_list(Per)),
-            formula(Formula, #{dialect => Dialect, scope => Scope, partly => ordsets:subtract(Partly, Scope),
+        #{formula := Formula, dialect := Dialect, lets := Defined} ->
+            formula(Formula, #{dialect => Dialect, scope => Scope, partly => Unknown, lets => witness_spec_let:names(Defined),
                                loops => #{}}, []);
         _ ->
             []
     end,
-    Findings = Guards ++ Slices ++ no_receive(Property) ++ Formulas,
+    Findings = Guards ++ Slices ++ no_receive(Property) ++ Lets ++ Formulas,
     %% After an error, the missing part might have decided.
     case lists:keymember(error, 1, Findings) of
         true -> Findings;
@@ -102,14 +107,57 @@ possible(#{signatures := Signatures, per := Per} = Property, Common) ->
     {Seen, Unseen} = types(over(Property), fun(Action) -> witness_spec_guard:action(Action, Signature) end),
     Keys = [maps:with(Per, Types) || Types <- Seen, lists:all(fun(Name) -> is_map_key(Name, Types) end, Per)],
     Unmatched ++ Unseen ++ case Property of
-        #{formula := Formula, group := Group, over := Over} ->
-            {Open, Never} = witness_spec_guard:formula(Formula, maps:merge(Signature, join_types(Keys))),
-            Never ++ witness_spec_reach:formula(Open, #{
-                group => Group, signatures => Signatures, scope => ordsets:union(Common, ordsets:from_list(Per)),
-                per => Per, over => Over});
+        #{formula := Formula, group := Group, over := Over, lets := Lets} ->
+            Values = witness_spec_let:kinds(Lets, witness_spec_parse:formula_actions(Formula)),
+            Known = maps:merge(maps:merge(Signature, join_types(Keys)), Values),
+            Conditions = [Action || #{kind := Kind} = Action <- witness_spec_parse:let_actions(Lets), Kind =/= test],
+            {_, Unheld} = types(Conditions, fun(Action) -> witness_spec_guard:action(Action, Known) end),
+            {Open, Never} = witness_spec_guard:formula(Formula, Known),
+            Scope = ordsets:union(Common, ordsets:from_list(Per)),
+            compares_none(Property, Values) ++ Unheld ++ never_read(Conditions, Over, Scope)
+                ++ without_key(Lets, {Over, Per}, Scope) ++ Never
+                ++ witness_spec_reach:formula(Open, #{group => Group, signatures => Signatures, scope => Scope, per => Per,
+                                                      over => Over})
+                ++ witness_spec_else:warnings(Property, Scope);
         _ ->
             []
     end.
+
+%% Conditions for which no event is read.
+never_read(Conditions, Over, Scope) when is_list(Over), length(Over) =< ?MAX_BRANCHES ->
+    Seen = [witness_spec_overlap:own(Action, Scope) || Action <- Over],
+    [witness_spec_diagnostic:warning(Location, never_matches, "no action of `over` lets an event through that this could match",
+                                     "add it to `over`")
+     || #{location := Location} = Action <- Conditions,
+        lists:all(fun(Other) -> witness_spec_overlap:disjoint(Other, Action, Scope) end, Seen)];
+never_read(_, _, _) -> [].
+
+%% Conditions about keys, for events that have none: keys that come later do not know them.
+without_key(Lets, {Over, _} = Slices, Scope) when is_list(Over), length(Over) =< ?MAX_BRANCHES ->
+    [witness_spec_diagnostic:warning(Location, without_key,
+        ["this does not hold at events before the first one with ", list_names(Used), ": `over` lets some through without it"],
+        ["ask without ", list_names(Used), ", or let all actions of `over` bind the variables of `per`"])
+     || {#{location := Location}, Used} <- witness_spec_let:about_keys(Lets, Slices, Scope)];
+without_key(_, _, _) -> [].
+
+%% The value of nothing is the atom `none`, which is greater than any number.
+compares_none(Property, Values) ->
+    Perhaps = [Name || Name := Kinds <- Values, lists:member(atom, Kinds), lists:member(float, Kinds)],
+    [witness_spec_diagnostic:warning(witness_spec_scan:location(Variable), compares_none,
+        ["this is true of `none`, too: where nothing was counted, ", quote(Name), " is `none`, which is greater than any number"],
+        ["put `is_number(", witness_spec_let:written(Name), ")` in front"])
+     || Perhaps =/= [], #{guard := Guard} <- witness_spec_parse:property_actions(Property), Tests <- Guard,
+        Every <- [lists:flatmap(fun witness_spec_guard:conjuncts/1, Tests)], Test <- Every,
+        {var, _, Name} = Variable <- greater(Test), lists:member(Name, Perhaps),
+        not lists:any(fun(Other) -> excludes_none(Other, Name) end, Every)].
+
+greater({op, _, Op, Greater, _}) when Op =:= '>'; Op =:= '>=' -> [Greater];
+greater({op, _, Op, _, Greater}) when Op =:= '<'; Op =:= '=<' -> [Greater];
+greater(_) -> [].
+
+excludes_none({call, _, {atom, _, Test}, [{var, _, Name}]}, Name) -> lists:member(Test, [is_number, is_integer, is_float]);
+excludes_none({op, _, Op, {var, _, Name}, {atom, _, none}}, Name) -> Op =:= '=/=' orelse Op =:= '/=';
+excludes_none(_, _) -> false.
 
 types(Matched, Types) ->
     lists:foldr(fun(One, {Known, Findings}) ->
@@ -144,28 +192,68 @@ check_seen(#{location := Location, pattern := Pattern, guard := Guard}, Names, S
         ["this action binds ", list_names(Keys), " of `per`, but not ", list_names(Missing)],
         "an action of `over` binds all variables of `per`, or none of them") ||
      Keys <- [ordsets:intersection(Names, Bound)], Keys =/= [], Missing =/= []]
+        ++ needless_time(Pattern, "an action of `over` says which events count, at any time",
+                         "write `at` in the actions of the formula, as in `[_ ? request at T]`")
         ++ unknown(Pattern, Scope) ++ check_bound(Guard, ordsets:union(Scope, Bound), Partly)
         ++ partly(Pattern, ordsets:union(Scope, Names), Partly).
+
+needless_time({tuple, _, Elements}, Text, Hint) ->
+    [witness_spec_diagnostic:error(witness_spec_scan:location(Variable), needless_time, Text, Hint)
+     || {var, _, Time} = Variable <- [lists:last(Elements)], Time =/= '_'];
+needless_time(_, _, _) -> [].
 
 unused([], _, _) -> [];
 unused([{_, Location} | _], Names, Actions) ->
     [witness_spec_diagnostic:error(Location, unused_per, ["no action of `over` binds ", list_names(Names)],
         "an instance begins with an event that gives the variables of `per` their values") ||
-     lists:all(fun(#{pattern := Pattern}) -> ordsets:is_disjoint(Names, witness_spec_pattern:variables(Pattern)) end,
-               Actions)].
+     witness_spec_let:unkeyed(Actions, Names) =:= Actions].
 
 list_names([Name]) -> quote(Name);
 list_names(Names) ->
     {Front, [Last]} = lists:split(length(Names) - 1, Names),
     [lists:join(", ", [quote(Name) || Name <- Front]), " and ", quote(Last)].
 
-quote(Name) -> witness_spec_diagnostic:quote(atom_to_list(Name)).
+quote(Name) -> witness_spec_diagnostic:quote(witness_spec_let:written(Name)).
+
+%% A `let` knows those in front of it.
+lets(#{lets := Lets} = Property, Scope, Partly) ->
+    {Found, _} = lists:mapfoldl(fun(#{name := Name, location := Location} = Let, Known) ->
+        Taken = [witness_spec_diagnostic:error(Location, bound_let, [quote(Name), " has a value already"],
+                                               "a `let` is a new variable: give it another name")
+                 || ordsets:is_element(Name, Known)],
+        {Taken ++ lists:flatmap(fun(Action) -> condition(Action, Known, Partly) end, witness_spec_parse:let_actions([Let]))
+             ++ summed(Let, Known, Partly), ordsets:add_element(Name, Known)}
+    end, Scope, Lets),
+    lists:append(Found) ++ unused_lets(Property).
+
+condition(#{pattern := Pattern, guard := Guard}, Known, Partly) ->
+    needless_time(Pattern, "a condition of a `let` has no time of its own",
+                  "leave `at` out; `within` says from when on events count, as in `once within 5 s {_ ? request}`")
+        ++ unknown(Pattern, Known) ++ check_bound(Guard, ordsets:union(Known, witness_spec_pattern:variables(Pattern)), Partly,
+                "a condition knows the variables of its pattern, of the signatures, of `per`, and of the `let`s in front")
+        ++ partly(Pattern, Known, Partly).
+
+%% An expression knows what each of the actions binds.
+summed(#{condition := Condition, 'of' := {Expr, _}}, Known, Partly) ->
+    Bound = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Condition]),
+    check_bound([Expr], ordsets:union(Known, Bound), Partly,
+                "what stands in front of `of` knows what all actions behind it bind, and what they know");
+summed(_, _, _) -> [].
+
+unused_lets(#{lets := Lets} = Property) ->
+    Used = witness_spec_let:used(witness_spec_parse:property_actions(Property)),
+    Mentioned = witness_spec_let:variables(Lets),
+    [witness_spec_diagnostic:warning(Location, unused_let, [quote(Name), " is not used"],
+        ["use it in or behind an action of the formula, as in `[{_ ? _ when ", atom_to_list(Name),
+         case lists:member(Value, [previously, once, since]) of true -> ""; false -> " > 3" end, "}] ff`, or leave it out"])
+     || #{name := Name, location := Location, value := Value} <- Lets,
+        not ordsets:is_element(atom_to_list(Name), Used), not ordsets:is_element(Name, Mentioned)].
 
 %% `loops` maps the recursion variables in scope to their places and to whether there is an action in between.
 formula({Constant, _}, _, Findings) when Constant =:= tt; Constant =:= ff ->
     Findings;
-formula({var, {Location, _}, Name, Values}, #{loops := Loops, scope := Scope, partly := Partly}, Findings) ->
-    Found = check_bound([Values], Scope, Partly) ++ Findings,
+formula({var, {Location, _}, Name, Values}, #{loops := Loops} = Context, Findings) ->
+    Found = check_values(Values, Context) ++ Findings,
     case Loops of
         #{Name := {guarded, _, Parameters}} when length(Parameters) =:= length(Values) ->
             Found;
@@ -180,6 +268,11 @@ formula({var, {Location, _}, Name, Values}, #{loops := Loops, scope := Scope, pa
                     [] -> ["they are written behind the name where it is bound, as in `max ", atom_to_list(Name), "(N = 0).`"];
                     _ -> ["each gets a value here: `", atom_to_list(Name), $(, lists:join(", ", [atom_to_list(P) || P <- Parameters]), ")`"]
                 end) | Found];
+        #{Name := {{beyond, Word, {Line, Column}}, _, _}} ->
+            [witness_spec_diagnostic:error(Location, timed_loop,
+                [quote(Name), " begins outside of the `", atom_to_list(Word), "` around it"],
+                io_lib:format("the `~ts` of line ~b, column ~b would be about all of the loop: write `(f and ~ts)`, with `~ts ...` for `f`",
+                              [Word, Line, Column, Name, Word])) | Found];
         #{Name := {unguarded, _, _}} ->
             [witness_spec_diagnostic:error(Location, unguarded_recursion,
                 ["the recursion variable ", quote(Name), " is reached without an action in between"],
@@ -194,11 +287,16 @@ formula({Modality, {Location, _}, Action, Formula}, #{scope := Scope} = Context,
         Modality =:= box; Modality =:= dia ->
     #{pattern := Pattern, guard := Guard} = Action,
     #{partly := Partly, loops := Loops} = Context,
-    Inner = ordsets:union(Scope, witness_spec_pattern:variables(Pattern)),
+    Values = ordsets:from_list(maps:get(values, Action, [])),
+    Inner = ordsets:union([Scope, witness_spec_pattern:variables(Pattern), Values]),
     Found = check_dialect(Modality, Location, Context) ++ unknown(Pattern, Scope) ++ check_bound(Guard, Inner, Partly)
-        ++ partly(Pattern, Scope, Partly),
+        ++ partly(Pattern, Scope, Partly) ++ check_time(Pattern, ordsets:union(Scope, Values)),
     formula(Formula, Context#{scope := Inner, partly := ordsets:subtract(Partly, Inner),
-                              loops := #{Name => setelement(1, Loop, guarded) || Name := Loop <- Loops}}, Found ++ Findings);
+                              loops := #{Name => guarded(Loop) || Name := Loop <- Loops}}, Found ++ Findings);
+formula({Timed, {Location, _}, {duration, Duration}, [], Formula}, #{loops := Loops} = Context, Findings) ->
+    Beyond = #{Name => setelement(1, Loop, {beyond, Timed, Location}) || Name := Loop <- Loops},
+    formula(Formula, Context#{loops := Beyond},
+            check_dialect(Timed, Location, Context) ++ check_longer(Timed, Duration, Formula) ++ Findings);
 formula({Fixpoint, {Location, _}, Name, Parameters, Formula}, #{loops := Loops} = Context, Findings) when
         Fixpoint =:= max; Fixpoint =:= min ->
     {Inner, Found} = lists:foldl(fun parameter/2, {Context, []}, Parameters),
@@ -207,6 +305,27 @@ formula({Fixpoint, {Location, _}, Name, Parameters, Formula}, #{loops := Loops} 
 formula({Operator, {Location, _}, Formulas}, Context, Findings) ->
     lists:foldl(fun(Formula, Found) -> formula(Formula, Context, Found) end,
                 check_dialect(Operator, Location, Context) ++ overlaps(Operator, Formulas, Context) ++ Findings, Formulas).
+
+guarded({unguarded, _, _} = Loop) -> setelement(1, Loop, guarded);
+guarded(Loop) -> Loop.
+
+%% Events have the same time by chance only.
+check_time({tuple, _, Elements}, Scope) ->
+    {Data, [{var, _, Time} = Variable]} = lists:split(length(Elements) - 1, Elements),
+    [witness_spec_diagnostic:warning(witness_spec_scan:location(Variable), bound_time,
+        [quote(Time), " has a value already, so this action matches at exactly this time only"],
+        ["give the time a new name, and compare both in a guard: `when U - ", witness_spec_let:written(Time), " =< 5 s`"]) ||
+     Time =/= '_', ordsets:is_element(Time, ordsets:union(Scope, witness_spec_pattern:variables(Data)))];
+check_time(_, _) -> [].    % `else` has no time
+
+%% A deadline that never passes, since the one around it passes first.
+check_longer(Timed, Duration, {Inner, {Location, _}, {duration, Longer}, [], _}) when Longer >= Duration ->
+    [witness_spec_diagnostic:warning(Location, never_passes, "this deadline can never pass",
+        ["the one of `", atom_to_list(Timed), "` around it passes first; `", atom_to_list(Inner),
+         "` behind an action begins with that action"])];
+check_longer(Timed, Duration, {_, _, Formulas}) when is_list(Formulas) ->
+    lists:flatmap(fun(Formula) -> check_longer(Timed, Duration, Formula) end, Formulas);
+check_longer(_, _, _) -> [].
 
 check_hidden(Name, Location, Loops) ->
     case Loops of
@@ -219,13 +338,14 @@ check_hidden(Name, Location, Loops) ->
     end.
 
 %% A parameter knows those in front of it.
-parameter({Name, Location, Value}, {#{scope := Scope, partly := Partly} = Context, Findings}) ->
+parameter({Name, Location, Value}, {#{scope := Scope, partly := Partly, lets := Lets} = Context, Findings}) ->
     Bound = [witness_spec_diagnostic:error(Location, bound_parameter, [quote(Name), " has a value already"],
-                 "a parameter is a new variable: give it another name") || ordsets:is_element(Name, Scope)],
+                 "a parameter is a new variable: give it another name") || ordsets:is_element(Name, ordsets:union(Scope, Lets))],
     {Context#{scope := ordsets:add_element(Name, Scope), partly := ordsets:del_element(Name, Partly)},
-     Bound ++ check_bound([[Value]], Scope, Partly) ++ Findings}.
+     Bound ++ check_values([Value], Context) ++ Findings}.
 
-check_dialect(Construct, Location, #{dialect := monitor}) when Construct =:= dia; Construct =:= 'or'; Construct =:= min ->
+check_dialect(Construct, Location, #{dialect := monitor}) when
+        Construct =:= dia; Construct =:= 'or'; Construct =:= min; Construct =:= within; Construct =:= during ->
     Written = case Construct of dia -> "<...>"; _ -> atom_to_list(Construct) end,
     [witness_spec_diagnostic:error(Location, not_shml,
         ["`", Written, "` is not part of sHML, which `monitor` stands for"],
@@ -234,6 +354,16 @@ check_dialect(_, _, _) ->
     [].
 
 check_bound(Guard, Bound, Partly) ->
+    check_bound(Guard, Bound, Partly, "a guard knows the variables of its pattern, of the signatures, and of the actions in front of it").
+
+check_values(Values, #{scope := Scope, partly := Partly, lets := Lets}) ->
+    Known = "a value knows the variables of the signatures, of the actions in front of it, and of parameters",
+    check_bound(Values, Scope, Partly, case ordsets:is_disjoint(Lets, witness_spec_pattern:variables(Values)) of
+        true -> Known;
+        false -> "a `let` has a value at an event: use it in or behind an action"
+    end).
+
+check_bound(Exprs, Bound, Partly, Hint) ->
     [case ordsets:is_element(Name, Partly) of
         true ->
             witness_spec_diagnostic:error(Location, unbound_variable,
@@ -241,8 +371,8 @@ check_bound(Guard, Bound, Partly) ->
                 "a variable of the signatures can be used if each of them binds it");
         false ->
             witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quote(Name), " is not bound"],
-                "a guard knows the variables of its pattern, of the signatures, and of the actions in front of it")
-     end || {Name, Location} <- witness_spec_pattern:occurrences(Guard), not ordsets:is_element(Name, Bound)].
+                Hint)
+     end || {Name, Location} <- witness_spec_pattern:occurrences(Exprs), not ordsets:is_element(Name, Bound)].
 
 %% Keys of maps and sizes of binaries are evaluated before the pattern binds anything, except the binary's own parts.
 unknown(Pattern, Scope) ->
@@ -272,9 +402,6 @@ partly(Pattern, Scope, Partly) ->
         "a variable of the signatures can be used if each of them binds it") ||
      {Name, Location} <- witness_spec_pattern:occurrences(Pattern),
      not ordsets:is_element(Name, Scope), ordsets:is_element(Name, Partly)].
-
-%% More branches than these are not compared with each other.
--define(MAX_BRANCHES, 200).
 
 overlaps('and', Formulas, #{dialect := monitor, scope := Scope}) when length(Formulas) =< ?MAX_BRANCHES ->
     later([Action || {box, _, Action, _} <- Formulas], Scope);

@@ -12,16 +12,17 @@ marked in the process dictionary, for coverage.
 The atoms in generated code do not depend on the specification: functions are called `s1`, `s2`... (nodes),
 `p1`... (their further parts) and `m1`... (signatures), marks `$witness_1`, `$witness_2`...
 """.
+-include("witness_spec_time.hrl").
 
 -export([generate/4, targets/1]).
 -export_type([unit/0, limits/0]).
 
 -import(witness_spec_abstract, [any/0, atom/1, call/2, 'case'/2, clause/3, function/3, integer/1, list/1, local/2,
-                                is_computed/1, name/2, remote/3, state/1, tuple/1, var/1, vars/1]).
+                                is_computed/1, name/2, remote/3, state/1, tuple/1, values/1, var/1, vars/1]).
 
 -doc """
 A property ready for generation. `scope` are the variables that the signature binds; `start` and `nodes` are missing for
-`none`. No signature names a property over `all` processes. The actions of the nodes have an `id`, their number in the file.
+`none`. With `requests` its monitor is given the requests of replies, with `lets` it computes values. No signature names a property over `all` processes. The actions of the nodes have an `id`, their number in the file.
 """.
 -type unit() :: #{index := pos_integer(),
                   signatures := [witness_spec_action:signature(), ...],
@@ -29,6 +30,8 @@ A property ready for generation. `scope` are the variables that the signature bi
                   scope => [atom()],
                   over => all | [witness_spec_action:action(), ...],
                   per => [atom()],
+                  requests => boolean(),
+                  lets => [witness_spec_let:definition()],
                   start => witness_spec_node:target(),
                   nodes => [witness_spec_node:state_node()]}.
 
@@ -36,6 +39,9 @@ A property ready for generation. `scope` are the variables that the signature bi
 -type limits() :: #{obligations := pos_integer(), words := pos_integer()}.
 
 -type form() :: witness_spec_abstract:form().
+
+%% The deadline of a node as it was given: it may be relative to the event. `?DEADLINE' is that at the event.
+-define(GIVEN, '_@Given').
 
 %% A `case' may test its clauses in order, and grouping compares all pairs.
 -define(MAX_GROUP, 128).
@@ -46,19 +52,22 @@ parameters at most so many words. `Names` are all
 variables of the specification: the generator uses other names.
 """.
 -spec generate(module(), [unit()], limits(), Names :: [atom()]) -> [{Comment :: binary(), form()}].
-generate(Module, Units, Limits, Names) ->
+generate(Module, Known, Limits, Names) ->
     Event = var(fresh("Event", Names)),
+    Units = [put_times(Unit, Event) || Unit <- Known],
     Nodes = [Node || {_, Node} <- lists:keysort(1, [{Number, Node} || #{nodes := Found} <- Units,
                                                                      #{number := Number} = Node <- Found])],
     {Steps, _} = lists:mapfoldl(fun(Node, Next) -> steps(Node, {Event, Limits}, Next) end, 1, Nodes),
-    Slices = witness_spec_slice:functions(Units, Event),
+    Slices = witness_spec_slice:functions(Units, Event, {Module, words(Limits)}),
     Explained = witness_spec_explain:functions(Units),
     Exports = [{init, 3}, {handle_event, 2}, {match, 1}] ++ exports(Slices)
-        ++ ordsets:subtract(exports(Explained), [{ending, 1}, {text, 1}]),
+        ++ [{value, 4} || lists:member({keeper, 1}, exports(Slices))]
+        ++ ordsets:subtract(exports(Explained), [{deadlines, 1}, {ending, 1}, {text, 1}]),
+    Values = witness_spec_let_code:functions(Units, Event),
     Functions = without_comments([match(Units, Names) | matches(Units, Names)])
         ++ without_comments([init(Units) | Slices] ++ [handle_event(Units, Nodes, Event, Limits, Names)])
         ++ lists:append(Steps)
-        ++ without_comments([engaged(Units, Event) | Explained]),
+        ++ without_comments([engaged(Units, Event) | Values ++ Explained]),
     without_comments([{attribute, erl_anno:new(0), module, Module},
                       {attribute, erl_anno:new(0), behaviour, witness_monitor},
                       {attribute, erl_anno:new(0), export, Exports}]
@@ -66,9 +75,19 @@ generate(Module, Units, Limits, Names) ->
                      ++ [{attribute, erl_anno:new(0), witness_exits, Reading} || [_ | _] = Reading <- [exits(Units)]])
         ++ Functions.
 
+%% At a transition, deadlines begin with the time of the event.
+put_times(#{nodes := Nodes} = Unit, Event) ->
+    Change = fun({call, _, {atom, _, ?NOW}, []}) -> {done, time(Event)}; (_) -> inside end,
+    Unit#{nodes := witness_spec_abstract:rewrite(Change, Nodes)};
+put_times(Unit, _) -> Unit.
+
+time(Event) -> remote(witness_event, ts, [Event]).
+
 %% The properties with actions that are exits: for all others every exit is the same, whatever its reason.
 exits(Units) ->
-    [Index || #{index := Index, nodes := Nodes} <- Units, #{leaves := Leaves} <- Nodes, {_, #{kind := exit}, _} <- Leaves].
+    [Index || #{index := Index, nodes := Nodes, lets := Lets} <- Units,
+              #{kind := exit} <- [Action || #{leaves := Leaves} <- Nodes, {_, Action, _} <- Leaves]
+                                 ++ witness_spec_parse:let_actions(Lets)].
 
 %% Whether a guard calls `self()': then the monitor must run in its process.
 asks_itself({call, _, {atom, _, self}, []}) -> true;
@@ -114,15 +133,18 @@ matching([], _) -> list([]);
 matching([Index | _], Signature) -> call(name("m", Index), [Signature]).
 
 init(Units) ->
-    Clauses = [clause([Pattern, any(), integer(Index)], Guard, [tuple(init_result(Unit))]) ||
+    Clauses = [clause([Pattern, any(), integer(Index)], Guard, [with_requests(Unit, tuple(init_result(Unit)))]) ||
                #{index := Index, signatures := Signatures, start := _} = Unit <- Units,
                #{pattern := Pattern, guard := Guard} <- Signatures],
     function(init, 3, Clauses ++ [clause([any(), any(), any()], [], [atom(ignore)])]).
 
-init_result(#{over := all, start := Start}) -> [atom(ok), fresh(Start)];
+with_requests(#{requests := true}, Begun) -> tuple([atom(requests), Begun]);
+with_requests(_, Begun) -> Begun.
+
+init_result(#{over := all, start := Start} = Unit) -> [atom(ok), witness_spec_let_code:begun(Unit, fresh(Start))];
 init_result(#{per := [], start := Start} = Unit) ->
     State = case is_only_forbidden(Unit) of true -> state(Start); false -> fresh(Start) end,
-    [atom(ok), State, witness_spec_slice:filter(Unit)];
+    [atom(ok), witness_spec_let_code:begun(Unit, State), witness_spec_slice:filter(Unit)];
 init_result(Unit) -> [atom(slices), witness_spec_slice:filter(Unit)].
 
 fresh(Start) -> tuple([atom(fresh), state(Start)]).
@@ -130,9 +152,10 @@ fresh(Start) -> tuple([atom(fresh), state(Start)]).
 %% Whether the alphabet has only kinds of events that the formula forbids, and nothing else is demanded: where all is well, such a
 %% monitor may have nothing to read.
 is_only_forbidden(#{over := Over, start := {node, Start, _}, nodes := Nodes}) ->
-    Leaves = lists:append([Leaves || #{leaves := Leaves} <- untouched([Start], table(Nodes), #{}, [])]),
+    Leaves = lists:append([Leaves || #{leaves := Leaves} <- untouched([Start], witness_spec_node:table(Nodes), #{}, [])]),
     Forbidden = [Kind || {box, #{kind := Kind}, {verdict, no}} <- Leaves],
-    length(Forbidden) =:= length(Leaves) andalso [] =:= [Kind || #{kind := Kind} <- Over, not lists:member(Kind, Forbidden)].
+    length(Forbidden) =:= length(Leaves) andalso
+        (lists:member('else', Forbidden) orelse [] =:= [Kind || #{kind := Kind} <- Over, not lists:member(Kind, Forbidden)]).
 
 %% Events.
 
@@ -147,7 +170,8 @@ handle_event(Units, Nodes, Event, #{obligations := Limit} = Limits, Names) ->
         ++ [clause([Event, tuple([atom(fresh), State])], [],
                    [formula(first, [Self, local(engaged, 2), integer(Limit), Event, State])])]
         ++ [clause([any(), Failed], [], [formula(begun, [words(Limits), State])])
-            || lists:any(fun(Target) -> is_computed(Target) end, targets(Units))]).
+            || lists:any(fun(Target) -> is_computed(Target) end, targets(Units))]
+        ++ witness_spec_let_code:steps(Units, Event, words(Limits))).
 
 -doc "Where the formulas of properties begin, and where each of their nodes leads.".
 -spec targets([unit()]) -> [witness_spec_node:target()].
@@ -162,7 +186,7 @@ node_target(#{number := Number, variables := Variables}) -> {node, Number, Varia
 
 step({node, Number, Variables} = Target, Event, Limits) ->
     case is_computed(Target) of
-        false -> call(name("s", Number), [Event | vars(Variables)]);
+        false -> call(name("s", Number), [Event | values(Variables)]);
         true -> formula(enter, [local(handle_event, 2), words(Limits), Event, state(Target)])
     end.
 
@@ -175,9 +199,39 @@ steps(#{number := Number, operator := Operator, leaves := Leaves, children := Ch
     Names = [name("s", Number) | [name("p", N) || N <- lists:seq(Next, Next + length(Others) - 1)]],
     Heads = [Event | vars(Variables)],
     Rests = [call(Name, Heads) || Name <- tl(Names)] ++ [none],
-    Functions = [function(Name, length(Heads), [clause(Heads, [], [part(Part, Node, Context, Rest)])]) ||
-                 {Name, Part, Rest} <- lists:zip3(Names, Parts, Rests)],
+    [First | More] = [{Name, part(Part, Node, Context, Rest)} || {Name, Part, Rest} <- lists:zip3(Names, Parts, Rests)],
+    Late = case Children of [] -> none; _ -> lists:nth(length(Children), lists:reverse(Names)) end,
+    Functions = [first_step(First, Late, Heads, Node, Context)
+                 | [function(Name, length(Heads), [clause(Heads, [], [Body])]) || {Name, Body} <- More]],
     {lists:zip([Text | [<<>> || _ <- Others]], Functions), Next + length(Others)}.
+
+%% With a deadline, modalities take a step only in time. Nodes inside (`Late` is the function of the first one) have deadlines of
+%% their own, of which some may have passed before.
+first_step({Name, Body}, Late, [Event | Values] = Heads, Node, Context) ->
+    function(Name, length(Heads), [case has_timed_modalities(Node) of
+        true -> clause([Event | put_given(Values)], [], [in_time(Body, Late, Values, Node, Context)]);
+        false -> clause(Heads, [], [Body])
+    end]).
+
+%% The deadline as it was given, in place of the one at this event.
+put_given(Code) ->
+    witness_spec_abstract:rewrite(fun({var, Anno, ?DEADLINE}) -> {done, {var, Anno, ?GIVEN}}; (_) -> inside end, Code).
+
+in_time(Body, Late, Values, #{operator := Operator} = Node, {Event, _}) ->
+    Unit = unit(Operator),
+    'case'(passed(Event), [clause([{match, erl_anno:new(0), tuple([any(), any()]), var(?DEADLINE)}], [], [Body])]
+        ++ [clause([atom(Verdict)], [], [case Verdict of
+               Unit when Late =/= none -> call(Late, [Event | put_given(Values)]);
+               _ -> decide(Verdict, Node, {deadline, var(?GIVEN)}, [])
+           end]) || Verdict <- [no, yes]]
+        ++ [clause([atom(inconclusive)], [], [without_time(Node)])]).
+
+passed(Event) -> remote(witness_spec_time, passed, [var(?GIVEN), time(Event)]).
+
+%% Something that depends on its time cannot be decided at this event.
+without_time(#{location := {Line, Column}}) ->
+    tuple([atom(verdict), atom(inconclusive),
+           witness_spec_abstract:map([{reason, atom(no_time)}, {line, integer(Line)}, {column, integer(Column)}])]).
 
 %% If the action of a leaf does not match, some modalities have no effect on the others: boxes in a conjunction, diamonds in a
 %% disjunction. Such leaves are in one part as long as their actions exclude each other.
@@ -197,22 +251,67 @@ place(Leaf, [Group | Groups], Scope) ->
 place(Leaf, [], _) ->
     [[Leaf]].
 
-excludes({_, Action, _}, {_, Other, _}, Scope) -> witness_spec_overlap:disjoint(Action, Other, Scope).
+%% An event without a time may match an action with `at` whatever its guard says of the time.
+excludes({_, #{kind := 'else'}, _}, {_, #{kind := 'else'}, _}, _) -> false;
+excludes({_, #{kind := 'else', others := Others}, _}, {_, Action, _}, _) -> witness_spec_else:is_one_of(Action, Others);
+excludes(Leaf, {_, #{kind := 'else'}, _} = Else, Scope) -> excludes(Else, Leaf, Scope);
+excludes({_, Action, _}, {_, Other, _}, Scope) ->
+    witness_spec_overlap:disjoint(at_any_time(Action), at_any_time(Other), Scope).
+
+at_any_time(Action) ->
+    case untimed(Action) of
+        [] -> Action;
+        [{_, Tests}] -> Action#{guard := Tests}
+    end.
 
 part({group, Leaves}, #{operator := Operator} = Node, {Event, _} = Context, Rest) ->
+    {Elses, Described} = lists:partition(fun is_else/1, Leaves),
     Otherwise = case {Rest, Leaves} of
         {none, [{_, Action, _}]} -> decide(unit(Operator), Node, {unmatched, Action}, []);
         {none, _} -> decide(unit(Operator), Node, undefined, []);
         _ -> Rest
     end,
-    'case'(Event, [match_step(Leaf, Node, Context, Rest) || Leaf <- Leaves] ++ [clause([any()], [], [Otherwise])]);
+    'case'(Event, lists:append([match_step(Leaf, Node, Context, Rest) || Leaf <- Described])
+                  ++ case Elses of
+                         [] -> [clause([any()], [], [Otherwise])];
+                         [Else] -> else_step(Else, [Action || {_, Action, _} <- Described], Otherwise, Node, Context, Rest)
+                     end);
+part({single, {_, #{kind := 'else'} = Action, _} = Else}, #{operator := Operator} = Node, {Event, _} = Context, Rest) ->
+    'case'(Event, else_step(Else, [], decide(zero(Operator), Node, {unmatched, Action}, []), Node, Context, Rest));
 part({single, {_, Action, _} = Leaf}, #{operator := Operator} = Node, {Event, _} = Context, Rest) ->
-    'case'(Event, [match_step(Leaf, Node, Context, Rest),
-                   clause([any()], [], [decide(zero(Operator), Node, {unmatched, Action}, [])])]);
-part({node, _, _} = Child, _, {Event, Limits}, none) ->
-    step(Child, Event, Limits);
+    'case'(Event, match_step(Leaf, Node, Context, Rest)
+                  ++ [clause([any()], [], [decide(zero(Operator), Node, {unmatched, Action}, [])])]);
+part({node, _, _} = Child, Node, {Event, Limits}, none) ->
+    step(begin_now(Child, Node, Event), Event, Limits);
 part({node, _, _} = Child, Node, {Event, Limits} = Context, Rest) ->
-    combine(Node, Context, step(Child, Event, Limits), Rest).
+    combine(Node, Context, step(begin_now(Child, Node, Event), Event, Limits), Rest).
+
+%% The deadline of a node with modalities has become a time at this event: one inside that begins with the same event has to, too.
+begin_now(Child, Node, Event) ->
+    case has_timed_modalities(Node) of
+        true ->
+            Now = remote(witness_spec_time, now, [var(?NOW), time(Event)]),
+            witness_spec_abstract:rewrite(fun({var, _, ?NOW}) -> {done, Now};
+                                             (?NOW) -> {done, {?NOW, Now, now}};
+                                             (_) -> inside
+                                          end, Child);
+        false -> Child
+    end.
+
+has_timed_modalities(#{leaves := Leaves} = Node) -> Leaves =/= [] andalso witness_spec_node:is_timed(Node).
+
+is_else({_, #{kind := Kind}, _}) -> Kind =:= 'else'.
+
+%% The last clauses of a `case`: the step of an `else` if none of its others matches. `Before` are those with clauses in front.
+else_step({_, #{others := Others} = Action, _} = Else, Before, Unmatched, Node, Context, Rest) ->
+    Left = [Other || Other <- Others, not witness_spec_else:is_one_of(Other, Before)],
+    [clause([Pattern], in_known_time(Other), [Unmatched]) || #{pattern := Pattern} = Other <- Left]
+        ++ [clause([Untimed], Tests, [unknown(Action, Node, Context, Rest)])
+            || Other <- Left, {Untimed, Tests} <- untimed(Other)]
+        ++ match_step(Else, Node, Context, Rest).
+
+unknown(Action, _, _, none) -> without_time(Action);
+unknown(Action, Node, Context, Rest) -> combine(Node, Context, without_time(Action), Rest).
 
 match_step({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Context, Rest) ->
     #{operator := Operator, scope := Scope} = Node,
@@ -228,7 +327,24 @@ match_step({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Co
         {node, _, _} ->
             combine(Node, Context, ok(Target, Context), Rest)
     end,
-    clause([Pattern], Guard, [mark(Action), Result]).
+    [clause([Untimed], Tests, [unknown(Action, Node, Context, Rest)]) || {Untimed, Tests} <- untimed(Action)]
+        ++ case Action of
+               #{kind := 'else', pattern := {tuple, _, _}} ->
+                   {Event, _} = Context,
+                   Values = call(element, [op('-', call(tuple_size, [Event]), integer(1)), Event]),
+                   [clause([any()], [], [{match, erl_anno:new(0), Pattern, Values}, mark(Action), Result])];
+               _ -> [clause([Pattern], Guard, [mark(Action), Result])]
+           end.
+
+%% `a at T` for an event without a time: the pattern, and the tests that do not use `T`.
+untimed(#{kind := 'else'}) -> [];
+untimed(#{pattern := {tuple, Anno, Elements}, guard := Guard}) ->
+    case lists:split(length(Elements) - 1, Elements) of
+        {_, [{var, _, '_'}]} -> [];
+        {Data, [{var, _, T}]} ->
+            Without = [[Test || Test <- Tests, not ordsets:is_element(T, witness_spec_pattern:variables(Test))] || Tests <- Guard],
+            [{{tuple, Anno, Data ++ [atom(undefined)]}, case lists:member([], Without) of true -> []; false -> Without end}]
+    end.
 
 %% `get' is cheaper than `put', and nearly always enough. One entry says whether there are new marks.
 mark(#{id := Id}) ->
@@ -245,27 +361,66 @@ decide(Verdict, #{variables := Variables} = Node, Decisive, Bound) ->
     {tuple, Anno, [atom(verdict) | Elements]}.
 
 unit(Operator) -> witness_spec_explain:unit(Operator).
-zero(Operator) -> witness_spec_explain:zero(Operator).
+zero(Operator) -> witness_spec_formula:zero(Operator).
 
 %% Whether an action other than `init` matches, for the nodes that can be reached without such a match. What is forbidden at once is
 %% engaged by any event of its kind.
 engaged(Units, Event) ->
     Clauses = [engaged_node(Node, Event) || #{start := {node, Start, _}, nodes := Nodes} <- Units,
-                                            Node <- untouched([Start], table(Nodes), #{}, [init])],
+                                            Node <- untouched([Start], witness_spec_node:table(Nodes), #{}, [init, 'else'])],
     function(engaged, 2, Clauses ++ [clause([any(), any()], [], [atom(false)])]).
 
 engaged_node(#{leaves := Leaves, children := Children} = Node, Event) ->
-    Engaging = [clause([Pattern], Guard, [atom(true)]) || {_, #{kind := Kind}, _} = Leaf <- Leaves, Kind =/= init,
+    {Elses, Described} = lists:partition(fun is_else/1, Leaves),
+    Engaging = [clause([Pattern], Guard, [atom(true)]) || {_, #{kind := Kind}, _} = Leaf <- Described, Kind =/= init,
                                                           {Pattern, Guard} <- [engaging(Leaf)]],
     Inside = lists:foldr(fun(Child, Else) ->
-        {op, erl_anno:new(0), 'orelse', call(engaged, [Event, state(Child)]), Else}
+        op('orelse', call(engaged, [Event, state(Child)]), Else)
     end, atom(false), Children),
-    clause([Event, state(node_target(Node))], [], ['case'(Event, Engaging ++ [clause([any()], [], [Inside])])]).
+    {node, Number, Variables} = node_target(Node),
+    case has_timed_modalities(Node) of
+        true ->
+            %% Late events engage nodes inside only.
+            Given = tuple([integer(Number) | put_given(vars(Variables))]),
+            Engages = else_engages(Elses, Event, 'case'(Event, Engaging ++ [clause([any()], [], [atom(false)])])),
+            InTime = op('andalso', call(is_tuple, [passed(Event)]), Engages),
+            clause([Event, Given], [], [op('orelse', InTime, put_given(Inside))]);
+        false ->
+            clause([Event, state({node, Number, Variables})], [],
+                   [else_engages(Elses, Event, 'case'(Event, Engaging ++ [clause([any()], [], [Inside])]))])
+    end.
+
+%% A `case` in a function of its own: the names of its variables are those of others.
+else_engages(Elses, Event, Rest) ->
+    lists:foldr(fun(Else, Behind) ->
+        Case = 'case'(Event, [clause([Pattern], Guard, [atom(false)]) || {Pattern, Guard} <- not_engaging(Else)]
+                             ++ [clause([any()], [], [atom(true)])]),
+        op('orelse', {call, erl_anno:new(0), {'fun', erl_anno:new(0), {clauses, [clause([], [], [Case])]}}, []}, Behind)
+    end, Rest, Elses).
+
+%% Which events engage no `else`: births, and what is described or may be described.
+not_engaging({box, Action, {verdict, no}}) -> [birth(Action)];
+not_engaging({_, #{others := Others} = Action, _}) ->
+    [birth(Action) | [{Pattern, in_known_time(Other)} || #{pattern := Pattern} = Other <- Others]
+               ++ lists:append([untimed(Other) || Other <- Others])].
+
+birth(Action) -> {tuple([atom(init), any(), any(), any(), any() | [any() || is_map_key(values, Action)]]), []}.
+
+op(Op, Left, Right) -> {op, erl_anno:new(0), Op, Left, Right}.
 
 engaging({box, #{pattern := {tuple, _, [Kind | Fields]}}, {verdict, no}}) -> {tuple([Kind | [any() || _ <- Fields]]), []};
-engaging({_, #{pattern := Pattern, guard := Guard}, _}) -> {Pattern, Guard}.
+engaging({_, #{pattern := Pattern} = Action, _}) -> {Pattern, in_known_time(Action)}.
 
-table(Nodes) -> #{Number => Node || #{number := Number} = Node <- Nodes}.
+%% The guard under which it is known that the action matches.
+in_known_time(#{pattern := {tuple, _, Elements}, guard := Guard} = Action) ->
+    case {untimed(Action), Guard} of
+        {[], _} -> Guard;
+        {_, []} -> [[has_time(lists:last(Elements))]];
+        _ -> [[has_time(lists:last(Elements)) | Tests] || Tests <- Guard]
+    end.
+
+%% Without a time it is not known whether the action matches.
+has_time(Variable) -> {op, erl_anno:new(0), '=/=', Variable, atom(undefined)}.
 
 %% The nodes that are reached without an action, or by actions of these kinds.
 untouched([Number | Numbers], Nodes, Seen, Kinds) when is_map_key(Number, Seen) ->

@@ -72,7 +72,8 @@ edges(#{number := Number, operator := Operator, leaves := Leaves, children := Ch
         ++ [{{From, Zero, 'else'}, ["not ", Text]} || {Modality, #{text := Text}, _} <- Leaves, Modality =/= Neutral]
         ++ [{{From, to(Child), part}, atom_to_list(Operator)} || Child <- Children]
         ++ [{{From, Unit, 'else'}, "otherwise"} ||
-            Children =:= [], lists:all(fun({Modality, _, _}) -> Modality =:= Neutral end, Leaves)].
+            Children =:= [], lists:all(fun({Modality, _, _}) -> Modality =:= Neutral end, Leaves),
+            not lists:any(fun({_, #{kind := 'else'}, _}) -> true; (_) -> false end, Leaves)].
 
 to({verdict, Verdict}) -> Verdict;
 to({node, Number, _}) -> {state, Number}.

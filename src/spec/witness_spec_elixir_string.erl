@@ -20,19 +20,7 @@ properties(Properties) -> lists:flatmap(fun property/1, Properties).
 
 property(#{signatures := Signatures} = Property) ->
     Elixir = lists:all(fun(#{pattern := Pattern}) -> is_elixir(Pattern) end, Signatures),
-    lists:flatmap(fun(Signature) -> matched(Signature, Elixir) end, Signatures)
-        ++ case Property of
-            #{over := [_ | _] = Over} -> lists:flatmap(fun(Action) -> matched(Action, Elixir) end, Over);
-            _ -> []
-        end
-        ++ case Property of
-            #{formula := Formula} ->
-                {_, Found} = witness_spec_parse:actions(fun(Action, Known, Before) ->
-                    {Action, Known, matched(Action, Elixir) ++ Before}
-                end, none, [], Formula),
-                Found;
-            _ -> []
-        end.
+    lists:flatmap(fun(Matched) -> matched(Matched, Elixir) end, Signatures ++ witness_spec_parse:property_actions(Property)).
 
 %% The module of `m:f(A)`.
 is_elixir({tuple, _, [{atom, _, Module}, _, _]}) -> is_elixir_module(Module);

@@ -6,26 +6,34 @@ A source of events filters with match specifications, which are weaker than Erla
 is left open, so an alphabet has at least the events that the monitor reads; the monitor itself skips the rest.
 """.
 
--export([alphabet/1]).
+-export([alphabet/2]).
 -export_type([alphabet/0]).
 
 -type alphabet() :: all | [Kind :: witness_event:kind() | {Kind :: send | recv, ets:match_spec()}].
 
--doc "The alphabet of these actions; its match specifications have the head `[To, Message]` or `[From, Message]`.".
--spec alphabet(all | [witness_spec_action:action()]) -> alphabet().
-alphabet(all) -> all;
-alphabet(Actions) ->
+-doc """
+The alphabet of these actions; its match specifications have the head `[To, Message]` or `[From, Message]`. With `Requests` it has the
+calls that are received, and whatever may be a reply to one.
+""".
+-spec alphabet(all | [witness_spec_action:action()], Requests :: boolean()) -> alphabet().
+alphabet(all, _) -> all;
+alphabet(Actions, Requests) ->
     [Part || Kind <- [fork, init, send, recv, exit],
-             Patterns <- [[Pattern || #{kind := Of, pattern := Pattern} <- Actions, Of =:= Kind]], Patterns =/= [],
-             Part <- [kind(Kind, Patterns)]].
+             Patterns <- [[Pattern || #{kind := Of, pattern := Pattern} <- Actions, Of =:= Kind]],
+             More <- [case Requests of true -> calls(Kind); false -> [] end], Patterns =/= [] orelse More =/= [],
+             Part <- [kind(Kind, Patterns, More)]].
 
-kind(Kind, Patterns) when Kind =:= send; Kind =:= recv ->
-    Heads = lists:usort([[head(Peer), head(Message)] || {tuple, _, [_, _, Peer, Message, _]} <- Patterns]),
+calls(recv) -> [['_', {'$gen_call', '_', '_'}]];
+calls(send) -> [['_', {'_', '_'}]];
+calls(_) -> [].
+
+kind(Kind, Patterns, More) when Kind =:= send; Kind =:= recv ->
+    Heads = lists:usort(More ++ [[head(Peer), head(Message)] || {tuple, _, [_, _, Peer, Message | _]} <- Patterns]),
     case lists:member(['_', '_'], Heads) of
         true -> Kind;
         false -> {Kind, [{Head, [], []} || Head <- Heads]}
     end;
-kind(Kind, _) -> Kind.
+kind(Kind, _, _) -> Kind.
 
 %% Variables are left open even if one occurs twice, and so are numbers that may be equal but not identical.
 head({atom, _, Name}) -> atom(Name, atom_to_list(Name));

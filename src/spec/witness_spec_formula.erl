@@ -22,8 +22,8 @@ they have the same members.
 The functions take the step function of the generated module as an argument.
 """.
 
--export([begun/2, enter/4, conj/3, disj/3, step/4, first/5, any/3, at_end/3, at_stop/3, describe/2]).
--export_type([leaf/0, state/0, result/0, limit/0]).
+-export([begun/2, enter/4, conj/3, disj/3, step/4, first/5, any/3, at_end/3, ended/2, at_stop/3, describe/2, members/1, zero/1]).
+-export_type([leaf/0, state/0, result/0, limit/0, text/0, info/0]).
 
 -doc "A state of a generated monitor.".
 -type leaf() :: pos_integer() | tuple().
@@ -115,7 +115,8 @@ step(Step, Limit, Event, {Operator, Members} = State) when is_atom(Operator) ->
 step(Step, _, Event, Leaf) ->
     Step(Event, Leaf).
 
-%% The verdict that decides a combination at once; its opposite only drops a member.
+-doc "The verdict that decides a combination at once, `no` a conjunction and `yes` a disjunction; its opposite only drops a member.".
+-spec zero(operator()) -> no | yes.
 zero('and') -> no;
 zero('or') -> yes.
 
@@ -251,6 +252,8 @@ without(Leaves, {Operator, Members}) ->
         States -> normal(Operator, members(Operator, States, #{}))
     end.
 
+-doc "The members of a combination.".
+-spec members([leaf(), ...] | nested()) -> [leaf() | {operator(), nested()}].
 members(Members) when is_list(Members) -> Members;
 members(Members) -> maps:keys(Members).
 
@@ -292,15 +295,19 @@ at_end(_, _, {failed, _, _} = Failed) ->
     {verdict, inconclusive, Info} = begun(1, Failed),
     {inconclusive, Info};
 at_end(End, Text, {Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
-    Verdicts = [at_end(End, Text, Member) || Member <- members(Members)],
-    case lists:keyfind(zero(Operator), 1, Verdicts) of
-        false -> hd(Verdicts);
-        Decided -> Decided
-    end;
+    ended(Operator, [at_end(End, Text, Member) || Member <- members(Members)]);
 at_end(End, Text, Leaf) ->
     {Verdict, Info} = End(Leaf),
     {_, Bindings} = Text(Leaf),
     {Verdict, Info#{bindings => Bindings}}.
+
+-doc "Of the verdicts of members at the end, the one that decides the combination.".
+-spec ended(operator(), [{yes | no | inconclusive, info()}, ...]) -> {yes | no | inconclusive, info()}.
+ended(Operator, Verdicts) ->
+    case lists:keyfind(zero(Operator), 1, Verdicts) of
+        false -> hd(Verdicts);
+        Decided -> Decided
+    end.
 
 -doc """
 The result where the observation stops before the end. If the property demands something that has not come (the trace so far would

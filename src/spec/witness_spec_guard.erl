@@ -9,7 +9,7 @@ or a guard's constants decide it, the action never matches.
 All answers are certain: a type has at least all possible kinds, and what is not understood can be any term.
 """.
 
--export([signature/1, action/2, formula/2, join/2]).
+-export([signature/1, action/2, formula/2, join/2, conjuncts/1]).
 -export_type([types/0]).
 
 -type kind() :: integer | float | atom | reference | function | port | pid | tuple | map | nil | cons | bitstring.
@@ -46,12 +46,14 @@ signature(#{pattern := Pattern, guard := Guard}) -> match([{Pattern, [tuple]}], 
 
 -doc "The types of all variables after the action has matched, or why it never does.".
 -spec action(witness_spec_action:action(), types()) -> {ok, types()} | {never, finding()}.
+action(#{kind := 'else'}, Types) -> {ok, Types};
 action(#{kind := Kind, pattern := {tuple, _, [_ | Parts]}, guard := Guard}, Types) ->
     match(lists:zip(Parts, places(Kind, Parts) ++ [?ANY]), Guard, Types).
 
 places(fork, _) -> [?PROCESS, ?PROCESS, [tuple]];
 places(init, [_, Parent | _]) -> [?PROCESS, parent(Parent), [tuple]];
 places(exit, _) -> [?PROCESS, ?ANY];
+places(send, [_, _, _, _Request, _Time]) -> [?PROCESS, ?RECEIVER, ?ANY, ?ANY];
 places(send, _) -> [?PROCESS, ?RECEIVER, ?ANY];
 places(recv, _) -> [?PROCESS, ?ANY, ?ANY].
 
@@ -182,6 +184,8 @@ holds(Test, Types) ->
     {Holds, _} = test(Test, Types),
     Holds.
 
+-doc "The tests that all have to hold for this one.".
+-spec conjuncts(expr()) -> [expr()].
 conjuncts({op, _, 'andalso', Left, Right}) -> conjuncts(Left) ++ conjuncts(Right);
 conjuncts(Test) -> [Test].
 

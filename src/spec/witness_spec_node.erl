@@ -11,9 +11,14 @@ A node is identified by its place and has the variables that are used from there
 return to. At a recurrence these have the values that they had where the fixpoint began: a binding inside
 its body does not go around the loop, since it is not in scope there. Parameters of the fixpoint have the values that the recursion
 variable says.
-""".
 
--export([simplify/1, nodes/3]).
+`within` and `during` are like a fixpoint with the parameter `_@Deadline`, which every node inside needs. Its value is computed from
+`_@Now`, the time of the event behind which the node begins, or `start`.
+""".
+-include("witness_spec_time.hrl").
+
+-export([simplify/1, nodes/3, table/1, is_timed/1]).
+
 -export_type([core/0, state_node/0, leaf/0, target/0, given/0]).
 
 -doc "A formula without constants inside; conjunctions and disjunctions are flat; every fixpoint is used.".
@@ -42,6 +47,8 @@ before any event. `scope` are the variables that are bound there, `variables` th
                   leaves := [leaf()],
                   children := [target()]}.
 
+-define(IS_TIMED(Word), (Word =:= within orelse Word =:= during)).
+
 %% A state is a tuple of them, and a function has them as arguments.
 -define(MAX_VARIABLES, 64).
 
@@ -57,6 +64,12 @@ fold({var, _, Name, _} = Formula) -> {Formula, [Name]};
 fold({Modality, Meta, Action, Formula}) when Modality =:= box; Modality =:= dia ->
     {Core, Free} = fold(Formula),
     {{Modality, Meta, Action, Core}, Free};
+fold({Timed, Meta, Duration, [], Formula}) when ?IS_TIMED(Timed) ->
+    {Core, Free} = fold(Formula),
+    {case is_constant(Core) of
+         true -> Core;
+         false -> {Timed, Meta, Duration, [], Core}
+     end, Free};
 fold({Fixpoint, Meta, Name, Parameters, Formula}) ->
     {Core, Free} = fold(Formula),
     case {ordsets:is_element(Name, Free), Core} of
@@ -99,7 +112,25 @@ nodes({Constant, {Location, Text}}, Scope, First) when Constant =:= tt; Constant
         operator => {constant, verdict(Constant)}, leaves => [], children => []}]};
 nodes(Core, Scope, First) ->
     {Target, {_, Nodes}} = target(uses(Core, Scope), Scope, #{}, {First, []}),
-    {Target, lists:reverse(Nodes)}.
+    {begin_at({atom, erl_anno:new(0), start}, Target), lists:reverse(Nodes)}.
+
+-doc "Nodes by their numbers.".
+-spec table([state_node()]) -> #{pos_integer() => state_node()}.
+table(Nodes) -> #{Number => Node || #{number := Number} = Node <- Nodes}.
+
+-doc "Whether the node has a deadline.".
+-spec is_timed(state_node()) -> boolean().
+is_timed(#{variables := Variables}) -> lists:member(?DEADLINE, Variables).
+
+%% A target with the time from which deadlines count that begin there.
+begin_at(_, {verdict, _} = Target) -> Target;
+begin_at(Time, {node, Number, Variables}) ->
+    Given = #{?NOW => {Time, none}},
+    {node, Number, [case Variable of
+                        ?NOW -> {?NOW, Time, now};
+                        {Name, Value, Place} -> {Name, replace(Value, Given), Place};
+                        _ -> Variable
+                    end || Variable <- Variables]}.
 
 verdict(tt) -> yes;
 verdict(ff) -> no.
@@ -112,9 +143,20 @@ uses({Modality, Meta, Action, Formula}, Scope) when Modality =:= box; Modality =
     #{pattern := Pattern, guard := Guard} = Action,
     Variables = witness_spec_pattern:variables([Pattern | Guard]),
     {Used, Free, _} = Inner = uses(Formula, ordsets:union(Scope, Variables)),
-    Needed = ordsets:union(ordsets:intersection(Variables, Scope),
-                           ordsets:subtract(Used, ordsets:subtract(Variables, Scope))),
+    Behind = ordsets:del_element(?NOW, ordsets:subtract(Used, ordsets:subtract(Variables, Scope))),
+    Needed = ordsets:union([ordsets:intersection(Variables, Scope), ordsets:intersection([?DEADLINE], Scope), Behind]),
     {limit_variables(Needed, Meta), Free, {Modality, Meta, Action, Inner}};
+uses({Timed, {Location, _} = Meta, {duration, Nanoseconds} = Name, [], Formula}, Scope) when ?IS_TIMED(Timed) ->
+    Outer = case ordsets:is_element(?DEADLINE, Scope) of
+        true -> witness_spec_abstract:var(?DEADLINE);
+        false -> witness_spec_abstract:atom(none)
+    end,
+    Verdict = case Timed of within -> no; during -> yes end,
+    Deadline = witness_spec_abstract:remote(witness_spec_time, deadline,
+        [witness_spec_abstract:var(?NOW), witness_spec_abstract:integer(Nanoseconds), witness_spec_abstract:atom(Verdict), Outer]),
+    Parameters = [{?DEADLINE, Location, Deadline}],
+    {Used, Free, _} = Inner = uses(Formula, ordsets:add_element(?DEADLINE, Scope)),
+    {limit_variables(before(Parameters, Used), Meta), Free, {Timed, Meta, Name, Parameters, Inner}};
 uses({Fixpoint, Meta, Name, Parameters, Formula}, Scope) when Fixpoint =:= max; Fixpoint =:= min ->
     Names = witness_spec_parse:names(Parameters),
     {Used, Free, _} = Inner = uses(Formula, ordsets:union(Scope, Names)),
@@ -151,18 +193,18 @@ target({_, Free, Formula} = Whole, Scope, Loops, {Number, Nodes}) ->
      {Next, [Node#{number => Number, location => Location, text => Text, scope => Within, variables => Variables} | Others]}}.
 
 %% Fixpoints around a node have no node of their own. Their parameters, from the outermost one on.
-body({_, _, {Fixpoint, _, _, Parameters, Inner}}) when Fixpoint =:= max; Fixpoint =:= min ->
+body({_, _, {_, _, _, Parameters, Inner}}) ->
     {More, Body} = body(Inner),
     {Parameters ++ More, Body};
 body(Body) ->
     {[], Body}.
 
 %% What is needed to begin the inner ones of these fixpoints again.
-again({_, _, {Fixpoint, _, Name, _, {Used, _, _} = Inner}}, Back) when Fixpoint =:= max; Fixpoint =:= min ->
+again({_, _, {_, _, Name, _, {Used, _, _} = Inner}}, Back) ->
     [Used || lists:member(Name, Back)] ++ again(Inner, Back);
 again(_, _) -> [].
 
-loops({_, _, {Fixpoint, _, Name, Parameters, Formula}}, Number, Variables, Loops) when Fixpoint =:= max; Fixpoint =:= min ->
+loops({_, _, {_, _, Name, Parameters, Formula}}, Number, Variables, Loops) ->
     {Inner, _} = body(Formula),
     loops(Formula, Number, Variables, Loops#{Name => {Number, Variables, [P || {P, _, _} <- Parameters], Inner}});
 loops(_, _, _, Loops) ->
@@ -190,14 +232,10 @@ given(Variables, Given) ->
          #{} -> Name
      end || Name <- Variables].
 
-replace({var, _, Name} = Variable, Given) ->
-    case Given of
-        #{Name := {Value, _}} -> Value;
-        #{} -> Variable
-    end;
-replace(Expr, Given) when is_tuple(Expr) -> list_to_tuple([replace(Part, Given) || Part <- tuple_to_list(Expr)]);
-replace([Head | Tail], Given) -> [replace(Head, Given) | replace(Tail, Given)];
-replace(Part, _) -> Part.
+replace(Expr, Given) ->
+    witness_spec_abstract:rewrite(fun({var, _, Name}) when is_map_key(Name, Given) -> {done, element(1, map_get(Name, Given))};
+                                     (_) -> inside
+                                  end, Expr).
 
 node({box, _, _, _} = Formula, Scope, Loops, Made) -> node('and', [Formula], Scope, Loops, Made);
 node({dia, _, _, _} = Formula, Scope, Loops, Made) -> node('or', [Formula], Scope, Loops, Made);
@@ -211,7 +249,7 @@ node(Operator, Modalities, Scope, Loops, Made) ->
     {Leaves, After} = lists:mapfoldl(fun({Modality, _, #{pattern := Pattern, guard := Guard} = Action, Behind}, Acc) ->
         Inner = ordsets:union(Scope, witness_spec_pattern:variables([Pattern | Guard])),
         {Target, Next} = target(Behind, Inner, Loops, Acc),
-        {{Modality, Action, Target}, Next}
+        {{Modality, Action, begin_at({call, erl_anno:new(0), {atom, erl_anno:new(0), ?NOW}, []}, Target)}, Next}
     end, Made, Modalities),
     {#{operator => Operator, leaves => Leaves, children => []}, After}.
 

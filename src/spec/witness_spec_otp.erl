@@ -22,6 +22,10 @@ A reply has the tag of its call, not the caller. So the `From` of a reply is `_`
 that is bound to the `From` of a call; or `{_, Tag}`. In slices, if a variable of `per` is the `From` of a reply in
 `over`, it means the tag alone, there and in the formula: it can be the `From` of calls and replies, and nothing else.
 
+`reply(From, Reply) to Request` also has a pattern for the request that is answered (`m:witness_spec_action`). In a property with such
+an action, `expand/1` puts `_` for the request into all other sends: its monitor is given sends with one element more
+(`m:witness_monitor_requests`).
+
 `message/3` reads these patterns. `expand/1` makes plain patterns and guards of them: it needs to know which variables
 are bound. It adds variables `_@1`, `_@2`..., numbered from the outermost action inwards, so that an inner one
 is never bound already.
@@ -117,37 +121,49 @@ expand(Properties) ->
     {lists:reverse(Expanded), lists:reverse(Findings)}.
 
 %% The context of an action: `scope` are the bound variables, `tags` those of `per` that mean a tag,
-%% `added` counts the added variables. `Infos` counts the tests of `info` in the file.
-property(#{formula := Formula, over := Over, per := Per, signatures := Signatures} = Property, Tests, Infos) ->
+%% `added` counts the added variables, and `requests` says whether sends have requests. `Infos` counts the tests of `info`
+%% in the file.
+property(#{formula := Formula, over := Over, lets := Lets, per := Per, signatures := Signatures} = Property, Tests, Infos) ->
     Signed = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
-    Outside = #{scope => Signed, tags => tags(Over, Per), added => 0, tests => Tests},
+    Requests = has_requests(Property),
+    Outside = #{scope => Signed, tags => tags(Over, Per), added => 0, tests => Tests, requests => Requests},
     {Seen, More} = over(Over, Outside, Infos),
     Inside = Outside#{scope := ordsets:union(Signed, ordsets:from_list(Per))},
-    {Expanded, All} = witness_spec_parse:actions(fun action/3, Inside, More, Formula),
-    {Property#{over := Seen, formula := Expanded}, All};
+    {Known, Before} = witness_spec_parse:map_lets(fun(Action, Count) -> alone(Action, Inside, Count) end, More, Lets),
+    {Expanded, All} = witness_spec_parse:actions(fun action/3, Inside, Before, Formula),
+    {Property#{over := Seen, lets := Known, formula := Expanded, requests => Requests}, All};
 property(Property, _, Infos) ->
     {Property, Infos}.
+
+has_requests(Property) ->
+    lists:any(fun(#{kind := send, pattern := {tuple, _, Elements}}) -> length(Elements) =:= 6; (_) -> false end,
+              witness_spec_parse:property_actions(Property)).
 
 over(all, _, Infos) ->
     {all, Infos};
 over(Actions, Context, Infos) ->
-    lists:mapfoldl(fun(Action, Before) ->
-        {Expanded, _, After} = action(Action, Context, Before),
-        {Expanded, After}
-    end, Infos, Actions).
+    lists:mapfoldl(fun(Action, Before) -> alone(Action, Context, Before) end, Infos, Actions).
+
+%% An action that no other one stands behind.
+alone(Action, Context, Infos) ->
+    {Expanded, _, After} = action(Action, Context, Infos),
+    {Expanded, After}.
 
 tags(all, _) -> [];
 tags(Actions, Per) ->
-    [Name || #{pattern := {tuple, _, [_, _, _, {call, _, {atom, _, reply}, [{var, _, Name}, _]}, _]}} <- Actions,
+    [Name || #{pattern := {tuple, _, [_, _, _, {call, _, {atom, _, reply}, [{var, _, Name}, _]} | _]}} <- Actions,
              lists:member(Name, Per)].
 
-action(#{pattern := {tuple, Anno, [Kind, Process, Other, Message, Time]}, guard := Guard} = Action, Context,
+action(#{kind := send, pattern := {tuple, Anno, [Send, P, Q, Message, Time]}} = Action, #{requests := true} = Context, Infos) ->
+    Unasked = {var, Anno, '_'},
+    action(Action#{pattern := {tuple, Anno, [Send, P, Q, Message, Unasked, Time]}}, Context, Infos);
+action(#{pattern := {tuple, Anno, [Kind, Process, Other, Message | Behind]}, guard := Guard} = Action, Context,
        Infos) when element(1, Message) =:= call ->
     #{scope := Scope, tags := Tags, added := Added} = Context,
     Next = variable(Added + 1, element(2, Message)),
     {Pattern, Tests} = expand_message(Message, Next, Context),
-    misused_tags([without_tag(Message, Tags), Process, Other, Guard], Tags),
-    Whole = {tuple, Anno, [Kind, Process, Other, Pattern, Time]},
+    misused_tags([without_tag(Message, Tags), Process, Other, lists:droplast(Behind), Guard], Tags),
+    Whole = {tuple, Anno, [Kind, Process, Other, Pattern | Behind]},
     {Action#{pattern := Whole, guard := add_tests(Tests, Guard)},
      Context#{scope := ordsets:union(Scope, witness_spec_pattern:variables(Whole)),
               added := case mentions(Next, Pattern) of true -> Added + 1; false -> Added end},

@@ -6,7 +6,7 @@ An answer `true` is certain. With `disjoint/3` the code generator puts actions i
 the first match is the only one; `overlapping/3` causes a warning. For many pairs both answer `false`.
 """.
 
--export([disjoint/3, overlapping/3, exclusive/2]).
+-export([disjoint/3, own/2, overlapping/3, exclusive/2]).
 
 %% All sides of an alias are compared with all of the other's, and all tests of a guard: above this limit, nothing is known.
 -define(MAX_ALIASES, 16).
@@ -20,6 +20,8 @@ the first match is the only one; `overlapping/3` causes a warning. For many pair
 
 -doc "No event matches both. `Scope` are the variables that are bound before.".
 -spec disjoint(matched(), matched(), Scope :: ordsets:ordset(atom())) -> boolean().
+disjoint(#{kind := Left}, #{kind := Right}, _) when Left =:= 'else'; Right =:= 'else' ->
+    false;
 disjoint(#{kind := Left}, #{kind := Right}, _) when Left =/= Right ->
     true;
 disjoint(#{pattern := Left, guard := LeftGuard}, #{pattern := Right, guard := RightGuard}, Scope) ->
@@ -35,6 +37,17 @@ disjoint(#{pattern := Left, guard := LeftGuard}, #{pattern := Right, guard := Ri
                     contradictory(canonical(LeftGuard, left, LeftNames), canonical(RightGuard, right, RightNames))
                 end
     end.
+
+-doc """
+An action of `over`, or a signature, with names of its own for what it binds. The formula may have the same names for other variables.
+""".
+-spec own(Matched, Scope :: ordsets:ordset(atom())) -> Matched when Matched :: matched().
+own(#{pattern := Pattern, guard := Guard} = Matched, Scope) ->
+    Rename = fun({var, Anno, Name}) when Name =/= '_' ->
+                    {done, {var, Anno, case ordsets:is_element(Name, Scope) of true -> Name; false -> {own, Name} end}};
+                (_) -> inside
+             end,
+    Matched#{pattern := witness_spec_abstract:rewrite(Rename, Pattern), guard := witness_spec_abstract:rewrite(Rename, Guard)}.
 
 aliases(Tuple, Count) when is_tuple(Tuple) ->
     aliases(tuple_to_list(Tuple), case Tuple of {match, _, _, _} -> Count + 1; _ -> Count end);

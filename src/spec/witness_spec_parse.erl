@@ -3,47 +3,67 @@
 The grammar of specifications, by recursive descent; `m:witness_spec_record` has already read the attributes:
 
 ```text
-file      = { attribute } { property }
-property  = [ name ":" ] selector [ "over" [ "taken" | "delivered" ] seen { "," seen } ] what "."
+file      = { attribute } { property | definition }
+definition = "define" X [ "(" V { "," V } ")" ] "=" formula "." | "action" X [ "(" V { "," V } ")" ] "=" action "."
+property  = [ name ":" ] selector [ "over" [ "taken" | "delivered" ] seen { "," seen } ] { "let" V "=" value } what "."
 selector  = "with" signature { "," signature } [ "group" ] [ "per" V { "," V } ] | "per" V { "," V }
 seen      = [ "begin" ] action
+value     = "previously" condition | "once" [ window ] condition | condition "since" [ window ] condition
+          | "count" [ window ] condition | ("sum" | "min" | "max" | "mean") [ window ] expression "of" condition
+condition = "{" action "}" { "or" "{" action "}" } | guard
+window    = "within" duration | "within" integer ("events" | "event")
 what      = "none" | "monitor" formula | "check" formula
 formula   = conj { "or" conj }
 conj      = unit { "and" unit }
 unit      = "[" action "]" unit | "<" action ">" unit
           | "and" "(" formula { "," formula } ")" | "or" "(" formula { "," formula } ")"
+          | ("within" | "during") duration unit
           | fixpoint "(" X [ data ] "." formula ")" | fixpoint X [ data ] "." formula
-          | "(" formula ")" | "tt" | "ff" | X [ "(" expression { "," expression } ")" ]
+          | "(" formula ")" | "tt" | "ff" | X [ "(" argument { "," argument } ")" ]
+argument  = expression | X "(" argument { "," argument } ")" | "_"
 fixpoint  = "max" | "min"
+duration  = number ("ns" | "us" | "ms" | "s" | "min" | "h" | "d")
 data      = "(" V "=" expression { "," V "=" expression } ")"
 ```
 
 After `max X.` a formula reaches as far as it can, as in the literature. If it begins with a parenthesis, that
 ends it: `max X.(f) and g` is `(max X.(f)) and g`. Braces may surround an action: `[{...}]`; inside `<...>`
 they are needed if a guard contains `>`, and in `over` around an exit written `P * R` that follows a guard. Between
-properties a comma may replace the dot.
+properties a comma may replace the dot. A condition without braces is a guard, which does not begin with a brace.
 
-An error ends its property; the next one is still read.
+An error ends its property or definition; the next one is still read.
 """.
 
--export([file/2, actions/4, names/1]).
--export_type([property/0, formula/0, parameter/0, meta/0]).
+-export([file/2, actions/4, formula_actions/1, let_actions/1, map_lets/3, property_actions/1, names/1]).
+-export_type([property/0, definition/0, formula/0, argument/0, parameter/0, meta/0]).
 
 -doc "Where a formula begins and its source text, cut to a limit.".
 -type meta() :: {witness_spec_diagnostic:location(), Text :: binary()}.
--doc "A formula as it was written. A fixpoint may have parameters, and its recursion variable then has a value for each of them.".
+-doc """
+A formula as it was written. A fixpoint may have parameters, and its recursion variable then has a value for each of them.
+`m:witness_spec_define` replaces the uses of definitions, which look like recursion variables, and arguments by values.
+""".
 -type formula() :: {tt | ff, meta()}
-    | {var, meta(), atom(), [witness_spec_pattern:expr()]}
+    | {var, meta(), atom(), [witness_spec_pattern:expr() | argument()]}
     | {'and' | 'or', meta(), [formula(), ...]}
     | {box | dia, meta(), witness_spec_action:action(), formula()}
-    | {max | min, meta(), atom(), [parameter()], formula()}.
+    | {max | min, meta(), atom(), [parameter()], formula()}
+    | {within | during, meta(), {duration, Nanoseconds :: non_neg_integer()}, [], formula()}.
+-doc "What stands in the parentheses behind a name, with its text.".
+-type argument() :: {Text :: binary(), witness_spec_pattern:expr() | {formula, formula()}}.
+-doc "A definition, with its place from the first token up to its dot. The location is that of its name.".
+-type definition() :: #{define := formula | action, name := atom(), location := witness_spec_diagnostic:location(),
+                        parameters := [{atom(), witness_spec_diagnostic:location()}],
+                        from := witness_spec_diagnostic:location(), to := witness_spec_diagnostic:location(),
+                        formula => formula(), action => witness_spec_action:action()}.
 -doc "A parameter with its first value.".
 -type parameter() :: {atom(), witness_spec_diagnostic:location(), witness_spec_pattern:expr()}.
 -doc """
 A property; `formula` is missing if nothing is to be monitored. `all`: it has no `with`, and is about all processes
 together; the one signature matches every process then, and `group` is true. The values of the variables in `per` choose the
 slice; their places are in `per_at`. `over` are the actions that describe the events which count. `receives` says which messages
-`_ ? M` is about, with the place of that word.
+`_ ? M` is about, with the place of that word. `lets` are what `m:witness_spec_let` computes. `requests`, from `m:witness_spec_otp`: some
+action needs the request of a reply.
 """.
 -type property() :: #{name := binary() | undefined,
                       location := witness_spec_diagnostic:location(),
@@ -55,18 +75,22 @@ slice; their places are in `per_at`. `over` are the actions that describe the ev
                       per_at := [witness_spec_diagnostic:location()],
                       over := all | [witness_spec_action:action(), ...],
                       receives := any | {taken | delivered, witness_spec_diagnostic:location()},
+                      lets := [witness_spec_let:definition()],
                       dialect := monitor | check | none,
+                      requests => boolean(),
                       formula => formula()}.
 
 -type token() :: witness_spec_scan:token().
 
 %% They become one `case`, and the compiler's time grows faster than their number.
 -define(MAX_OVER, 1_000).
+%% Each of them is computed at each event.
+-define(MAX_LETS, 50).
 %% So many errors are compared with Elixir's notation.
 -define(MAX_EXPLAINED, 50).
 
--doc "Reads all properties of a file: those that are well-formed, and the errors of the others. `Chars` is the text of the file.".
--spec file([token()], Chars :: string()) -> {[property()], [witness_spec_diagnostic:finding()]}.
+-doc "Reads all properties and definitions of a file: those that are well-formed, and the errors of the others. `Chars` is the text of the file.".
+-spec file([token()], Chars :: string()) -> {[property() | definition()], [witness_spec_diagnostic:finding()]}.
 file(Tokens, Chars) ->
     {Properties, Findings} = file(Tokens, [], [], {Chars, {1, 1}, ?MAX_EXPLAINED}),
     {Properties, reserved(Tokens) ++ Findings}.
@@ -132,6 +156,7 @@ before_parentheses([_ | Before], Depth) -> before_parentheses(Before, Depth);
 before_parentheses([], _) -> [].
 
 begins([{atom, _, Word} | _]) when Word =:= with; Word =:= per -> true;
+begins([{atom, _, Word}, {var, _, _} | _]) when Word =:= define; Word =:= action -> true;
 begins([{atom, _, _}, {':', _}, {atom, _, Word} | _]) -> Word =:= with orelse Word =:= per;
 begins(_) -> false.
 
@@ -139,14 +164,47 @@ property([{atom, _, Name} = Token, {':', _}, {atom, _, Word} = Whom | Rest]) whe
     subject([Whom | Rest], #{name => atom_to_binary(Name), location => witness_spec_scan:location(Token)});
 property([{atom, _, Word} = Token | _] = Tokens) when Word =:= with; Word =:= per ->
     subject(Tokens, #{name => undefined, location => witness_spec_scan:location(Token)});
+property([{atom, _, Word} = First, {var, _, Name} = Token | Rest]) when Name =/= '_', (Word =:= define orelse Word =:= action) ->
+    {Parameters, After} = case Rest of
+        [{'(', _} | _] -> enclosed(Rest, fun defined_parameter/2);
+        _ -> {[], Rest}
+    end,
+    Body = case After of
+        [{'=', _} | Behind] -> Behind;
+        _ -> expected("`=` and what the name is for", After)
+    end,
+    Definition = #{name => Name, location => witness_spec_scan:location(Token), parameters => Parameters,
+                   from => witness_spec_scan:location(First)},
+    {Content, End} = case Word of
+        define ->
+            {Formula, AfterFormula} = formula(Body),
+            {#{define => formula, formula => Formula}, AfterFormula};
+        action ->
+            {Action, AfterAction} = defined_action(Body),
+            {#{define => action, action => Action}, AfterAction}
+    end,
+    {maps:merge(Definition#{to => witness_spec_scan:location(hd(End))}, Content), dot(End)};
 property([{'-', _} = Dash, {atom, _, Name} | _]) when Name =:= record; Name =:= include ->
     fail(witness_spec_scan:location(Dash), syntax, ["`-", atom_to_list(Name), "` stands at the top of the file only"]);
 property([{atom, _, over} = Token | _]) ->
-    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
-        "`over` stands behind `with` or `per`",
-        "`with m:f(_)` says which processes it is about; `per V over ...` is about the values of `V` in all processes"));
+    refuse(Token, "`over` stands behind `with` or `per`",
+           "`with m:f(_)` says which processes it is about; `per V over ...` is about the values of `V` in all processes");
 property(Tokens) ->
     expected("a property, such as `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`", Tokens).
+
+defined_parameter([{var, _, Name} = Token], _) when Name =/= '_' -> {Name, witness_spec_scan:location(Token)};
+defined_parameter(Tokens, End) ->
+    throw(witness_spec_diagnostic:error(case Tokens of [First | _] -> witness_spec_scan:location(First); [] -> End end, syntax,
+        "expected a parameter", "the parameters of a definition are variables, as in `define Busy(Who) = ...`")).
+
+defined_action(Tokens) ->
+    {Action, [Next | _] = After} = witness_spec_pattern:split_before(Tokens, fun([{Symbol, _} | _], _) ->
+        Symbol =:= dot orelse Symbol =:= eof; (_, _) -> false end),
+    case action_at(Action, witness_spec_scan:location(Next)) of
+        #{kind := 'else', location := Location} ->
+            throw(witness_spec_diagnostic:error(Location, syntax, "`else` needs no name", "write it where it stands: `[else] f`"));
+        Defined -> {Defined, After}
+    end.
 
 subject([{atom, _, per} = Per | _] = Tokens, Property) ->
     Anyone = #{pattern => {var, erl_anno:new(witness_spec_scan:location(Per)), '_'}, guard => [],
@@ -169,8 +227,8 @@ per([{atom, _, per} = Per | Rest], Property) ->
             {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
             over(After, Property#{per => Names, per_at => Places});
         _ ->
-            throw(witness_spec_diagnostic:error(witness_spec_scan:location(Per), syntax, "`per` needs an `over`",
-                "as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value"))
+            refuse(Per, "`per` needs an `over`",
+                   "as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value")
     end;
 per(Tokens, Property) ->
     over(Tokens, Property#{per => [], per_at => []}).
@@ -191,9 +249,9 @@ over([{atom, _, over} = Over | Words], #{per := Per} = Property) ->
     {Actions, After} = list_of(fun(Item) -> over_action(Item, Per) end, Rest, Over),
     length(Actions) =< ?MAX_OVER orelse
         fail(witness_spec_scan:location(Over), too_large, io_lib:format("`over` has at most ~b actions", [?MAX_OVER])),
-    dialect(After, Property#{over => Actions, receives => Receives});
+    lets(After, Property#{over => Actions, receives => Receives});
 over(Tokens, Property) ->
-    dialect(Tokens, Property#{over => all, receives => any}).
+    lets(Tokens, Property#{over => all, receives => any}).
 
 %% No action begins with one of these words.
 receives([{atom, _, Word} = Token | Rest]) when Word =:= taken; Word =:= delivered ->
@@ -203,25 +261,132 @@ receives(Tokens) -> {any, Tokens}.
 over_action({[{'begin', _} = Begin | Tokens], End}, Per) ->
     #{pattern := Pattern} = Action = action_at(Tokens, End),
     ordsets:is_disjoint(witness_spec_pattern:variables(Pattern), ordsets:from_list(Per)) andalso
-        throw(witness_spec_diagnostic:error(witness_spec_scan:location(Begin), syntax, "no slice can begin here", case Per of
+        refuse(Begin, "no slice can begin here", case Per of
             [] -> "`begin` is for slices, and there is no `per`";
             _ -> "an action that begins a slice binds the variables of `per`"
-        end)),
+        end),
     Action#{begins => true};
 over_action({Tokens, End}, _) ->
-    (action_at(Tokens, End))#{begins => false}.
+    case action_at(Tokens, End) of
+        #{kind := 'else', location := Location} ->
+            throw(witness_spec_diagnostic:error(Location, syntax, "`else` has no place in `over`",
+                "without `over` every event counts; `else` is for the formula, as in `[else] X`"));
+        Action -> Action#{begins => false}
+    end.
 
-dialect([{atom, _, none} = Token | _], #{over := Over}) when is_list(Over) ->
-    fail(witness_spec_scan:location(Token), syntax, "a signature with `none` takes no `per` and no `over`");
+lets(Tokens, Property) ->
+    {Lets, After} = lets(Tokens),
+    length(Lets) =< ?MAX_LETS orelse
+        fail(witness_spec_scan:location(hd(Tokens)), too_large, io_lib:format("a property has at most ~b `let`s", [?MAX_LETS])),
+    dialect(After, Property#{lets => Lets}).
+
+lets([{'let', _}, {var, _, Name} = Variable, {'=', _} | Value]) when Name =/= '_' ->
+    {Definition, Rest} = value(Value),
+    ends_let(Rest),
+    {Others, After} = lets(Rest),
+    {[Definition#{name => Name, location => witness_spec_scan:location(Variable),
+                  text => witness_spec_scan:text(Value, witness_spec_scan:location(hd(Rest)))} | Others], After};
+lets([{'let', _}, {var, _, Name} | Rest]) when Name =/= '_' -> expected("`=` and a value", Rest);
+lets([{'let', _} | Rest]) ->
+    expected("a variable behind `let`", Rest, "it begins with a capital letter, as in `let Asked = once {_ ? request}`");
+lets(Tokens) -> {[], Tokens}.
+
+ends_let([{'when', _} = When | _]) -> refuse(When, "a guard has no place here", "that of an action stands inside of its braces");
+ends_let([{',', _} = Comma, {'let', _} | _]) -> refuse(Comma, "no comma stands between `let`s", "leave it out");
+ends_let([{atom, _, since} = Since | _]) ->
+    refuse(Since, "`since` has no place here", "it stands between two conditions, without a word in front: `{a} since {b}`");
+ends_let(_) -> ok.
+
+value([{atom, _, previously}, {atom, _, within} = Within | _]) ->
+    refuse(Within, "`previously` has no window", "it is about the event before, as in `previously {_ ? request}`");
+value([{atom, _, previously} = Word | Rest]) ->
+    {Condition, After} = condition(Rest, Word),
+    {#{value => previously, window => all, condition => Condition}, After};
+value([{atom, _, Kind} = Word | Rest]) when Kind =:= once; Kind =:= count ->
+    {Window, Behind} = window(Rest),
+    {Condition, After} = condition(Behind, Word),
+    {#{value => Kind, window => Window, condition => Condition}, After};
+value([{atom, _, Kind} | Rest]) when Kind =:= sum; Kind =:= min; Kind =:= max; Kind =:= mean ->
+    {Window, Behind} = window(Rest),
+    {Expr, [Of | Left]} = witness_spec_pattern:split_before(Behind, fun ends_condition/2),
+    element(1, Of) =:= 'of' orelse
+        refuse(Of, ["expected `of` behind what `", atom_to_list(Kind), "` is about"],
+               ["as in `", atom_to_list(Kind), " N of {_ ? {pay, N}}`"]),
+    Value = witness_spec_pattern:expression(Expr, "a value", witness_spec_scan:location(Of)),
+    {Condition, After} = condition(Left, Of),
+    {#{value => Kind, window => Window, condition => Condition, 'of' => {Value, witness_spec_scan:location(hd(Expr))}}, After};
+value([First | Next] = Tokens) ->
+    is_value(First, Next) andalso not ends_condition(Tokens, []) orelse not_a_value("a value", Tokens),
+    {Condition, Rest} = condition(Tokens, First),
+    case Rest of
+        [{atom, _, since} = Word | Behind] ->
+            {Window, Left} = window(Behind),
+            {Since, After} = condition(Left, Word),
+            {#{value => since, window => Window, condition => Condition, since => Since}, After};
+        _ -> not_a_value("`since`", Rest)
+    end.
+
+%% No guard begins with an atom and an operand, or a brace, behind it.
+is_value({atom, _, _}, [{'{', _} | _]) -> false;
+is_value({atom, _, _} = First, [{_, _, _} | _] = Next) -> ends_condition(Next, [First]);
+is_value(_, _) -> true.
+
+-spec not_a_value(unicode:chardata(), [token()]) -> no_return().
+not_a_value(What, Tokens) ->
+    expected(What, Tokens, "a value begins with `previously`, `once`, `count`, `sum`, `min`, `max` or `mean`, or is `{a} since {b}`").
+
+window([{atom, _, within}, {integer, _, Count} = Token, {atom, _, Events} | Rest]) when Events =:= events; Events =:= event ->
+    Count > 0 orelse refuse(Token, "expected a number of events from 1 on", "`within 1 event` is this event alone"),
+    {{events, Count}, Rest};
+window([{atom, _, within} | Rest]) ->
+    {Duration, After} = duration(within, Rest),
+    {{time, Duration}, After};
+window(Tokens) -> {all, Tokens}.
+
+%% A guard is an action that every event matches as far as its pattern is concerned.
+condition([{'{', _} | _] = Tokens, _) ->
+    {Inside, Close, Rest} = witness_spec_pattern:split_enclosed(Tokens),
+    #{kind := Kind, location := Location} = Action = action(Inside, Close),
+    Kind =/= 'else' orelse
+        throw(witness_spec_diagnostic:error(Location, syntax, "`else` has no place in a `let`",
+                                            "a condition names its events; `else` is for the formula, as in `[else] X`")),
+    case Rest of
+        [{'or', _}, {'{', _} = Open | More] ->
+            {Others, After} = condition([Open | More], Open),
+            {[Action | Others], After};
+        [{'or', _} = Or | _] ->
+            refuse(Or, "expected an action in braces behind `or`",
+                   "a condition is actions, or a guard: give one of them a `let` of its own");
+        _ -> {[Action], Rest}
+    end;
+condition(Tokens, Before) ->
+    {Guard, Rest} = witness_spec_pattern:split_before(Tokens, fun ends_condition/2),
+    Guard =/= [] orelse
+        refuse(hd(Rest), ["expected a condition behind ", witness_spec_diagnostic:quote(witness_spec_scan:token_text(Before))],
+               "an action in braces, as in `{_ ? request}`, or a guard over `let`s in front of this one"),
+    [refuse(Sign, "an action in a condition stands in braces, and only `or` between them",
+            "as in `once {_ ? a} or {_ ? b}`; for the opposite give it a name, as in `let A = once within 1 event {_ ? a}`: then `not A`")
+     || {Symbol, _} = Sign <- Guard, lists:member(Symbol, ['?', '!', '<-', '->'])],
+    At = witness_spec_scan:location(hd(Guard)),
+    End = witness_spec_scan:location(hd(Rest)),
+    {[#{kind => test, location => At, text => witness_spec_scan:text(Guard, End), pattern => {var, erl_anno:new(At), '_'},
+        guard => witness_spec_pattern:guard(Guard, End)}], Rest}.
+
+ends_condition([{Symbol, _} | _], _) when Symbol =:= 'let'; Symbol =:= 'of'; Symbol =:= dot; Symbol =:= eof -> true;
+ends_condition([{atom, _, Word} | _], Before) when Word =:= since; Word =:= monitor; Word =:= check; Word =:= none ->
+    Before =:= [] orelse witness_spec_scan:ends_operand(hd(Before));
+ends_condition(_, _) -> false.
+
+dialect([{atom, _, none} = Token | _], #{over := Over, lets := Lets}) when is_list(Over); Lets =/= [] ->
+    fail(witness_spec_scan:location(Token), syntax, "a signature with `none` takes no `per`, no `over` and no `let`");
 dialect([{atom, _, none} | Rest], Property) ->
     {Property#{dialect => none}, dot(Rest)};
 dialect([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect =:= check ->
     {Formula, After} = formula(Rest),
     {Property#{dialect => Dialect, formula => Formula}, dot(After)};
 dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Word =:= over ->
-    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
-        ["`", atom_to_list(Word), "` has no place here"],
-        "the order is `with`, `group`, `per`, `over`, and then `monitor` or `check`"));
+    refuse(Token, ["`", atom_to_list(Word), "` has no place here"],
+           "the order is `with`, `group`, `per`, `over`, `let`, and then `monitor` or `check`");
 dialect(Tokens, _) ->
     expected("`monitor`, `check` or `none`", Tokens).
 
@@ -281,16 +446,15 @@ ends_main(Tokens, Taken) -> ends_list(Tokens, Taken).
 ends_guard([{',', _} | Rest], _) -> next_signature(Rest) orelse next_action(Rest);
 ends_guard(Tokens, Taken) -> ends_list(Tokens, Taken).
 
-ends_list([{End, _} | _], _) when End =:= dot; End =:= eof -> true;
-ends_list([{atom, _, Word} | _], [Last | _]) when
+ends_list([{End, _} | _], _) when End =:= dot; End =:= eof; End =:= 'let' -> true;
+ends_list([{atom, _, Word} | _], [Last | Before]) when
         Word =:= group; Word =:= monitor; Word =:= check; Word =:= none; Word =:= per; Word =:= over ->
-    operand_ends(Last);
+    witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before);
 ends_list(_, _) -> false.
 
-operand_ends({Kind, _, _}) ->
-    lists:member(Kind, [atom, var, integer, float, char, string, sigil_suffix]);
-operand_ends({Symbol, _}) ->
-    lists:member(Symbol, [')', ']', '}', '>>']).
+%% Behind the `to` of a reply comes its request, which may be any atom.
+is_to({atom, _, to}, [Last | Before]) -> witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before);
+is_to(_, _) -> false.
 
 next_signature([{var, _, _}, {'.', _} | _]) ->
     true;
@@ -302,6 +466,8 @@ next_signature(_) ->
 
 %% No test begins with `begin` or is a tuple alone, and none has one of the signs of actions; `P * R` could be one.
 next_action([{'begin', _} | _]) ->
+    true;
+next_action([{var, _, _}, {'(', _} | _]) ->
     true;
 next_action([{'{', _} | _] = Tokens) ->
     {_, Close, After} = witness_spec_pattern:split_enclosed(Tokens),
@@ -356,28 +522,51 @@ unit([{Operator, _}, {'(', _} = Open | Rest] = Tokens) when Operator =:= 'and'; 
     {Formulas, After} = list(Open, Rest),
     {{Operator, meta(Tokens, After), Formulas}, After};
 unit([{Operator, _} = Token | _]) when Operator =:= 'and'; Operator =:= 'or' ->
-    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
-        ["expected a formula, found `", atom_to_list(Operator), "`"],
-        ["it stands between two formulas, or in front of a list: `", atom_to_list(Operator), "(f, g)`"]));
+    refuse(Token, ["expected a formula, found `", atom_to_list(Operator), "`"],
+           ["it stands between two formulas, or in front of a list: `", atom_to_list(Operator), "(f, g)`"]);
 unit([{atom, _, Fixpoint} | Rest] = Tokens) when Fixpoint =:= max; Fixpoint =:= min ->
     {Name, Parameters, Formula, After} = fixpoint(Rest),
     {{Fixpoint, meta(Tokens, After), Name, Parameters, Formula}, After};
+unit([{atom, _, Word} | Rest] = Tokens) when Word =:= within; Word =:= during ->
+    {Duration, Behind} = duration(Word, Rest),
+    {Formula, After} = unit(Behind),
+    {{Word, meta(Tokens, After), {duration, Duration}, [], Formula}, After};
 unit([{'(', _} = Open | Rest]) ->
     {Formula, After} = formula(Rest),
     {Formula, close(Open, After)};
 unit([{atom, _, Constant} | After] = Tokens) when Constant =:= tt; Constant =:= ff ->
     {{Constant, meta(Tokens, After)}, After};
 unit([{atom, _, Boolean} = Token | _]) when Boolean =:= true; Boolean =:= false ->
-    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
-        ["expected a formula, found `", atom_to_list(Boolean), "`"],
-        "the formula that always holds is `tt`, the one that never does is `ff`"));
+    refuse(Token, ["expected a formula, found `", atom_to_list(Boolean), "`"],
+           "the formula that always holds is `tt`, the one that never does is `ff`");
 unit([{var, _, Name}, {'(', _} = Open | Rest] = Tokens) when Name =/= '_' ->
-    {Values, After} = enclosed([Open | Rest], fun(Part, End) -> witness_spec_pattern:expression(Part, "a value", End) end),
-    {{var, meta(Tokens, After), Name, Values}, After};
+    {Arguments, After} = enclosed([Open | Rest], fun argument/2),
+    {{var, meta(Tokens, After), Name, Arguments}, After};
 unit([{var, _, Name} | After] = Tokens) when Name =/= '_' ->
     {{var, meta(Tokens, After), Name, []}, After};
+unit([{'let', _} = Let | _]) -> refuse(Let, "expected a formula, found `let`", "it stands in front of `monitor` or `check`");
 unit(Tokens) ->
     expected("a formula", Tokens).
+
+duration(Word, [{integer, _, Nanoseconds} = Token, Next | _] = Tokens) ->
+    case {witness_spec_time:is_duration(Token), witness_spec_time:is_duration(Next)} of
+        {true, false} -> {Nanoseconds, tl(Tokens)};
+        {true, true} ->
+            refuse(Next, "a duration is one number with one unit", "`1 min 30 s` is `90 s`");
+        {false, _} -> without_unit(Word, Tokens)
+    end;
+duration(Word, [{float, _, _} | _] = Tokens) -> without_unit(Word, Tokens);
+duration(Word, Tokens) ->
+    expected("a duration", Tokens, ["as in `", atom_to_list(Word), " 5 s`; ", witness_spec_time:units()]).
+
+-spec without_unit(atom(), [token()]) -> no_return().
+without_unit(Word, [Number, Next | _]) ->
+    is_formula_word(Next) orelse not witness_spec_time:is_unknown_unit(Number, Next) orelse
+        refuse(Next, [witness_spec_diagnostic:quote(witness_spec_scan:token_text(Next)), " is not a unit of time"],
+               ["as in `", atom_to_list(Word), " 5 s`; ", witness_spec_time:units()]),
+    Written = witness_spec_scan:token_text(Number),
+    refuse(Number, [witness_spec_diagnostic:quote(Written), " is not a duration: it needs a unit in the same line"],
+           ["as in `", atom_to_list(Word), " ", Written, " s`; ", witness_spec_time:units()]).
 
 list(Open, Tokens) ->
     case formula(Tokens) of
@@ -419,6 +608,18 @@ enclosed([Open | _] = Tokens, Read) ->
     Inside =/= [] orelse fail(witness_spec_scan:location(Open), syntax, "there is nothing in these parentheses"),
     {[Read(Part, End) || {Part, End} <- witness_spec_pattern:split(Inside, ',', witness_spec_scan:location(Close))], After}.
 
+argument(Tokens, End) -> {witness_spec_scan:text(Tokens, End), argument_of(Tokens, End)}.
+
+argument_of([{var, _, '_'} = Any], _) -> {var, erl_anno:new(witness_spec_scan:location(Any)), '_'};
+argument_of([{var, _, _}, {'(', _} | _] = Tokens, End) ->
+    case witness_spec_pattern:split_enclosed(tl(Tokens)) of
+        {_, _, []} ->
+            {Formula, _} = unit(Tokens ++ [{eof, erl_anno:new(End)}]),
+            {formula, Formula};
+        _ -> witness_spec_pattern:expression(Tokens, "a value", End)
+    end;
+argument_of(Tokens, End) -> witness_spec_pattern:expression(Tokens, "a value", End).
+
 parameter([{var, _, Name} = Variable, {'=', _} | Value], End) when Name =/= '_' ->
     {Name, witness_spec_scan:location(Variable), witness_spec_pattern:expression(Value, "the first value", End)};
 parameter(Tokens, End) ->
@@ -452,9 +653,7 @@ angle([Open | Tokens]) ->
             {Inside, Close, Rest};
         {_, Rest} ->
             {Line, Column} = witness_spec_scan:location(Open),
-            {error, Location, Code, Text, _} = unexpected("`>`", Rest),
-            throw(witness_spec_diagnostic:error(Location, Code, Text,
-                io_lib:format("to close the `<` of line ~b, column ~b", [Line, Column])))
+            expected("`>`", Rest, io_lib:format("to close the `<` of line ~b, column ~b", [Line, Column]))
     end.
 
 ends_angle([{'>', _} = Tip | _], [{'--', _} = Dash | _]) ->
@@ -468,16 +667,17 @@ ends_angle(_, _) ->
 expects_formula([Token | _] = Tokens, Inside) ->
     Begins = case Token of
         {Symbol, _} -> lists:member(Symbol, ['[', '<', '(', 'and', 'or']);
-        {atom, _, Word} -> lists:member(Word, [tt, ff, max, min]);
+        {atom, _, _} -> is_formula_word(Token);
         {Kind, _, _} -> Kind =:= var
     end,
     case Begins orelse not lists:keymember('when', 1, Inside) of
         true ->
             ok;
-        false ->
-            {error, Location, Code, Text, _} = unexpected("a formula", Tokens),
-            throw(witness_spec_diagnostic:error(Location, Code, Text, braces()))
+        false -> expected("a formula", Tokens, braces())
     end.
+
+is_formula_word({atom, _, Word}) -> lists:member(Word, [tt, ff, max, min, within, during]);
+is_formula_word(_) -> false.
 
 braces() -> "a guard with `>` inside `<...>` needs braces around the action: `<{P ? N when N > 1}>`".
 
@@ -505,6 +705,38 @@ actions(Fun, Known, Gathered, {Operator, Meta, Formulas}) when is_list(Formulas)
 actions(_, _, Gathered, Formula) ->
     {Formula, Gathered}.
 
+-doc "The actions of a formula, from left to right.".
+-spec formula_actions(formula()) -> [witness_spec_action:action()].
+formula_actions(Formula) ->
+    {_, Actions} = actions(fun(Action, none, Before) -> {Action, none, [Action | Before]} end, none, [], Formula),
+    lists:reverse(Actions).
+
+-doc "The actions in the conditions of `let`s. One of the kind `test` is only a guard.".
+-spec let_actions([witness_spec_let:definition()]) -> [witness_spec_action:action()].
+let_actions(Lets) -> lists:append([Condition ++ maps:get(since, Let, []) || #{condition := Condition} = Let <- Lets]).
+
+-doc "`let`s with other actions, and what was gathered from left to right.".
+-spec map_lets(Fun, Gathered, [witness_spec_let:definition()]) -> {[witness_spec_let:definition()], Gathered} when
+      Fun :: fun((witness_spec_action:action(), Gathered) -> {witness_spec_action:action(), Gathered}).
+map_lets(Fun, Gathered, Lets) ->
+    lists:mapfoldl(fun(#{condition := Condition} = Let, Before) ->
+        {Changed, After} = lists:mapfoldl(Fun, Before, Condition),
+        case Let of
+            #{since := Since} ->
+                {Other, End} = lists:mapfoldl(Fun, After, Since),
+                {Let#{condition := Changed, since := Other}, End};
+            _ ->
+                {Let#{condition := Changed}, After}
+        end
+    end, Gathered, Lets).
+
+-doc "The actions of a property: those of `over`, those of `let`s, and then those of its formula.".
+-spec property_actions(property()) -> [witness_spec_action:action()].
+property_actions(#{over := Over, lets := Lets} = Property) ->
+    case Over of all -> []; _ -> Over end
+        ++ let_actions(Lets)
+        ++ case Property of #{formula := Formula} -> formula_actions(Formula); #{} -> [] end.
+
 -doc "The names of parameters.".
 -spec names([parameter()]) -> ordsets:ordset(atom()).
 names(Parameters) -> ordsets:from_list([Name || {Name, _, _} <- Parameters]).
@@ -515,6 +747,10 @@ meta([First | _] = Tokens, [Next | _]) ->
 -spec expected(unicode:chardata(), [token()]) -> no_return().
 expected(What, Tokens) -> throw(unexpected(What, Tokens)).
 
+%% With a hint of its own.
+-spec expected(unicode:chardata(), [token()], unicode:chardata()) -> no_return().
+expected(What, Tokens, Hint) -> throw(setelement(5, unexpected(What, Tokens), Hint)).
+
 unexpected(What, [{'>', _} = Token | _]) ->
     witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
         ["expected ", What, ", found `>`"], braces());
@@ -524,6 +760,10 @@ unexpected(What, [{eof, _} = Token | _]) ->
 unexpected(What, [Token | _]) ->
     witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
         ["expected ", What, ", found ", witness_spec_diagnostic:quote(witness_spec_scan:token_text(Token))]).
+
+%% What stands here is wrong.
+-spec refuse(token(), unicode:chardata(), unicode:chardata()) -> no_return().
+refuse(Token, Text, Hint) -> throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax, Text, Hint)).
 
 -spec fail(witness_spec_diagnostic:location(), atom(), unicode:chardata()) -> no_return().
 fail(Location, Code, Text) -> throw(witness_spec_diagnostic:error(Location, Code, Text)).

@@ -9,7 +9,7 @@ binary) when the generated module is compiled.
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([pattern/3, guard/2, expression/3, split/3, split_enclosed/1, split_before/2, variables/1, occurrences/1]).
+-export([pattern/3, guard/2, expression/3, check/2, split/3, split_enclosed/1, split_before/2, variables/1, occurrences/1]).
 -export_type([expr/0, guard/0]).
 
 -doc "A pattern or a guard test in the abstract format.".
@@ -54,6 +54,13 @@ expression(Tokens, What, End) ->
         [_, Second | _] -> fail(location(Second), syntax, ["expected ", What, ", found several"])
     end.
 
+-doc "Throws what is wrong with an expression in a pattern, in a guard, or in the value of a parameter.".
+-spec check(pattern | guard | value, expr()) -> ok.
+check(pattern, Expr) -> is_pattern(Expr), ok;
+check(_, {var, Anno, '_'}) -> fail(location({var, Anno}), not_a_value, "`_` has no value");
+check(guard, Expr) -> is_guard(Expr), ok;
+check(value, Expr) -> is_value(Expr), ok.
+
 %% Their time is at most proportional to the size of their arguments, which is bounded. They have no effect.
 functions() -> [{lists, delete, 2}, {lists, member, 2}, {maps, get, 3}, {maps, put, 3}, {maps, remove, 2}].
 
@@ -82,11 +89,21 @@ parse(Tokens, End) ->
             Text = case lists:flatten(Module:format_error(Reason)) of
                 "syntax error before: " ++ [] -> incomplete();
                 "syntax error before: " ++ _ when Location =:= End -> incomplete();
-                "syntax error before: " ++ Before -> ["syntax error before ", witness_spec_diagnostic:quote(Before)];
+                "syntax error before: " ++ Before ->
+                    check_unit(Tokens, Location),
+                    ["syntax error before ", witness_spec_diagnostic:quote(Before)];
                 Other -> Other
             end,
             fail(Location, syntax, Text)
     end.
+
+check_unit([Number, Next | _], Location) when element(1, Number) =:= integer; element(1, Number) =:= float ->
+    At = witness_spec_scan:location(Next),
+    At =/= Location orelse not witness_spec_time:is_unknown_unit(Number, Next) orelse
+        throw(witness_spec_diagnostic:error(At, syntax,
+            [witness_spec_diagnostic:quote(witness_spec_scan:token_text(Next)), " is not a unit of time"], witness_spec_time:units()));
+check_unit([_ | Tokens], Location) -> check_unit(Tokens, Location);
+check_unit([], _) -> ok.
 
 incomplete() -> "this pattern or guard is not complete".
 
@@ -243,17 +260,33 @@ is_guard({call, _, {atom, _, Name}, Arguments} = Expr) -> function(Name, Argumen
 is_guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, Name}}, Arguments} = Expr) ->
     function(Name, Arguments, Expr);
 is_guard({call, _, {remote, _, {atom, _, Module}, {atom, _, Name}}, Arguments} = Expr) ->
-    not_a_guard(Expr, io_lib:format("~tw:~tw/~b", [Module, Name, length(Arguments)]));
+    Arity = length(Arguments),
+    not_a_guard(Expr, io_lib:format("~tw:~tw/~b", [Module, Name, Arity]), case lists:member({Module, Name, Arity}, functions()) of
+        true -> "; the value of a parameter may call this one";
+        false -> ""
+    end);
 is_guard(Expr) -> no_place(Expr).
 
 is_value({Kind, _, _} = Expr) when
         Kind =:= var; Kind =:= atom; Kind =:= integer; Kind =:= float; Kind =:= char; Kind =:= string; Kind =:= tuple; Kind =:= map;
         Kind =:= bin ->
-    is_guard(as_guard(Expr));
-is_value({Kind, _, _, _} = Expr) when Kind =:= cons; Kind =:= map; Kind =:= op; Kind =:= call -> is_guard(as_guard(Expr));
-is_value({op, _, _, _, _} = Expr) -> is_guard(as_guard(Expr));
+    in_value(Expr);
+is_value({Kind, _, _, _} = Expr) when Kind =:= cons; Kind =:= map; Kind =:= op; Kind =:= call -> in_value(Expr);
+is_value({op, _, _, _, _} = Expr) -> in_value(Expr);
 is_value({nil, _}) -> ok;
-is_value(Expr) -> is_guard(as_guard(Expr)), no_place(Expr).
+is_value(Expr) -> in_value(Expr), not_a_value(location(Expr), "this has no place in a value").
+
+in_value(Expr) ->
+    try is_guard(as_guard(Expr))
+    catch throw:{error, Location, not_a_guard, Text, _} -> not_a_value(Location, string:replace(Text, "a guard", "a value"))
+    end.
+
+-spec not_a_value(location(), unicode:chardata()) -> no_return().
+not_a_value(Location, Text) ->
+    throw(witness_spec_diagnostic:error(Location, not_a_value, Text,
+        ["a value is what a guard can compute, with `++` and calls of ", known_functions()])).
+
+known_functions() -> lists:join(", ", [io_lib:format("~w:~w/~b", [M, F, A]) || {M, F, A} <- functions()]).
 
 %% What a guard has not is replaced by a tuple of its arguments: then it is an expression as in guards.
 as_guard({call, Anno, {remote, _, {atom, _, Module}, {atom, _, Name}}, Arguments} = Call) ->
@@ -261,11 +294,10 @@ as_guard({call, Anno, {remote, _, {atom, _, Module}, {atom, _, Name}}, Arguments
         true -> {tuple, Anno, as_guard(Arguments)};
         false when Module =:= erlang -> setelement(4, Call, as_guard(Arguments));
         false ->
-            Known = lists:join(", ", [io_lib:format("~w:~w/~b", [M, F, A]) || {M, F, A} <- functions()]),
             throw(witness_spec_diagnostic:error(location(Call), not_a_value,
                 [witness_spec_diagnostic:quote(io_lib:format("~tw:~tw/~b", [Module, Name, length(Arguments)])),
                  " is not a function that a value may call"],
-                ["there are ", Known, ", and what guards may call, such as min/2 or map_size/1"]))
+                ["there are ", known_functions(), ", and what guards may call, such as min/2 or map_size/1"]))
     end;
 as_guard({call, _, {atom, _, is_record}, _} = Call) -> fail_record(Call);
 as_guard({Record, _, _, _, _} = Expr) when Record =:= record_field; Record =:= record -> fail_record(Expr);
@@ -295,14 +327,14 @@ function(Name, Arguments, Expr) ->
     Arity = length(Arguments),
     case erl_internal:guard_bif(Name, Arity) orelse erl_internal:new_type_test(Name, Arity) of
         true -> lists:foreach(fun is_guard/1, Arguments);
-        false -> not_a_guard(Expr, io_lib:format("~tw/~b", [Name, Arity]))
+        false -> not_a_guard(Expr, io_lib:format("~tw/~b", [Name, Arity]), "")
     end.
 
--spec not_a_guard(expr(), unicode:chardata()) -> no_return().
-not_a_guard(Expr, Function) ->
+-spec not_a_guard(expr(), unicode:chardata(), string()) -> no_return().
+not_a_guard(Expr, Function, Elsewhere) ->
     throw(witness_spec_diagnostic:error(location(Expr), not_a_guard,
         [witness_spec_diagnostic:quote(Function), " is not a function that a guard may call"],
-        "guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1")).
+        ["guards may call Erlang's guard BIFs only, such as is_pid/1 or length/1", Elsewhere])).
 
 -spec refuse_record(expr()) -> no_return().
 refuse_record(Expr) ->

@@ -33,14 +33,27 @@ All answers are certain: a branch that is not understood counts as open.
 -doc "Warnings about branches that are never taken and verdicts that are never reached.".
 -spec formula(formula(), context()) -> [finding()].
 formula(Formula, Context) ->
-    Reached = reach(Formula, first, #{}, maps:get(scope, Context), prepare(Context), #{}),
-    {Open, Findings} = prune(Formula, Reached),
+    {Numbered, _} = numbered(Formula, 1),
+    Reached = reach(Numbered, first, #{}, maps:get(scope, Context), prepare(Context), #{}),
+    {Open, Findings} = prune(Numbered, Reached),
     Findings ++ verdicts(witness_spec_node:simplify(Open), element(1, element(2, Formula)), Reached).
+
+%% Each place of the formula has a number in place of its location: what several uses of a definition have is the same one.
+numbered({Modality, {_, Text}, Action, Formula}, N) when Modality =:= box; Modality =:= dia ->
+    {Inner, Next} = numbered(Formula, N + 1),
+    {{Modality, {N, Text}, Action, Inner}, Next};
+numbered({Fixpoint, {_, Text}, Name, Parameters, Formula}, N) ->
+    {Inner, Next} = numbered(Formula, N + 1),
+    {{Fixpoint, {N, Text}, Name, Parameters, Inner}, Next};
+numbered({Operator, Meta, Formulas}, N) when is_list(Formulas) ->
+    {Inner, Next} = lists:mapfoldl(fun numbered/2, N, Formulas),
+    {{Operator, Meta, Inner}, Next};
+numbered(Formula, N) -> {Formula, N}.
 
 %% The names that signatures and actions of `over` bind differ from those of the formula. `sees` are
 %% the actions of the events that are read; `begins` are those among them that can begin an instance.
 prepare(#{signatures := Signatures, scope := Scope, per := Per, over := Over, group := Group}) ->
-    Spawned = [#{kind => init, pattern => rename_own(Pattern, Scope), guard => rename_own(Guard, Scope)} ||
+    Spawned = [witness_spec_overlap:own(#{kind => init, pattern => Pattern, guard => Guard}, Scope) ||
                #{pattern := Pattern, guard := Guard} <- Signatures],
     Context = #{group => Group, spawned => Spawned},
     case Over of
@@ -49,21 +62,12 @@ prepare(#{signatures := Signatures, scope := Scope, per := Per, over := Over, gr
         _ when length(Over) > ?MAX_ACTIONS ->
             Context#{sees => all, begins => all, birth => false};
         _ ->
-            Sees = [Action#{pattern := rename_own(Pattern, Scope), guard := rename_own(Guard, Scope)} ||
-                    #{pattern := Pattern, guard := Guard} = Action <- Over],
+            Sees = [witness_spec_overlap:own(Action, Scope) || Action <- Over],
             Begins = [Seen || {Seen, #{pattern := Pattern}} <- lists:zip(Sees, Over),
                               ordsets:is_subset(ordsets:from_list(Per), witness_spec_pattern:variables(Pattern))],
             Context#{sees => Sees, begins => Begins,
                      birth => Per =:= [] andalso lists:any(fun(Action) -> is_birth(Action, Scope, Spawned) end, Over)}
     end.
-
-rename_own({var, Anno, Name}, Scope) when Name =/= '_' ->
-    {var, Anno, case ordsets:is_element(Name, Scope) of true -> Name; false -> {own, Name} end};
-rename_own([Head | Tail], Scope) -> [rename_own(Head, Scope) | rename_own(Tail, Scope)];
-rename_own(Expr, Scope) when is_tuple(Expr), tuple_size(Expr) > 1 ->
-    [Kind, Anno | Parts] = tuple_to_list(Expr),
-    list_to_tuple([Kind, Anno | rename_own(Parts, Scope)]);
-rename_own(Part, _) -> Part.
 
 %% For each reached modality, by its place: the phases in which it is reached, and whether it is open there; `true` means that
 %% the first event certainly matches it. Fixpoints are noted too, so that each is entered once in a phase.
@@ -84,8 +88,7 @@ reach({Modality, {Location, _}, Action, Formula}, Phase, Loops, Scope, Context, 
                     Noted
             end
     end;
-reach({Fixpoint, {Location, _}, Name, Parameters, Formula}, Phase, Loops, Scope, Context, Reached) when
-        Fixpoint =:= max; Fixpoint =:= min ->
+reach({_, {Location, _}, Name, Parameters, Formula}, Phase, Loops, Scope, Context, Reached) ->
     Within = ordsets:union(Scope, witness_spec_parse:names(Parameters)),
     enter({Location, Name, Formula, Loops, Within}, Phase, Context, Reached);
 reach({var, _, Name, _}, Phase, Loops, _, Context, Reached) ->
@@ -109,6 +112,7 @@ next(_, _) -> later.
 %% Whether an event can match here; `true` if the next one certainly does.
 -spec open(phase(), action(), ordsets:ordset(atom()), map()) -> boolean() | reason().
 open(ended, _, _, _) -> ended;
+open(_, #{kind := 'else'}, _, _) -> false;
 open(later, #{kind := init}, _, #{group := false}) -> born;
 open(later, Action, Scope, #{sees := Sees}) -> seen(Action, Scope, Sees, over);
 open(first, #{kind := init} = Action, Scope, #{birth := Birth, group := Group, spawned := Spawned} = Context) ->
@@ -217,6 +221,9 @@ kinds({Modality, {Location, _}, _, Formula}, Reached, Kinds) when Modality =:= b
         [true] -> kinds(Formula, Reached, Kinds);
         _ -> kinds(Formula, Reached, Kinds#{Modality => []})
     end;
+%% When a deadline passes, `within` is false and `during` is true.
+kinds({within, _, _, _, Formula}, Reached, Kinds) -> kinds(Formula, Reached, Kinds#{dia => []});
+kinds({during, _, _, _, Formula}, Reached, Kinds) -> kinds(Formula, Reached, Kinds#{box => []});
 kinds({_, _, _, _, Formula}, Reached, Kinds) -> kinds(Formula, Reached, Kinds);
 kinds({_, _, Formulas}, Reached, Kinds) ->
     lists:foldl(fun(Formula, Known) -> kinds(Formula, Reached, Known) end, Kinds, Formulas).

@@ -239,20 +239,21 @@ expand(Properties, Records) ->
     end, {[], [], ?MAX_GROWTH}, Properties),
     {lists:reverse(Expanded), lists:reverse(Findings)}.
 
-property(#{signatures := Signatures, over := Over} = Property, Records, Left) ->
+property(#{signatures := Signatures, over := Over, lets := Lets} = Property, Records, Left) ->
     Expand = fun(Guarded, Before) -> expand_guarded(Guarded, Records, Before) end,
     {Signed, Less} = lists:mapfoldl(Expand, Left, Signatures),
     {Seen, Remaining} = case Over of all -> {all, Less}; _ -> lists:mapfoldl(Expand, Less, Over) end,
-    Plain = Property#{signatures := Signed, over := Seen},
+    {Known, Behind} = witness_spec_parse:map_lets(Expand, Remaining, Lets),
+    Plain = Property#{signatures := Signed, over := Seen, lets := Known},
     case Plain of
         #{formula := Formula} ->
             {Expanded, After} = witness_spec_parse:actions(fun(Action, none, Before) ->
                 {Other, Rest} = Expand(Action, Before),
                 {Other, none, Rest}
-            end, none, Remaining, Formula),
+            end, none, Behind, Formula),
             {Plain#{formula := Expanded}, After};
         _ ->
-            {Plain, Remaining}
+            {Plain, Behind}
     end.
 
 %% An action or a signature, and by how much others may still grow.

@@ -6,7 +6,7 @@ The limits are checked before Erlang's own scanner runs, since it makes an atom 
 and their text, so that messages and explanations can quote their author.
 """.
 
--export([file/1, string/1, string/2, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1]).
+-export([file/1, string/1, string/2, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1, ends_operand/1]).
 -export_type([token/0]).
 
 -doc "A token of `m:erl_scan`, with line, column and text; the last one is `{eof, Anno}`, right after the others.".
@@ -95,9 +95,24 @@ characters(Chars, Before) ->
 
 scan(Chars) ->
     case erl_scan:string(Chars, {1, 1}, [text]) of
-        {ok, Tokens, _} -> aliases(Tokens);
+        {ok, Tokens, _} ->
+            case glued(Tokens) of
+                none -> aliases(witness_spec_time:durations(Tokens));
+                {Kind, Location} -> unscannable(Location, erl_scan, {illegal, Kind}, Chars)
+            end;
         {error, {Location, Module, Reason}, _} -> unscannable(Location, Module, Reason, Chars)
     end.
+
+%% The first number with a name right behind it. OTP 27 reads two tokens, later releases refuse it.
+glued([{Kind, Anno, _}, {Next, Behind, _} = Name | Tokens]) when
+        Kind =:= integer orelse Kind =:= float, Next =:= atom orelse Next =:= var ->
+    {Line, Column} = erl_anno:location(Anno),
+    case erl_anno:location(Behind) =:= {Line, Column + length(erl_anno:text(Anno))} of
+        true -> {Kind, {Line, Column}};
+        false -> glued([Name | Tokens])
+    end;
+glued([_ | Tokens]) -> glued(Tokens);
+glued([]) -> none.
 
 %% The scanner places an unterminated string after its opening quote.
 unscannable({Line, Column}, Module, Reason, Chars) ->
@@ -106,7 +121,11 @@ unscannable({Line, Column}, Module, Reason, Chars) ->
         [C] when C =:= $"; C =:= $' -> {Line, Column - 1};
         _ -> {Line, Column}
     end,
-    Finding = witness_spec_diagnostic:error(Start, syntax, shorten(Module:format_error(Reason))),
+    Hint = case Reason of
+        {illegal, Number} when Number =:= integer; Number =:= float -> "a unit of time stands apart from its number, as in `5 s`";
+        _ -> undefined
+    end,
+    Finding = witness_spec_diagnostic:error(Start, syntax, shorten(Module:format_error(Reason)), Hint),
     {error, [witness_spec_elixir:explain(Finding, from(Start, Chars), Start, Start)]}.
 
 %% The text from a place on.
@@ -197,6 +216,13 @@ text([Token | Rest], End, Previous, Length) ->
     end;
 text([], _, _, _) ->
     [].
+
+-doc "Whether a pattern or an expression can end with this token.".
+-spec ends_operand(token()) -> boolean().
+ends_operand({Kind, _, _}) ->
+    lists:member(Kind, [atom, var, integer, float, char, string, sigil_suffix]);
+ends_operand({Symbol, _}) ->
+    lists:member(Symbol, ['else', ')', ']', '}', '>>']).
 
 -doc "The bracket that closes an opening one; `none` for every other token.".
 -spec closing(token()) -> atom().

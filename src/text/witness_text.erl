@@ -7,9 +7,13 @@ no printed text moves the cursor, starts an escape sequence or changes the direc
 colours that `style/3` puts around text are the only escape sequences that are ever printed.
 """.
 
--export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, duration/1, list/1, columns/1, bindings/2, name/2]).
+-export([style/3, clean/1, cut/2, pad/2, wrap/2, count/3, seconds/1, duration/1, exact_duration/1, list/1, columns/1, bindings/3,
+         value/4, has_time/2, name/2]).
 
--export_type([style/0, look/0]).
+-export_type([style/0, look/0, times/0]).
+
+-doc "Times of events, with what one reads in their place: `+5.003 s`.".
+-type times() :: #{integer() => unicode:chardata()}.
 
 -doc "The kind of a piece of text, which decides its colour.".
 -type style() :: bad | good | doubtful | faint | strong.
@@ -102,6 +106,17 @@ duration(Ns) -> unit(Ns / 1_000_000_000, 0, ~" s").
 
 unit(Number, Decimals, Unit) -> <<(float_to_binary(Number, [{decimals, Decimals}]))/binary, Unit/binary>>.
 
+-doc "The same with all digits that matter where times are compared: `5.003 s`, `2:00:05 h`, `7 d 00:00:05`.".
+-spec exact_duration(Nanoseconds :: non_neg_integer()) -> binary().
+exact_duration(Ns) when Ns < 999_999_500 -> unit(Ns / 1_000_000, 3, ~" ms");
+exact_duration(Ns) when Ns < 3_599_999_500_000 -> unit(Ns / 1_000_000_000, 3, ~" s");
+exact_duration(Ns) ->
+    {Days, {Hours, Minutes, Seconds}} = calendar:seconds_to_daystime(max(3600, Ns div 1_000_000_000)),
+    iolist_to_binary(case Days of
+        0 -> io_lib:format("~b:~2..0b:~2..0b h", [Hours, Minutes, Seconds]);
+        _ -> io_lib:format("~b d ~2..0b:~2..0b:~2..0b", [Days, Hours, Minutes, Seconds])
+    end).
+
 -doc "A number with its noun: `1 gap`, `2 gaps`.".
 -spec count(non_neg_integer(), unicode:chardata(), unicode:chardata()) -> unicode:chardata().
 count(1, One, _) -> [~"1 ", One];
@@ -132,9 +147,53 @@ row([Cell | Cells], [Width | Widths]) -> [pad(Cell, Width), ~"  ", row(Cells, Wi
 row([], _) -> [].
 
 -doc "Bindings as text: `A = 1, B = 2`.".
--spec bindings([{Name :: binary(), Value :: term()}], witness_event:syntax()) -> unicode:chardata().
-bindings(Bindings, Syntax) ->
-    lists:join(~", ", [[clean(Name), ~" = ", witness_event:format_term(Value, 80, Syntax)] || {Name, Value} <- Bindings]).
+-spec bindings([{Name :: binary(), Value :: term()}], witness_event:syntax(), times()) -> unicode:chardata().
+bindings(Bindings, Syntax, Times) ->
+    lists:join(~", ", [[clean(Name), ~" = ", value(Value, 80, Syntax, Times)] || {Name, Value} <- Bindings]).
+
+-doc "A value as text of at most so many characters, in which times of events are what one reads.".
+-spec value(term(), Limit :: pos_integer(), witness_event:syntax(), times()) -> unicode:chardata().
+value(Value, Limit, Syntax, Times) ->
+    case has_time(Value, Times) of
+        true -> cut(unicode:characters_to_binary(with_times(Value, Limit, Syntax, Times)), Limit);
+        false -> witness_event:format_term(Value, Limit, Syntax)
+    end.
+
+%% Values may be large: what comes later is cut anyway.
+-define(MAX_LOOK, 200).
+
+-doc "Whether a time is among the first parts of a value.".
+-spec has_time(term(), times()) -> boolean().
+has_time(Value, Times) -> map_size(Times) > 0 andalso find_time(Value, Times, ?MAX_LOOK) =:= found.
+
+find_time(_, _, 0) -> 0;
+find_time(Time, Times, _) when is_map_key(Time, Times) -> found;
+find_time([Head | Tail], Times, Left) ->
+    case find_time(Head, Times, Left - 1) of
+        found -> found;
+        More -> find_time(Tail, Times, More)
+    end;
+find_time(Tuple, Times, Left) when is_tuple(Tuple), tuple_size(Tuple) =< ?MAX_LOOK ->
+    find_time(tuple_to_list(Tuple), Times, Left - 1);
+find_time(Map, Times, Left) when is_map(Map), map_size(Map) =< ?MAX_LOOK -> find_time(maps:values(Map), Times, Left - 1);
+find_time(_, _, Left) -> Left - 1.
+
+with_times(Time, _, _, Times) when is_map_key(Time, Times) -> map_get(Time, Times);
+with_times(Value, Limit, Syntax, Times) ->
+    Part = fun(Inner) -> with_times(Inner, Limit, Syntax, Times) end,
+    case {has_time(Value, Times), Value} of
+        {false, _} -> witness_event:format_term(Value, Limit, Syntax);
+        {true, [_ | _]} -> [$[, parts(Value, Part, ?MAX_LOOK), $]];
+        {true, #{}} ->
+            [case Syntax of elixir -> ~"%{"; erlang -> ~"#{" end,
+             lists:join($,, [[Part(Key), ~" => ", Part(Inner)] || Key := Inner <- maps:iterator(Value, ordered)]), $}];
+        {true, _} -> [${, parts(tuple_to_list(Value), Part, ?MAX_LOOK), $}]
+    end.
+
+parts([Last], Part, _) -> Part(Last);
+parts(_, _, 0) -> ~"...";
+parts([Head | Tail], Part, Left) when is_list(Tail) -> [Part(Head), $,, parts(Tail, Part, Left - 1)];
+parts([Head | Tail], Part, _) -> [Part(Head), $|, Part(Tail)].
 
 -doc "A name as Erlang writes it, or as Elixir does, if it is one of its modules: `Shop.Till`. Only names of Erlang have a limit.".
 -spec name(atom(), Limit :: pos_integer()) -> binary().

@@ -7,7 +7,8 @@ that it was spawned with. Each event is a row: `*` is in the lane of the process
 An arrow goes from the sender of a message to its receiver, and the text right of the lanes describes the event.
 If the events have times, each row says how long after the first one it was.
 If the knowledge of the monitor has changed after a step, it is below the step, and so is a formula. A formula that was shown before
-is given by the number of its step. The deciding row is marked `=>`.
+is given by the number of its step. The deciding row is marked `=>`. If a deadline decided, it has a row of its own. Then times are
+exact, and also if the monitor knows the times of events.
 
 ```
                      <0.91.0>    <0.90.0>
@@ -28,7 +29,7 @@ The chart has as many lanes as fit into the width of the line, two to five: thos
 All other processes share one more lane.
 """.
 
--export([chart/4, sequence/2]).
+-export([chart/4, sequence/2, deadline/2, times/1]).
 
 -export_type([step/0, titles/0, known/0, lane/0, arrow/0]).
 
@@ -45,8 +46,12 @@ A step of a verdict; `formula` and `bindings` are what the monitor knew after it
 -doc "The names of processes, as text, or the modules that they were spawned with.".
 -type titles() :: #{party() => binary() | module()}.
 
--doc "What is known beside the steps. `aliases`: the processes that have made them; `syntax`: the notation of terms.".
--type known() :: #{titles := titles(), aliases := #{reference() => pid()}, syntax := witness_event:syntax()}.
+-doc """
+What is known beside the steps. `aliases`: the processes that have made them; `syntax`: the notation of terms; `deadline`: the time that
+decided by passing.
+""".
+-type known() :: #{titles := titles(), aliases := #{reference() => pid()}, syntax := witness_event:syntax(),
+                   deadline => integer()}.
 
 -doc "A process or other party, and its name or the module that it was spawned with, if that is known.".
 -type lane() :: #{name := binary(), title := binary() | undefined}.
@@ -63,7 +68,8 @@ A step between lanes, which are counted from 0: the lane that it is in, and, for
                  mark := $* | $X, text := binary()}.
 %% What all rows have in common.
 -type drawing() :: #{lanes := [party()], pitch := pos_integer(), gutter := pos_integer(), titles := titles(),
-                     decided := pos_integer() | undefined, look := witness_text:look(), syntax := witness_event:syntax()}.
+                     decided := pos_integer() | undefined, look := witness_text:look(), syntax := witness_event:syntax(),
+                     times := witness_text:times()}.
 
 -define(MIN_LANES, 2).
 -define(MAX_LANES, 5).
@@ -83,15 +89,21 @@ The lines of the chart. `Decided` is the index of the deciding step, if one deci
 chart([], _, _, _) -> [];
 chart(Steps, #{syntax := Syntax} = Known, Decided, Look) ->
     Rows = rows(Steps, Known),
-    Gutter = case lists:all(fun(#{time := Time}) -> Time =:= ~"" end, Rows) of
-        true -> ?GUTTER_COLUMNS;
-        false -> ?GUTTER_COLUMNS + ?TIME_COLUMNS
+    Deadline = deadline(Steps, Known),
+    Gutter = case lists:max([string:length(Time) || Time <- [Deadline | [Time || #{time := Time} <- Rows]]]) of
+        0 -> ?GUTTER_COLUMNS;
+        Longest -> ?GUTTER_COLUMNS + max(?TIME_COLUMNS, Longest + 2)
     end,
     Titles = titles(Known, Steps),
     {Lanes, Pitch} = lanes(Rows, Gutter, Titles, Syntax, Look),
     Drawing = #{lanes => Lanes, pitch => Pitch, gutter => Gutter, titles => Titles, decided => Decided, look => Look,
-                syntax => Syntax},
-    heading(Drawing) ++ [line(Drawing) | draw(Rows, Drawing)].
+                syntax => Syntax, times => times(Steps)},
+    {InTime, Late} = lists:splitwith(fun(Row) -> is_in_time(Row, Known) end, Rows),
+    {Before, Learnt} = draw(InTime, {[], #{}, undefined}, Drawing),
+    {After, _} = draw(Late, Learnt, Drawing),
+    heading(Drawing) ++ [line(Drawing) | Before]
+        ++ [draw_deadline(Deadline, Drawing) || is_map_key(deadline, Known)]
+        ++ After.
 
 -doc """
 The same steps for other drawings. Every party has a lane, in the order of their first appearance.
@@ -120,13 +132,49 @@ add_module(_, Modules) -> Modules.
 
 -spec rows([step()], known()) -> [row()].
 rows([], _) -> [];
-rows([#{event := First} | _] = Steps, #{aliases := Aliases, syntax := Syntax}) ->
+rows([#{event := First} | _] = Steps, #{aliases := Aliases, syntax := Syntax} = Known) ->
     {Rows, _} = lists:mapfoldl(fun(Step, Callers) -> row(Step, Callers, Syntax) end, Aliases, Steps),
-    [Row#{time => time(witness_event:ts(First), witness_event:ts(Event))} || #{step := #{event := Event}} = Row <- Rows].
+    IsExact = is_exact(Steps, Known),
+    [Row#{time => time(witness_event:ts(First), witness_event:ts(Event), IsExact)} || #{step := #{event := Event}} = Row <- Rows].
+
+is_exact(_, #{deadline := _}) -> true;
+is_exact(Steps, _) ->
+    Times = times(Steps),
+    lists:any(fun(#{bindings := Bindings}) -> witness_text:has_time([Value || {_, Value} <- Bindings], Times) end, Steps).
+
+%% An integer below is hardly the time of an event.
+-define(LEAST_TIME_NS, 1_000_000_000).
+
+-doc """
+How long after the first step the events of the steps were, by their times. In what a monitor knows, times are large integers.
+""".
+-spec times([step()]) -> witness_text:times().
+times([#{event := First} | _] = Steps) ->
+    Begin = witness_event:ts(First),
+    #{Time => [$+, witness_text:exact_duration(Time - Begin)]
+      || is_integer(Begin), #{event := Event} <- Steps, Time <- [witness_event:ts(Event)],
+         is_integer(Time), abs(Time) >= ?LEAST_TIME_NS, Time >= Begin};
+times([]) -> #{}.
 
 %% Nothing for the first event itself, and for others that are as old.
-time(First, Time) when is_integer(First), is_integer(Time), Time > First -> witness_text:duration(Time - First);
-time(_, _) -> ~"".
+time(First, Time, IsExact) when is_integer(First), is_integer(Time), Time > First ->
+    case IsExact of
+        true -> witness_text:exact_duration(Time - First);
+        false -> witness_text:duration(Time - First)
+    end;
+time(_, _, _) -> ~"".
+
+-doc "How long after the first step the deadline was that decided; empty if none did, or if that is not known.".
+-spec deadline([step()], known()) -> binary().
+deadline([#{event := First} | _], #{deadline := At}) -> time(witness_event:ts(First), At, true);
+deadline(_, _) -> ~"".
+
+is_in_time(#{step := #{event := Event}}, #{deadline := At}) ->
+    case witness_event:ts(Event) of
+        Time when is_integer(Time) -> Time =< At;
+        undefined -> true
+    end;
+is_in_time(_, _) -> true.
 
 %% `Callers' has the callers of calls by the tags of their calls, and the owners of aliases, so that replies to aliases find them.
 row(#{event := Event} = Step, Callers, Syntax) ->
@@ -263,21 +311,24 @@ lane_column(Party, [Party | _], Pitch, Before) -> Before + Pitch div 2;
 lane_column(_, [others], Pitch, Before) -> Before + Pitch div 2;
 lane_column(Party, [_ | Lanes], Pitch, Before) -> lane_column(Party, Lanes, Pitch, Before + Pitch).
 
-draw(Rows, Drawing) ->
-    {Lines, _} = lists:mapfoldl(fun(Row, Known) -> draw_row(Row, Known, Drawing) end, {[], #{}, undefined}, Rows),
-    lists:append(Lines).
+%% `Learnt': what the lines above have shown.
+draw(Rows, Learnt, Drawing) ->
+    {Lines, More} = lists:mapfoldl(fun(Row, Known) -> draw_row(Row, Known, Drawing) end, Learnt, Rows),
+    {lists:append(Lines), More}.
+
+draw_deadline(Time, #{gutter := Gutter, look := Look} = Drawing) ->
+    witness_text:style(bad, [gutter(~"", true, Time, Gutter), cells(#{}, Drawing), ~"    the deadline has passed"], Look).
 
 draw_row(#{step := Step, time := Time} = Row, Known, Drawing) ->
-    #{lanes := Lanes, pitch := Pitch, gutter := Gutter, decided := Decided, look := #{width := Width} = Look,
-      syntax := Syntax} = Drawing,
+    #{lanes := Lanes, pitch := Pitch, gutter := Gutter, decided := Decided, look := #{width := Width} = Look} = Drawing,
     #{index := Index} = Step,
     Columns = max(?MIN_TEXT_COLUMNS, Width - Gutter - lanes_end(Lanes, Pitch) - 5),
     [First | More] = witness_text:wrap(format_row(Row, Drawing), Columns),
     Decides = Index =:= Decided,
-    Begin = [gutter(Index, Decides, Time, Gutter), cells(marks(Row, Lanes, Pitch), Drawing), ~"    "],
+    Begin = [gutter(integer_to_binary(Index), Decides, Time, Gutter), cells(marks(Row, Lanes, Pitch), Drawing), ~"    "],
     Continue = [lists:duplicate(Gutter, $\s), cells(#{}, Drawing), ~"    "],
     Event = [[Begin, First] | [[Continue, Line] || Line <- More]],
-    {Learnt, Known1} = format_learnt(Step, Known, Syntax, 3 * (Columns - 2)),
+    {Learnt, Known1} = format_learnt(Step, Known, Drawing, 3 * (Columns - 2)),
     Lines = [[Continue, witness_text:style(faint, [~"  ", Line], Look)]
              || Text <- Learnt, Line <- witness_text:wrap(Text, Columns - 2)],
     {[highlight(Decides, Line, Look) || Line <- Event] ++ Lines, Known1}.
@@ -285,9 +336,9 @@ draw_row(#{step := Step, time := Time} = Row, Known, Drawing) ->
 highlight(true, Line, Look) -> witness_text:style(bad, Line, Look);
 highlight(false, Line, _) -> Line.
 
-gutter(Index, Decides, Time, Columns) ->
+gutter(Number, Decides, Time, Columns) ->
     Mark = case Decides of true -> ~" => "; false -> ~"    " end,
-    Numbered = witness_text:pad([Mark, integer_to_binary(Index)], ?GUTTER_COLUMNS),
+    Numbered = witness_text:pad([Mark, Number], ?GUTTER_COLUMNS),
     witness_text:pad([Numbered, [[$+, Time] || Time =/= ~""]], Columns).
 
 %% The text names a party that has no lane.
@@ -314,9 +365,10 @@ arrow(_, _, Marks) -> Marks.
 shaft(First, Last, Marks) -> maps:merge(Marks, #{Column => $- || Column <- lists:seq(First, Last)}).
 
 %% What the monitor knows after a step, if that has changed. The formula is cut to a few lines.
-format_learnt(#{index := Index, bindings := Bindings, formula := Formula}, {Known, Formulas, Before}, Syntax, MaxChars) ->
+format_learnt(#{index := Index, bindings := Bindings, formula := Formula}, {Known, Formulas, Before}, Drawing, MaxChars) ->
+    #{syntax := Syntax, times := Times} = Drawing,
     New = Bindings -- Known,
-    Lines = [witness_text:bindings(New, Syntax) || New =/= []] ++
+    Lines = [witness_text:bindings(New, Syntax, Times) || New =/= []] ++
             [[~"to hold: ", to_hold(Formula, Formulas, MaxChars)] || Formula =/= undefined, Formula =/= Before],
     {Lines, {Bindings, maps:merge(#{Formula => Index}, Formulas), Formula}}.
 

@@ -9,7 +9,8 @@ that decided, in its line of the specification, in the way that compilers show a
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([verdict/2, kind/1, place/1, property/1, known/1, syntax/1, reason/1, is_crash/1, decided_by/1, split_at_action/3, gap/1]).
+-export([verdict/2, kind/1, place/1, property/1, known/1, syntax/1, reason/1, is_crash/1, decided_by/1, deadline/1,
+         split_at_action/3, gap/1]).
 
 -define(TERM_CHARS, 400).
 -define(CRASH_PREFIX, ~"the monitor crashed: ").
@@ -25,7 +26,7 @@ verdict(Found, Look) ->
               || Skipped > 0, Steps =/= []]
           ++ witness_text_chart:chart(last_formula(Steps), known(V), deciding_index(V), Look)
           ++ [witness_text:style(bad, ~" => end: no event followed", Look)
-              || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= []]
+              || maps:get(event, V) =:= undefined, Verdict =:= no, Steps =/= [], deadline(V) =:= undefined]
           ++ decision(V, Look)
           ++ [~""]).
 
@@ -52,7 +53,12 @@ place(#{source := Source, signature := Signature, info := Info}) ->
 
 -doc "What is known of its processes beside the steps.".
 -spec known(witness:verdict()) -> witness_text_chart:known().
-known(V) -> #{titles => titles(V), aliases => maps:get(aliases, V, #{}), syntax => syntax(V)}.
+known(V) ->
+    Known = #{titles => titles(V), aliases => maps:get(aliases, V, #{}), syntax => syntax(V)},
+    case deadline(V) of
+        undefined -> Known;
+        At -> Known#{deadline => At}
+    end.
 
 -doc "The notation of what it shows.".
 -spec syntax(witness:verdict()) -> witness_event:syntax().
@@ -94,7 +100,7 @@ note(#{note := Note}) -> [~"\n  ", Note];
 note(_) -> ~"".
 
 slice(#{slice := undefined}) -> ~"";
-slice(#{slice := Values} = V) -> [~"\n  slice ", witness_text:bindings(Values, syntax(V))].
+slice(#{slice := Values} = V) -> [~"\n  slice ", witness_text:bindings(Values, syntax(V), #{})].
 
 word(no) -> {~"VIOLATION", bad};
 word(yes) -> {~"SATISFACTION", good};
@@ -106,16 +112,26 @@ property(#{name := undefined, spec := Spec}) -> witness_text:clean(Spec);
 property(#{name := Name, spec := Spec}) ->
     [witness_text:clean(Name), ~" (", witness_text:clean(Spec), ~")"].
 
-deciding_index(#{event := #{index := Index}}) -> Index;
-deciding_index(#{event := undefined}) -> undefined.
+%% The deciding event, if it was not a deadline before it that decided.
+deciding_index(V) ->
+    case {deadline(V), V} of
+        {undefined, #{event := #{index := Index}}} -> Index;
+        _ -> undefined
+    end.
+
+-doc "The time of the deadline that decided by passing.".
+-spec deadline(witness:verdict()) -> integer() | undefined.
+deadline(#{info := #{deadline := At}}) when is_integer(At) -> At;
+deadline(_) -> undefined.
 
 %% The action that decided, in the way that a compiler shows an error: its place, the line, and the action underlined.
-decision(#{source := #{file := File, line := Line, column := Column, text := Text}, info := Info} = V, Look) ->
+decision(#{source := #{file := File, line := Line, column := Column, text := Text}, info := Info, steps := Steps} = V, Look) ->
     Action = maps:get(action, Info, ~""),
     [~"", [~"  ", witness_text:style(strong, place(File, Line, Column), Look), ~" ", decided_by(V),
            [[~": ", witness_text:cut(witness_text:clean(Action), ?TERM_CHARS)] || Action =/= ~""]]
      | excerpt(Line, Column, Text, Action, Look)]
-    ++ [[~"    with ", witness_text:bindings(Bindings, syntax(V))] || #{bindings := [_ | _] = Bindings} <- [Info]];
+    ++ [[~"    with ", witness_text:bindings(Bindings, syntax(V), witness_text_chart:times(Steps))]
+        || #{bindings := [_ | _] = Bindings} <- [Info]];
 decision(#{info := Info}, _) when Info =:= undefined; Info =:= nil; is_map(Info) -> [];
 decision(#{info := Info} = V, _) -> [~"", [~"  the monitor says: ", witness_event:format_term(Info, ?TERM_CHARS, syntax(V))]].
 
@@ -125,6 +141,9 @@ place(File, Line, Column) ->
 
 -doc "The role of the action that decided, for people.".
 -spec decided_by(witness:verdict()) -> binary().
+decided_by(#{verdict := no, info := #{deadline := _}}) -> ~"this did not come in time";
+decided_by(#{verdict := yes, info := #{deadline := _, action := _}}) -> ~"this did not happen until the deadline";
+decided_by(#{verdict := yes, info := #{deadline := _}}) -> ~"the deadline has passed";
 decided_by(#{verdict := no, info := #{matched := true}}) -> ~"this must not happen";
 decided_by(#{verdict := no, info := #{matched := false}}) -> ~"this should have happened";
 decided_by(#{reason := pending}) -> ~"this has to come";
@@ -167,14 +186,20 @@ reason(#{reason := {crashed, killed}}) ->
     ~"the monitor was ended: it has taken more memory than it may (option memory), or something has killed its process";
 reason(#{reason := {crashed, Why}}) -> of_term(?CRASH_PREFIX, Why);
 reason(#{reason := max_slices}) -> ~"another slice took its place: there were more than max_slices allows";
+reason(#{reason := too_many_requests}) -> ~"more calls without a reply than are kept for `reply(_, _) to _`";
+reason(#{reason := unknown_past}) ->
+    ~"what came before is not known: values of more slices had to be remembered than max_slices allows";
 reason(#{reason := slice_idle}) -> ~"no event of its value came for longer than slice_idle allows";
 reason(#{reason := undefined, info := #{reason := too_many_obligations}}) ->
     ~"too much was left to satisfy: there were more obligations than max_obligations allows";
 reason(#{reason := undefined, info := #{reason := argument, line := Line, column := Column}}) ->
-    <<"the value of a parameter could not be computed (line ", (integer_to_binary(Line))/binary, ", column ",
+    <<"the value of a parameter or `let` could not be computed (line ", (integer_to_binary(Line))/binary, ", column ",
       (integer_to_binary(Column))/binary, ")">>;
+reason(#{reason := undefined, info := #{reason := no_time, line := Line, column := Column}}) ->
+    <<"an event had no time, but line ", (integer_to_binary(Line))/binary, ", column ", (integer_to_binary(Column))/binary,
+      " needs it (lines of a log may have times; inline monitors have them with the option timestamps; a replay has none)">>;
 reason(#{reason := undefined, info := #{reason := state_too_large}}) ->
-    ~"the values of the parameters take more memory than max_state allows";
+    ~"parameters or the windows of `let`s take more memory than max_state allows";
 reason(#{reason := undefined}) -> ~"the monitor reached no decision";
 reason(#{reason := Why}) -> of_term(~"", Why).
 

@@ -39,7 +39,7 @@ but the only event is that a process hides itself.
 -behaviour(witness_trace).
 
 -export([open/2, close/1, on/2, share/3, now/0, settle/2, off/2, traced/2, observed/1, decode/1, guarantees/0]).
--export([on_new/2, delivered/1]).
+-export([on_new/2, delivered/1, reached/2]).
 
 -export_type([session/0]).
 -compile({no_auto_import, [now/0]}).
@@ -74,6 +74,30 @@ on_new({Session, always, Flags}, On) ->
 -doc "The caller gets `{trace_delivered, all, Ref}` when all that has happened until now is reported.".
 -spec delivered(session()) -> reference().
 delivered({Session, _, _}) -> trace:delivered(Session, all).
+
+-doc """
+The caller gets `{reached, Ref}` when all that these processes have done until now was sent to the tracer of the session. Its message may
+overtake the last of these events. Nothing comes if the session has ended.
+
+If the queue of the tracer is locked, events wait at the process that they are about, until a system task of it sends them.
+`trace:delivered/2` alone does not wait for that. A later system task, of the least priority, comes behind it.
+""".
+-spec reached(session(), [pid()]) -> reference().
+reached({Session, _, _}, Processes) ->
+    Tracer = self(),
+    Ref = make_ref(),
+    _ = spawn_opt(fun() ->
+        Delivered = try trace:delivered(Session, all) catch error:badarg -> exit(normal) end,
+        receive {trace_delivered, all, Delivered} -> ok end,
+        Tasks = [begin
+            Task = make_ref(),
+            _ = erlang:check_process_code(P, ?MODULE, [{async, Task}]),
+            Task
+        end || P <- Processes],
+        lists:foreach(fun(Task) -> receive {check_process_code, Task, _} -> ok end end, Tasks),
+        Tracer ! {reached, Ref}
+    end, [link, {priority, low}, {message_queue_data, off_heap}]),
+    Ref.
 
 -spec share(session(), session(), pid()) -> {cut, integer()} | dead.
 share({From, Stamps, _}, {To, _, Flags}, P) ->

@@ -47,8 +47,9 @@ What it spawns at any other time does not. A `gen_server` handles a call until i
 `c:gen_server:handle_continue/2` counts, too. If it restarts a process of the run, the new one belongs to the run.
 """.
 
--export([available/0, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2, adopt/3, server/3,
-         on/2, off/2, traced/2, awaited/2, sweep/2, close/1, counts/1, called/1, seen/1, resources/0, guarantees/0]).
+-export([available/0, delivered/1, open/1, births/1, central/2, take/1, take_gap/1, unread/1, narrow/2, launcher/2, parent/2,
+         adopt/3, server/3, on/2, off/2, traced/2, awaited/2, sweep/2, close/1, counts/1, called/1, seen/1, resources/0,
+         guarantees/0]).
 -export([shards/1, take_shard/1, unread/2, narrow/3, detach/2, reset/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3,
          trace/5, trace_send/5, trace_receive/5, trace_procs/5]).
@@ -177,6 +178,13 @@ flag(false) -> 0.
 
 any('_') -> 0;
 any(Atom) -> Atom.
+
+-doc """
+The caller gets `{trace_delivered, all, Ref}` when all that has happened until now is in its partition. Raises an error if the session
+has ended.
+""".
+-spec delivered(session()) -> reference().
+delivered({Session, _, _, _, _}) -> trace:delivered(Session, all).
 
 -doc "The partition of births. The process that takes from it is its consumer.".
 -spec births(session()) -> partition().

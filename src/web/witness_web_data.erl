@@ -109,28 +109,33 @@ function_name(Function, V) -> witness_event:format_function(Function, witness_te
 -spec explained_violation(witness:verdict()) -> #{atom() => json()}.
 explained_violation(#{steps := Steps, skipped := Skipped, info := Info, event := Event} = Verdict) ->
     Syntax = witness_text_verdict:syntax(Verdict),
-    {Lanes, Arrows} = witness_text_chart:sequence(Steps, witness_text_verdict:known(Verdict)),
+    Known = witness_text_verdict:known(Verdict),
+    {Lanes, Arrows} = witness_text_chart:sequence(Steps, Known),
+    Times = witness_text_chart:times(Steps),
+    Deadline = case is_map_key(deadline, Known) of true -> witness_text_chart:deadline(Steps, Known); false -> null end,
     (violation_head(Verdict, ?MAX_TERM_CHARS))#{
-        explanation => #{skipped => Skipped, ended => Event =:= undefined,
+        explanation => #{skipped => Skipped, ended => Event =:= undefined andalso Deadline =:= null, deadline => Deadline,
                          lanes => [Lane#{title := or_null(Title)} || #{title := Title} = Lane <- Lanes],
-                         steps => [step(Arrow, Syntax) || Arrow <- Arrows],
-                         bindings => case Info of #{bindings := Bound} -> bindings(Bound, Syntax); _ -> [] end,
+                         steps => [step(Arrow, Syntax, Times) || Arrow <- Arrows],
+                         bindings => case Info of #{bindings := Bound} -> bindings(Bound, Syntax, Times); _ -> [] end,
                          says => monitor_text(Info, Syntax)}}.
 
 monitor_text(Info, _) when Info =:= undefined; is_map(Info) -> null;
 monitor_text(Info, Syntax) -> witness_event:format_term(Info, ?MAX_TERM_CHARS, Syntax).
 
-step(#{step := Step, time := Time, own := Own, from := From, to := To, ends := Ends, text := Text}, Syntax) ->
+step(#{step := Step, time := Time, own := Own, from := From, to := To, ends := Ends, text := Text}, Syntax, Times) ->
     #{index := Index, event := Event, formula := Formula, bindings := Bindings} = Step,
     #{index => Index, time => Time, own => Own, from => or_null(From), to => or_null(To), ends => Ends, text => Text,
       event => witness_event:format(Event, ?MAX_TERM_CHARS), formula => formula(Formula),
-      bindings => bindings(Bindings, Syntax)}.
+      bindings => bindings(Bindings, Syntax, Times)}.
 
 formula(undefined) -> null;
 formula(Formula) -> text(witness_text:cut(Formula, ?MAX_FORMULA_CHARS)).
 
-bindings(Bindings, Syntax) ->
-    [[text(Name), witness_event:format_term(Value, ?MAX_VALUE_CHARS, Syntax)] || {Name, Value} <- Bindings].
+bindings(Bindings, Syntax) -> bindings(Bindings, Syntax, #{}).
+
+bindings(Bindings, Syntax, Times) ->
+    [[text(Name), text(witness_text:value(Value, ?MAX_VALUE_CHARS, Syntax, Times))] || {Name, Value} <- Bindings].
 
 -doc "A violation without its explanation.".
 -spec brief_violation(witness:verdict()) -> #{atom() => json()}.

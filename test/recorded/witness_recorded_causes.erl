@@ -5,8 +5,12 @@ given up, two senders. Each has a twin without the fault.
 """.
 -behaviour(gen_server).
 
--export([main/1, client/1, plain_server/0, silent/0, send_later/1, send_last/2]).
+-export([main/1, client/1, patient/1, plain_server/0, silent/0, send_later/1, send_last/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% When a caller gives up, its request has come to the last server, also where the machine stalls meanwhile.
+-define(GIVEN_UP_MS, 1000).
+-define(LATE_MS, 2500).
 
 -spec main(atom()) -> term().
 %% The timer has fired when the process cancels it.
@@ -134,7 +138,10 @@ call_servers(Last) ->
         busy -> gen_server:cast(D, sleep);
         _ -> ok
     end,
-    A = spawn_link(?MODULE, client, [B]),
+    A = case Last of
+        prompt -> spawn_link(?MODULE, patient, [B]);
+        _ -> spawn_link(?MODULE, client, [B])
+    end,
     receive {'EXIT', A, Reason} -> {B, Reason} end.
 
 plain_request(Server) ->
@@ -143,7 +150,7 @@ plain_request(Server) ->
     receive
         {Ref, Answer} -> Answer;
         {'DOWN', Ref, _, _, Reason} -> Reason
-    after 50 ->
+    after ?GIVEN_UP_MS ->
         true = demonitor(Ref, [flush]),
         no_answer
     end.
@@ -151,15 +158,17 @@ plain_request(Server) ->
 plain_server() ->
     receive
         {request, {From, Ref}, work} ->
-            receive after 200 -> ok end,
+            receive after ?LATE_MS -> ok end,
             From ! {Ref, done},
-            plain_server()
-    after 1_000 -> ok
+            ok
+    after ?LATE_MS -> ok
     end.
 
 silent() -> receive never -> ok end.
 
-client(Server) -> gen_server:call(Server, work, 300).
+client(Server) -> gen_server:call(Server, work, ?GIVEN_UP_MS).
+
+patient(Server) -> gen_server:call(Server, work, infinity).
 
 send_later(Pid) ->
     _ = erlang:send_after(1, witness_recorded_causes, expired),
@@ -180,7 +189,7 @@ init(State) -> {ok, State}.
 handle_call({next, Pid}, _, _) -> {reply, ok, {next, Pid}};
 handle_call(work, _, {next, Pid} = State) -> {reply, gen_server:call(Pid, work, infinity), State};
 handle_call(work, _, sleep) ->
-    timer:sleep(600),
+    timer:sleep(?LATE_MS),
     {reply, done, sleep};
 handle_call(work, _, forget) -> {noreply, forget};
 handle_call(work, _, State) -> {reply, done, State}.

@@ -5,7 +5,7 @@ are taken. It has a server, and processes that were spawned with funs, by name a
 """.
 -behaviour(gen_server).
 
--export([run/0, forever/0, large/0, killed/0, long/1]).
+-export([run/0, forever/0, large/0, killed/0, long/1, long/2]).
 -export([init/1, handle_call/3, handle_cast/2, named/1, echo/0, waiting/1, sized/2]).
 
 run() ->
@@ -37,8 +37,23 @@ large() ->
 
 sized(List, From) -> From ! {sized, length(List)}.
 
-%% One that was there before anything is forgotten, and others that come and go. The last of them says too much.
 long(Times) ->
+    says_too_much(Times),
+    receive after 1500 -> ok end.
+
+%% Until this file is there.
+long(Times, File) ->
+    says_too_much(Times),
+    until_there(File).
+
+until_there(File) ->
+    case filelib:is_file(File) of
+        true -> ok;
+        false -> receive after 20 -> until_there(File) end
+    end.
+
+%% One that was there before anything is forgotten, and others that come and go. The last of them says too much.
+says_too_much(Times) ->
     Old = spawn(?MODULE, echo, []),
     [begin
          New = spawn(?MODULE, echo, []),
@@ -52,7 +67,7 @@ long(Times) ->
     receive {named, 0} -> ok end,
     Last ! stop,
     Old ! stop,
-    receive after 1500 -> ok end.
+    ok.
 
 %% What was written by then is all that there is.
 killed() ->

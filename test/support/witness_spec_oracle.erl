@@ -3,24 +3,38 @@
 The meaning of specifications, written from docs/internals/semantics.md alone. It shares no code, no representation and no
 intermediate result with the compiler. It is slow and direct.
 
-- `machine/3`, `event/2` and `finish/1` are a monitor: they follow the rules S, M and N of that page.
-- `satisfies/3` is the definition of the sets of traces, without any rule. It judges the monitors.
+- `machine/3`, `time/2`, `event/2` and `finish/1` are a monitor: they follow the rules S, M and N of that page.
+- `satisfies/4` is the definition of the sets of traces, without any rule. It judges the monitors.
 """.
 
--export([actions/1, machine/2, machine/3, event/2, finish/1, offers/1, obligations/1, coverage/1, decides/1,
-         heavy/1, drop/2, definition/1, satisfies/3, binding/2, match/3, slice/2,
-         variables/1, normal/1]).
--export_type([property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0, residual/0]).
+-export([actions/1, machine/2, machine/3, time/2, event/2, finish/1, offers/1, obligations/1, coverage/1, decides/1,
+         heavy/1, failed/1, drop/2, asked/2, open/1, definition/1, values/1, project/2, valued/4, satisfies/4, binding/2, match/3,
+         value/2, slice/2, ts/1, variables/1, normal/1]).
+-export_type([asked/0, property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0, residual/0]).
 
--doc "Without a signature it is about all processes: what it reads are the events of all of them.".
+-doc """
+Without a signature it is about all processes: what it reads are the events of all of them. `traces` says which random traces it is
+given.
+""".
 -type property() :: #{signatures := [{pattern(), guard()}], dialect := monitor | check | none, formula => formula(),
                       group := boolean(), per := [atom()], over := all | [action() | {'begin', action()}],
-                      name := undefined | atom()}.
+                      name := undefined | atom(), values => witness_spec_oracle_values:values(),
+                      traces => witness_spec_oracle_gen:traces(),
+                      written => {[witness_spec_oracle_define:definition()], Over :: term(), Values :: term(), Formula :: term()}}.
 -type formula() :: tt | ff | {rec, atom(), [expr()]} | {'and' | 'or', [formula()]}
     | {max | min, atom(), Parameters :: [{atom(), expr()}], formula()}
+    | {within | during, Nanoseconds :: non_neg_integer(), formula()}
     | {box | dia, action(), formula()}.
--doc "The patterns stand in the order of the table of actions.".
--type action() :: {fork | init | exit | send | recv, [pattern()], guard()}.
+-doc """
+The patterns stand in the order of the table of actions. `{to, Pattern}` behind that of a message is for the request of a reply. One more
+is the variable behind `at`. An `else` is written without others.
+""".
+-type action() :: {fork | init | exit | send | recv, [pattern() | {to, pattern()}], guard()}
+    | {'else', [], Others :: [action()]}.
+-doc "An event with the request that it answers, or none.".
+-type asked() :: {answers, witness_event:event(), [Request :: term()]}.
+-doc "What the actions of a formula read: an event with the values of the `let`s at its place, if they are known.".
+-type valued() :: {valued, asked(), env() | unknown}.
 -type pattern() :: '_' | {var, atom()} | {lit, atom() | number()} | {tuple, [pattern()]}
     | {list, [pattern()], nil | pattern()} | {text, string()} | {prefix, string(), pattern()}
     | {map, [{expr(), pattern()}]} | {same, pattern(), pattern()} | {bin, [segment()]}
@@ -41,13 +55,91 @@ intermediate result with the compiler. It is slow and direct.
 %% Actions.
 
 -doc "The substitution of an action for an event, if it matches.".
--spec match(action(), witness_event:event(), env()) -> {ok, env()} | no.
-match({Kind, Patterns, Guard}, Event, Env) ->
-    case data(Event) of
-        {Kind, Terms} -> guarded(patterns(Patterns, Terms, Env, Env), Guard);
+-spec match(action(), valued() | asked() | witness_event:event(), env()) -> {ok, env()} | no | unknown.
+match(Action, {valued, Event, #{} = Values}, Env) -> match(Action, Event, maps:merge(Env, Values));
+match({'else', [], Others}, Event, Env) ->
+    Results = [match(Other, Event, Env) || Other <- Others],
+    case {lists:any(fun is_tuple/1, Results), lists:member(unknown, Results)} of
+        {true, _} -> no;
+        {false, true} -> unknown;
+        {false, false} -> {ok, Env}
+    end;
+match({Kind, [P, Q, M, {to, Request} | Behind], Guard}, {answers, Event, [Asked]}, Env) ->
+    matched({Kind, [P, Q, M, Request | Behind], Guard}, data(Event, [Asked]), ts(Event), Env);
+match({_, [_, _, _, {to, _} | _], _}, _, _) -> no;
+match(Action, Event, Env) -> matched(Action, data(Event), ts(Event), Env).
+
+matched({Kind, Patterns, Guard}, Data, Known, Env) ->
+    case {Data, case Patterns =/= [] andalso lists:last(Patterns) of '_' -> 0; _ -> Known end} of
+        {{Kind, Terms}, _} when length(Terms) =:= length(Patterns) -> guarded(patterns(Patterns, Terms, Env, Env), Guard);
+        {{Kind, Terms}, undefined} ->
+            Used = variables(lists:last(Patterns)),
+            Without = [[Test || Test <- Tests, Used -- variables(Test) =:= Used] || Tests <- Guard],
+            case guarded(patterns(lists:droplast(Patterns), Terms, Env, Env), Without) of
+                {ok, _} -> unknown;
+                no -> no
+            end;
+        {{Kind, Terms}, Time} -> guarded(patterns(Patterns, Terms ++ [Time], Env, Env), Guard);
         _ -> no
     end.
 
+%% Requests.
+
+-doc "The event with the request that it answers, after the events before it, the last one first.".
+-spec asked(witness_event:event(), [witness_event:event()]) -> asked().
+asked({send, _, _, {Tag, _}, _} = Event, Before) -> {answers, Event, last_request(Tag, Before)};
+asked(Event, _) -> {answers, Event, []}.
+
+last_request(Tag, [{recv, _, _, {'$gen_call', {_, Called}, Request}, _} | _]) when Tag =:= Called -> [Request];
+last_request(Tag, [{send, _, _, {Sent, _}, _} | _]) when Tag =:= Sent -> [];
+last_request(Tag, [_ | Before]) -> last_request(Tag, Before);
+last_request(_, []) -> [].
+
+-doc "The tags of the calls that these events have left open, the last event first.".
+-spec open([witness_event:event()]) -> [Tag :: term()].
+open(Events) -> [Tag || {recv, _, _, {'$gen_call', {_, Tag}, _}, _} <- Events, last_request(Tag, Events) =/= []].
+
+%% Time. A deadline is kept as what it is counted from, how long it is, and the value behind it.
+
+deadline(Length, Value, #{'@now' := Now} = Env) ->
+    Env#{'@deadline' => case Env of
+        #{'@deadline' := {From, Outer, _} = Around} when is_integer(From), is_integer(Now), From + Outer =< Now + Length -> Around;
+        #{'@deadline' := {Now, Outer, _} = Around} when Outer =< Length -> Around;
+        _ -> {Now, Length, Value}
+    end}.
+
+%% What is known at an event: the same as before, or the value of what has a deadline.
+at_event({valued, _, unknown}, _) -> unknown;
+at_event(Event, #{'@deadline' := {start, Length, Value}} = Env) ->
+    at_event(Event, Env#{'@deadline' := {ts(Event), Length, Value}});
+at_event(Event, #{'@deadline' := {From, Length, Value}} = Env) ->
+    Time = ts(Event),
+    if
+        From =:= undefined; Time =:= undefined -> unknown;
+        Time > From + Length -> Value;
+        true -> Env
+    end;
+at_event(_, Env) -> Env.
+
+at_end(_, #{'@deadline' := {_, _, Value}}) -> Value;
+at_end(box, _) -> tt;
+at_end(dia, _) -> ff.
+
+late(within) -> ff;
+late(during) -> tt.
+
+-doc "The time of an event.".
+-spec ts(valued() | asked() | witness_event:event()) -> integer() | undefined.
+ts({valued, Event, _}) -> ts(Event);
+ts({answers, Event, _}) -> witness_event:ts(Event);
+ts(Event) -> witness_event:ts(Event).
+
+data(Event, More) ->
+    {Kind, Terms} = data(Event),
+    {Kind, Terms ++ More}.
+
+data({valued, Event, _}) -> data(Event);
+data({answers, Event, _}) -> data(Event);
 data({fork, P, C, Signature, _}) -> {fork, [P, C, Signature]};
 data({init, C, P, Signature, _}) -> {init, [C, P, Signature]};
 data({exit, P, Reason, _}) -> {exit, [P, Reason]};
@@ -61,6 +153,8 @@ holds([], _) -> true;
 holds(Alternatives, Env) ->
     lists:any(fun(Tests) -> lists:all(fun(Test) -> value(Test, Env) =:= {ok, true} end, Tests) end, Alternatives).
 
+-doc "The value of an expression; `error` if it fails.".
+-spec value(expr(), env()) -> {ok, term()} | error.
 value(Expr, Env) ->
     try {ok, operand(Expr, Env)} catch error:_ -> error end.
 
@@ -248,14 +342,36 @@ is_request(Request) -> Request =:= which_handlers orelse Request =:= get_modules
 actions(all) -> [];
 actions(Over) -> [case Seen of {'begin', Action} -> Action; Action -> Action end || Seen <- Over].
 
+%% What the formula means: with tags, and with the others of each `else`.
+meant(Property) ->
+    #{formula := Formula} = Tagged = with_tags(maps:merge(#{values => []}, Property)),
+    Tagged#{formula := others(Formula)}.
+
+others({Op, [Single]}) -> {Op, [others(Single)]};
+others({Op, Formulas} = Whole) when is_list(Formulas) -> put_others(Op, described(Op, Whole), Whole);
+others({Modality, {'else', _, _}, F}) -> {Modality, {'else', [], []}, others(F)};
+others({Before, Other, F}) -> {Before, Other, others(F)};
+others({Fix, X, Parameters, F}) when Fix =/= rec -> {Fix, X, Parameters, others(F)};
+others(Other) -> Other.
+
+%% The actions of the modalities of a combination. What stands alone in a combination of its own is a member of the one around it.
+described(Op, {_, [Single]}) -> described(Op, Single);
+described(Op, {Op, Formulas}) -> lists:append([described(Op, F) || F <- Formulas]);
+described(_, {Modality, {Kind, _, _} = Action, _}) when Modality =:= box; Modality =:= dia -> [Action || Kind =/= 'else'];
+described(_, _) -> [].
+
+put_others(Op, Known, {One, [Single]}) -> {One, [put_others(Op, Known, Single)]};
+put_others(Op, Known, {Op, Formulas}) -> {Op, [put_others(Op, Known, F) || F <- Formulas]};
+put_others(_, Known, {Modality, {'else', _, _}, F}) -> {Modality, {'else', [], Known}, others(F)};
+put_others(_, _, F) -> others(F).
+
 %% A key that is the `From` of a reply in `over` represents a tag.
 with_tags(#{over := Over, per := Per, formula := Formula} = Property) when is_list(Over) ->
-    case [X || {_, Patterns, _} <- actions(Over), {otp, reply, [{var, X}, _]} <- [lists:last(Patterns)],
-               lists:member(X, Per)] of
+    case [X || {_, Patterns, _} <- actions(Over), {otp, reply, [{var, X}, _]} <- Patterns, lists:member(X, Per)] of
         [] -> Property;
         Tags ->
             Property#{over := [tags(Action, tag, Tags) || Action <- Over],
-                      formula := tags(Formula, known, Tags)}
+                      formula := tags(Formula, known, Tags), values => tags(maps:get(values, Property, []), known, Tags)}
     end;
 with_tags(Property) -> Property.
 
@@ -312,11 +428,13 @@ first([]) -> no;
 first([Try | Tries]) -> case Try() of no -> first(Tries); Found -> Found end.
 
 %% Formulas with what the rules need to know of each place: {Number, Variables, Recursions, Form}. Recursion variables
-%% get unique names.
+%% get unique names. The names of the `let`s are among those of the recursion variables.
 
-prepared(Formula, Scope) ->
-    {Node, _} = number(simplified(Formula), Scope, #{}, 1),
+prepared(Formula, Scope, Values) ->
+    {Node, _} = number(simplified(Formula), Scope, named_values(Values), 1),
     Node.
+
+named_values(Values) -> #{'@values' => [Name || {Name, _} <- Values]}.
 
 %% S1 to S4.
 simplified({Op, Formulas}) when Op =:= 'and'; Op =:= 'or' ->
@@ -340,6 +458,11 @@ simplified({Fix, X, Parameters, F}) when Fix =:= max; Fix =:= min ->
         _ -> Inner
     end;
 simplified({Modality, Action, F}) when Modality =:= box; Modality =:= dia -> {Modality, Action, simplified(F)};
+simplified({Timed, Length, F}) when Timed =:= within; Timed =:= during ->
+    case simplified(F) of
+        Constant when is_atom(Constant) -> Constant;
+        Inner -> {Timed, Length, Inner}
+    end;
 simplified(F) -> F.
 
 replaced(Name, Value, {var, Name}) -> Value;
@@ -354,28 +477,42 @@ occurs(X, {_, Formulas}) when is_list(Formulas) -> lists:any(fun(F) -> occurs(X,
 occurs(X, {_, _, F}) -> occurs(X, F);
 occurs(_, _) -> false.
 
-number({rec, X, Values}, _, Loops, N) ->
-    Unique = map_get(X, Loops),
-    {{N, variables(Values), [Unique], {rec, Unique, Values}}, N + 1};
+number({rec, X, Values}, Scope, Loops, N) ->
+    {Unique, Timed} = map_get(X, Loops),
+    Times = ['@now' || Timed] ++ ['@deadline' || lists:member('@deadline', Scope)],
+    {{N, lists:usort(Times ++ variables(Values)), [Unique], {rec, Unique, Values}}, N + 1};
+number({Timed, Length, F}, Scope, Loops, N) when Timed =:= within; Timed =:= during ->
+    {{_, Vars, Recs, _} = Node, Next} = number(F, lists:usort(['@deadline' | Scope]), Loops, N + 1),
+    Outer = ['@deadline' || lists:member('@deadline', Scope)],
+    {{N, lists:usort(['@now' | Outer] ++ (Vars -- ['@deadline'])), Recs, {Timed, Length, Node}}, Next};
 number({Op, Formulas}, Scope, Loops, N) ->
     {Nodes, Next} = lists:mapfoldl(fun(F, I) -> number(F, Scope, Loops, I) end, N + 1, Formulas),
     {{N, lists:usort(lists:append([Vars || {_, Vars, _, _} <- Nodes])),
       lists:usort(lists:append([Recs || {_, _, Recs, _} <- Nodes])), {Op, Nodes}}, Next};
 number({Fix, X, Parameters, F}, Scope, Loops, N) when Fix =:= max; Fix =:= min ->
     {Names, _} = lists:unzip(Parameters),
-    {{_, Vars, Recs, _} = Node, Next} = number(F, lists:usort(Names ++ Scope), Loops#{X => N}, N + 1),
+    {{_, Vars, Recs, _} = Node, Next} = number(F, lists:usort(Names ++ Scope), Loops#{X => {N, begins_timed(F, Loops)}}, N + 1),
     %% The first value of a parameter that is not needed is not needed either.
     Needed = lists:foldl(fun({Name, Value}, Some) ->
         case lists:member(Name, Some) of true -> lists:usort(variables(Value) ++ Some) -- [Name]; false -> Some end
     end, Vars, lists:reverse(Parameters)),
     {{N, Needed, Recs -- [N], {Fix, N, Parameters, Node}}, Next};
-number({Modality, {_, Patterns, Guard} = Action, F}, Scope, Loops, N) ->
-    Bound = lists:usort(Scope ++ variables(Patterns)),
+number({Modality, {_, Patterns, Guard} = Action, F}, Around, #{'@values' := Values} = Loops, N) ->
+    %% Each action binds the values anew.
+    Scope = Around -- Values,
+    Bound = lists:usort(Scope ++ Values ++ variables(Patterns)),
     {{_, Vars, Recs, _} = Node, Next} = number(F, Bound, Loops, N + 1),
-    Used = [X || X <- lists:usort(variables([Patterns | Guard]) ++ Vars), lists:member(X, Scope)],
+    Used = [X || X <- lists:usort(['@deadline'] ++ variables([Patterns | Guard]) ++ Vars), lists:member(X, Scope)],
     {{N, Used, Recs, {Modality, Action, Node}}, Next};
 number(Constant, _, _, N) ->
     {{N, [], [], Constant}, N + 1}.
+
+%% Whether a deadline begins with the formula.
+begins_timed({Timed, _, _}, _) when Timed =:= within; Timed =:= during -> true;
+begins_timed({Op, Formulas}, Loops) when Op =:= 'and'; Op =:= 'or' -> lists:any(fun(F) -> begins_timed(F, Loops) end, Formulas);
+begins_timed({Fix, X, _, F}, Loops) when Fix =:= max; Fix =:= min -> begins_timed(F, maps:remove(X, Loops));
+begins_timed({rec, X, _}, Loops) when is_map_key(X, Loops) -> element(2, map_get(X, Loops));
+begins_timed(_, _) -> false.
 
 %% Residuals: tt, ff, unknown, {ob, Node, Env, Loops}, {'and' | 'or', Residuals}. Loops maps recursion variables to their fixpoints,
 %% each with the variables and loops outside of it. The fixpoints around an obligation share its place.
@@ -383,7 +520,10 @@ number(Constant, _, _, N) ->
 behind({_, _, _, Constant}, _, _) when is_atom(Constant) -> Constant;
 behind({_, _, _, {rec, X, Values}}, Env, Loops) ->
     {{_, _, _, {_, _, Parameters, _}} = Fixpoint, Outer, Outside} = map_get(X, Loops),
-    enter(Fixpoint, [{Name, value(Value, Env)} || {{Name, _}, Value} <- lists:zip(Parameters, Values)], Outer, Outside);
+    Given = [{Name, value(Value, Env)} || {{Name, _}, Value} <- lists:zip(Parameters, Values)],
+    enter(Fixpoint, Given, maps:merge(Outer, maps:with(['@now', '@deadline'], Env)), Outside);
+behind({_, _, _, {Timed, Length, Node}}, Env, Loops) when Timed =:= within; Timed =:= during ->
+    behind(Node, deadline(Length, late(Timed), Env), Loops);
 behind({_, _, _, {Fix, _, Parameters, _}} = Fixpoint, Env, Loops) when Fix =:= max; Fix =:= min ->
     {Given, _} = lists:mapfoldl(fun({Name, Value}, Known) ->
         case value(Value, Known) of
@@ -399,7 +539,7 @@ enter({_, _, _, {_, X, _, {_, Vars, Recs, _} = Node}} = Fixpoint, Given, Env, Lo
     case [Name || {Name, error} <- Given, lists:member(Name, Vars)] of
         [] ->
             {Names, _} = lists:unzip(Given),
-            Loop = {Fixpoint, maps:with(Vars -- Names, Env), maps:with(Recs -- [X], Loops)},
+            Loop = {Fixpoint, maps:with((Vars -- Names) -- ['@now', '@deadline'], Env), maps:with(Recs -- [X], Loops)},
             behind(Node, maps:merge(Env, #{Name => Term || {Name, {ok, Term}} <- Given}), Loops#{X => Loop});
         _ -> unknown
     end.
@@ -412,7 +552,7 @@ unfolded(Constant) -> Constant.
 
 member({Number, _, _, {Modality, Action, Behind}}, Env, Loops) when Modality =:= box; Modality =:= dia ->
     #{number => Number, modality => Modality, action => Action, env => Env,
-      behind => fun(Inner) -> behind(Behind, Inner, Loops) end};
+      behind => fun(Time, Inner) -> behind(Behind, Inner#{'@now' => Time}, Loops) end};
 member(Node, Env, Loops) ->
     unfolded(behind(Node, Env, Loops)).
 
@@ -425,26 +565,39 @@ modalities(#{} = Modality) -> [Modality];
 modalities(_) -> [].
 
 %% M1 and M2.
-stepped(Event, #{modality := Modality, action := Action, env := Env, behind := Behind}) ->
-    case match(Action, Event, Env) of
-        {ok, Inner} -> Behind(Inner);
-        no when Modality =:= box -> tt;
-        no -> ff
+stepped(Event, #{modality := Modality, action := Action, env := Before, behind := Behind}) ->
+    case at_event(Event, Before) of
+        #{} = Env ->
+            case match(Action, Event, Env) of
+                {ok, Inner} -> Behind(ts(Event), Inner);
+                unknown -> unknown;
+                no when Modality =:= box -> tt;
+                no -> ff
+            end;
+        Late -> Late
     end.
 
-%% No parameter is computed at the end.
-ended({Op, Residuals}) when is_list(Residuals) -> normal({Op, [ended(R) || R <- Residuals]});
-ended({ob, Node, _, Loops}) -> ending(Node, Loops);
-ended(Constant) -> Constant.
+%% Whether the event may engage the obligation: it is in time.
+in_time(Event, #{env := Env}) -> is_map(at_event(Event, Env)).
 
-ending({_, _, _, {Op, Nodes}}, Loops) when is_list(Nodes) -> normal({Op, [ending(Node, Loops) || Node <- Nodes]});
-ending({_, _, _, {rec, X, _}}, Loops) ->
-    {{_, _, _, {_, _, _, Node}}, _, Outside} = map_get(X, Loops),
-    ending(Node, maps:merge(Outside, Loops));
-ending({_, _, _, {Fix, X, _, Node}} = Fixpoint, Loops) when Fix =:= max; Fix =:= min ->
-    ending(Node, Loops#{X => {Fixpoint, #{}, Loops}});
-ending({_, _, _, {box, _, _}}, _) -> tt;
-ending({_, _, _, {dia, _, _}}, _) -> ff.
+%% When time passes, at the end or before an event at this time. No parameter is computed then. What has a deadline is what its
+%% passing makes of it.
+ended(When, {Op, Residuals}) when is_list(Residuals) -> normal({Op, [ended(When, R) || R <- Residuals]});
+ended(When, {ob, Node, Env, Loops}) -> ending(When, Node, Env, Loops);
+ended(_, Constant) -> Constant.
+
+ending(When, {_, _, _, {Op, Nodes}}, Env, Loops) when is_list(Nodes) ->
+    normal({Op, [ending(When, Node, Env, Loops) || Node <- Nodes]});
+ending(When, {_, _, _, {rec, X, _}}, Env, Loops) ->
+    {{_, _, _, {_, _, _, Node}}, Outer, Outside} = map_get(X, Loops),
+    ending(When, Node, maps:merge(Outer, maps:with(['@now', '@deadline'], Env)), maps:merge(Outside, Loops));
+ending(When, {_, _, _, {Fix, X, _, Node}} = Fixpoint, Env, Loops) when Fix =:= max; Fix =:= min ->
+    ending(When, Node, Env, Loops#{X => {Fixpoint, maps:without(['@now', '@deadline'], Env), Loops}});
+ending(When, {_, _, _, {Timed, Length, Node}}, Env, Loops) when Timed =:= within; Timed =:= during ->
+    ending(When, Node, deadline(Length, late(Timed), Env), Loops);
+ending('end', {_, _, _, {Modality, _, _}}, Env, _) -> at_end(Modality, Env);
+ending(Time, _, #{'@deadline' := {From, Length, Value}}, _) when is_integer(From), Time > From + Length -> Value;
+ending(_, Node, _, _) -> {ob, Node, #{}, #{}}.
 
 %% A parameter that cannot be computed leaves open what a combination is, if no other member decides it.
 settled({Op, Residuals}) when is_list(Residuals) ->
@@ -477,8 +630,14 @@ taken(Event, {Op, Members}) ->
 taken(Event, #{number := Number} = Modality) ->
     case {stepped(Event, Modality), match(maps:get(action, Modality), Event, maps:get(env, Modality))} of
         {Result, no} -> {Result, []};
-        {unknown, _} -> {open, [Number]};
-        {Constant, _} when is_atom(Constant) -> {Constant, [Number]};
+        {unknown, unknown} -> {open, []};
+        {Result, _} when is_atom(Result) ->
+            case in_time(Event, Modality) of
+                true when Result =:= unknown -> {open, [Number]};
+                true -> {Result, [Number]};
+                false when Result =:= unknown -> {open, []};
+                false -> {Result, []}
+            end;
         _ -> {open, [Number]}
     end;
 taken(_, unknown) -> {open, []};
@@ -554,12 +713,13 @@ machine(Property, Signature) -> machine(Property, Signature, infinity).
 -doc "A monitor for a process; `no` if the property is not about it. `Bound` is for obligations.".
 -spec machine(property(), witness_event:signature(), pos_integer() | infinity) -> {ok, machine()} | no.
 machine(Property, Signature, Bound) ->
-    #{formula := Formula, over := Over, per := Per} = with_tags(Property),
+    #{formula := Formula, over := Over, per := Per, values := Values} = meant(Property),
     case binding(Property, Signature) of
-        {ok, Env} ->
-            Root = prepared(Formula, Per ++ maps:keys(Env)),
+        {ok, Given} ->
+            Root = prepared(Formula, Per ++ maps:keys(Given), Values),
+            Env = Given#{'@now' => start},
             Machine = #{root => Root, env => Env, over => Over, per => Per, bound => Bound, had => false, live => #{},
-                        taken => {[], []}, heavy => []},
+                        taken => {[], []}, heavy => [], values => Values, failed => #{}, projected => [], last => []},
             {ok, case Per of
                 [] -> Machine#{live := #{none => {behind(Root, Env, #{}), only_forbidden(Over, behind(Root, Env, #{}))}}};
                 _ -> Machine
@@ -573,15 +733,21 @@ only_forbidden(all, _) -> false;
 only_forbidden(Over, Residual) ->
     Beginning = modalities(unfolded(Residual)),
     lists:all(fun is_forbidding/1, Beginning)
-        andalso lists:all(fun({Kind, _, _}) -> lists:any(fun(#{action := {Other, _, _}}) -> Kind =:= Other end, Beginning) end,
+        andalso lists:all(fun({Kind, _, _}) ->
+                              lists:any(fun(#{action := {Other, _, _}}) -> is_kind(Other, Kind) end, Beginning)
+                          end,
                           actions(Over)).
 
+%% `else` is of every kind.
+is_kind('else', _) -> true;
+is_kind(Kind, Other) -> Kind =:= Other.
+
 is_forbidding(#{modality := box, behind := Behind, env := Env, action := {_, Patterns, _}}) ->
-    ff =:= Behind(maps:merge(maps:from_keys(variables(Patterns), 0), Env));
+    ff =:= Behind(0, maps:merge(maps:from_keys(variables(Patterns), 0), Env));
 is_forbidding(_) -> false.
 
 -doc "The instances to which an event belongs.".
--spec slice(witness_event:event(), machine()) -> skip | all | {slice | live, tuple()}.
+-spec slice(asked(), machine()) -> skip | all | {slice | live, tuple()}.
 slice(_, #{over := all}) -> all;
 slice(Event, #{over := Over, per := Per, env := Env}) ->
     Marked = lists:any(fun(Seen) -> element(1, Seen) =:= 'begin' end, Over),
@@ -603,49 +769,124 @@ first_slice([Seen | Others], Marked, Per, Event, Env) ->
 first_slice([], _, _, _, _) -> skip.
 
 -doc "Reads an event. The verdicts are those of the instances that it decides.".
--spec event(witness_event:event(), machine()) -> {[verdict()], machine()}.
-event(Event, #{env := Env, live := Live, root := Root, per := Per} = Machine) ->
+-spec event(asked(), machine()) -> {[verdict()], machine()}.
+event(Event, #{live := Live, root := Root, last := Last} = Machine) ->
+    Now = project(Event, Machine),
     case slice(Event, Machine) of
         skip -> {[], Machine};
-        all -> advance(Event, maps:keys(Live), Machine);
-        {live, Key} -> advance(Event, [Key || is_map_key(Key, Live)], Machine);
+        all -> advance(Event, maps:keys(Live), Now);
+        {live, Key} -> advance(Event, [Key || is_map_key(Key, Live)], Now);
         {slice, Key} ->
-            Fresh = {behind(Root, maps:merge(Env, maps:from_list(lists:zip(Per, tuple_to_list(Key)))), #{}), false},
-            advance(Event, [Key], Machine#{live := maps:merge(#{Key => Fresh}, Live), had := true})
+            case lists:member(Key, Last) of
+                true -> advance(Event, [], Now);
+                false ->
+                    Fresh = {behind(Root, keyed(Key, Machine), #{}), false},
+                    advance(Event, [Key], Now#{live := maps:merge(#{Key => Fresh}, Live), had := true})
+            end
     end.
 
-advance(Event, Keys, #{bound := Bound} = Machine) ->
-    lists:foldl(fun(Key, {Verdicts, #{live := Live, taken := {Sure, Maybe}} = Now}) ->
+-doc "The monitor with one more event of the projected trace, which no instance has read yet.".
+-spec project(asked(), machine()) -> machine().
+project(_, #{values := []} = Machine) -> Machine;
+project(Event, #{projected := Before} = Machine) ->
+    case slice(Event, Machine) of
+        skip -> Machine;
+        Slice -> Machine#{projected := [{Event, Slice} | Before]}
+    end.
+
+%% An instance that is inconclusive is the last one of its key.
+advance(Event, Keys, Machine) ->
+    {Verdicts, After} = lists:foldl(fun(Key, {Verdicts, #{live := Live} = Now}) ->
+        {More, After} = advance(Event, Key, map_get(Key, Live), Now),
+        {More ++ Verdicts, After}
+    end, {[], Machine#{heavy := [], failed := #{}}}, Keys),
+    {Verdicts, lists:foldl(fun drop/2, After, [Key || {Key, inconclusive, _} <- Verdicts])}.
+
+advance(Event, Key, Instance, #{values := []} = Now) -> step(Event, Key, Instance, Now);
+advance(Event, Key, Instance, #{live := Live, failed := Failed} = Now) ->
+    case values_now(Key, Now) of
+        #{} = Values -> step({valued, Event, Values}, Key, Instance, Now);
+        {failed, Reasons} ->
+            {[{Key, inconclusive, false}], Now#{live := maps:remove(Key, Live), failed := Failed#{Key => Reasons}}}
+    end.
+
+%% The values of a key at the last place of its events.
+values_now(Key, Machine) -> lists:last(places(Key, Machine)).
+
+%% The values at each place of the events of a key: all events of the projected trace so far that have this key or none.
+places(Key, #{values := Values, projected := Projected, per := Per} = Machine) ->
+    Trace = lists:enumerate(lists:reverse(Projected)),
+    Events = [{I, Event, Slice} || {I, {Event, Slice}} <- Trace,
+                                   Key =:= none orelse Slice =:= all orelse element(2, Slice) =:= Key],
+    First = lists:min(['end' | [I || {I, _, Slice} <- Events, is_tuple(Slice)]]),
+    witness_spec_oracle_values:places(Values, [
+        {Event, #{'@latest' => latest(I, Trace), '@missing' => if I < First -> Per; true -> [] end}} || {I, Event, _} <- Events
+    ], keyed(Key, Machine)).
+
+%% The greatest time so far. No atom is less than a number.
+latest(I, Trace) -> lists:foldl(fun max/2, -1 bsl 63, [ts(Event) || {J, {Event, _}} <- Trace, J =< I, is_integer(ts(Event))]).
+
+keyed(none, #{env := Env}) -> Env;
+keyed(Key, #{env := Env, per := Per}) -> maps:merge(Env, maps:from_list(lists:zip(Per, tuple_to_list(Key)))).
+
+-doc "What an instance with this key reads, with the values: the last `Count` events of the key, and more that it reads.".
+-spec valued(none | tuple(), [asked()], Extension :: [asked()], machine()) -> [asked() | valued()].
+valued(_, Read, Extension, #{values := []}) -> Read ++ Extension;
+valued(Key, Read, Extension, #{projected := Projected} = Machine) ->
+    All = places(Key, Machine#{projected := [{Event, all} || Event <- lists:reverse(Extension)] ++ Projected}),
+    Events = Read ++ Extension,
+    [{valued, Event, case Known of {failed, _} -> unknown; _ -> Known end}
+     || {Event, Known} <- lists:zip(Events, lists:nthtail(length(All) - length(Events), All))].
+
+step(Event, Key, {Residual, Engaged}, #{bound := Bound, live := Live, taken := {Sure, Maybe}} = Now) ->
+    Tree = unfolded(Residual),
+    InTime = [Modality || Modality <- modalities(Tree), in_time(Event, Modality)],
+    Matched = [Modality || #{action := Action, env := Env} = Modality <- InTime, is_tuple(match(Action, Event, Env))],
+    {Happened, _} = data(Event),
+    Could = [Modality || #{action := {Kind, _, _}} = Modality <- InTime, is_kind(Kind, Happened), is_forbidding(Modality)],
+    Active = Engaged orelse Happened =/= init andalso Matched ++ Could =/= [],
+    {_, Taken} = taken(Event, Tree),
+    After = Now#{taken := {lists:usort(Taken ++ Sure), lists:usort([N || #{number := N} <- Matched] ++ Maybe)}},
+    Raw = mapped(fun(Modality) -> stepped(Event, Modality) end, Tree),
+    case normal(settled(Raw)) of
+        unknown -> {[{Key, inconclusive, false}], After#{live := maps:remove(Key, Live)}};
+        tt -> {[{Key, yes, not Active}], After#{live := maps:remove(Key, Live)}};
+        ff -> {[{Key, no, false}], After#{live := maps:remove(Key, Live)}};
+        Next ->
+            case size_of(Next) > Bound of
+                true -> {[{Key, inconclusive, false}], After#{live := maps:remove(Key, Live)}};
+                false ->
+                    Heavy = case raw_size(Raw) > Bound of true -> [Key]; false -> [] end,
+                    {[], After#{live := Live#{Key := {Next, Active}},
+                              heavy := Heavy ++ map_get(heavy, After)}}
+            end
+    end.
+
+-doc "The verdicts of deadlines that the time of an event passes, for the instances that are to read it; they fall before it.".
+-spec time(asked(), machine()) -> {[verdict()], machine()}.
+time(Event, #{live := Live} = Machine) ->
+    Keys = case slice(Event, Machine) of
+        skip -> [];
+        all -> maps:keys(Live);
+        {_, Key} -> [Key || is_map_key(Key, Live)]
+    end,
+    Verdicts = lists:append([begin
         {Residual, Engaged} = map_get(Key, Live),
-        Tree = unfolded(Residual),
-        Matched = [Modality || #{action := Action, env := Env} = Modality <- modalities(Tree),
-                               match(Action, Event, Env) =/= no],
-        {Happened, _} = data(Event),
-        Could = [Modality || #{action := {Kind, _, _}} = Modality <- modalities(Tree), Kind =:= Happened, is_forbidding(Modality)],
-        Active = Engaged orelse [] =/= [Kind || #{action := {Kind, _, _}} <- Matched ++ Could, Kind =/= init],
-        {_, Taken} = taken(Event, Tree),
-        After = Now#{taken := {lists:usort(Taken ++ Sure), lists:usort([N || #{number := N} <- Matched] ++ Maybe)}},
-        Raw = mapped(fun(Modality) -> stepped(Event, Modality) end, Tree),
-        case normal(settled(Raw)) of
-            unknown -> {[{Key, inconclusive, false} | Verdicts], After#{live := maps:remove(Key, Live)}};
-            tt -> {[{Key, yes, not Active} | Verdicts], After#{live := maps:remove(Key, Live)}};
-            ff -> {[{Key, no, false} | Verdicts], After#{live := maps:remove(Key, Live)}};
-            Next ->
-                case size_of(Next) > Bound of
-                    true -> {[{Key, inconclusive, false} | Verdicts], After#{live := maps:remove(Key, Live)}};
-                    false ->
-                        Heavy = case raw_size(Raw) > Bound of true -> [Key]; false -> [] end,
-                        {Verdicts, After#{live := Live#{Key := {Next, Active}},
-                                          heavy := Heavy ++ map_get(heavy, After)}}
-                end
+        case ended(Time, Residual) of
+            %% What no event has to decide falls with the first one.
+            Residual -> [];
+            tt -> [{Key, yes, not Engaged}];
+            ff -> [{Key, no, false}];
+            _ -> []
         end
-    end, {[], Machine#{heavy := []}}, Keys).
+    end || Time <- [ts(Event)], is_integer(Time), Key <- Keys]),
+    {Verdicts, Machine#{live := maps:without([Key || {Key, _, _} <- Verdicts], Live)}}.
 
 -doc "The verdicts at the complete end.".
 -spec finish(machine()) -> [verdict()].
 finish(#{had := false, per := [_ | _]}) -> [{none, yes, true}];
 finish(#{live := Live}) ->
-    [case ended(Residual) of
+    [case ended('end', Residual) of
          tt -> {Key, yes, not Engaged};
          ff -> {Key, no, false};
          unknown -> {Key, inconclusive, false}
@@ -653,11 +894,22 @@ finish(#{live := Live}) ->
 
 -doc "Actions that may come next, with what is known: for generators of traces.".
 -spec offers(machine()) -> [{action(), env()}].
-offers(#{live := Live, over := Over, per := Per, env := Env}) ->
-    Keys = [maps:merge(Env, maps:from_list(lists:zip(Per, tuple_to_list(Key)))) || Key := _ <- Live, is_tuple(Key)],
+offers(#{live := Live, over := Over, env := Env, values := Values} = Machine) ->
+    Keys = [keyed(Key, Machine) || Key := _ <- Live, is_tuple(Key)],
     [{Action, Known} || Action <- actions(Over), Known <- [Env | Keys]]
-        ++ [{Action, Known} || _ := {Residual, _} <- Live,
-                               #{action := Action, env := Known} <- modalities(unfolded(Residual))].
+        ++ [{Action, maps:merge(likely(Key, Machine), Known)} || Key := {Residual, _} <- Live,
+                               #{action := Action, env := Known} <- modalities(unfolded(Residual))]
+        ++ [{Action, maps:merge(Env, Known)} || _ <- [once, again], Action <- witness_spec_oracle_values:actions(Values),
+                                                Known <- [#{} | [maps:merge(likely(Key, Machine), keyed(Key, Machine))
+                                                                 || Key := _ <- Live]]].
+
+%% The values at an event are mostly those at the one before.
+likely(_, #{values := []}) -> #{};
+likely(Key, #{values := Values} = Machine) ->
+    case places(Key, Machine) of
+        [] -> #{Name => witness_spec_oracle_values:of_none(Value) || {Name, Value} <- Values};
+        Places -> lists:last(Places)
+    end.
 
 -doc "The places of the modalities, from left to right: those surely taken, and those that may count as taken.".
 -spec coverage(machine()) -> {[pos_integer()], [pos_integer()]}.
@@ -666,6 +918,7 @@ coverage(#{root := Root, taken := {Sure, Maybe}}) ->
     {[map_get(N, Places) || N <- Sure], [map_get(N, Places) || N <- Maybe]}.
 
 numbers({N, _, _, {Modality, _, Node}}) when Modality =:= box; Modality =:= dia -> [N | numbers(Node)];
+numbers({_, _, _, {Timed, _, Node}}) when Timed =:= within; Timed =:= during -> numbers(Node);
 numbers({_, _, _, {_, Nodes}}) when is_list(Nodes) -> lists:append([numbers(Node) || Node <- Nodes]);
 numbers({_, _, _, {_, _, _, Node}}) -> numbers(Node);
 numbers(_) -> [].
@@ -676,9 +929,13 @@ The instances that keep to the bound in the normal form, but not before N3 and N
 -spec heavy(machine()) -> [none | tuple()].
 heavy(#{heavy := Keys}) -> Keys.
 
--doc "The monitor without an instance.".
+-doc "The instances that the last event has ended because a value of a `let` is not known there, with the reasons.".
+-spec failed(machine()) -> #{none | tuple() => [no_time | argument]}.
+failed(#{failed := Failed}) -> Failed.
+
+-doc "The monitor without this instance, which is the last one of its key.".
 -spec drop(none | tuple(), machine()) -> machine().
-drop(Key, #{live := Live} = Machine) -> Machine#{live := maps:remove(Key, Live)}.
+drop(Key, #{live := Live, last := Last} = Machine) -> Machine#{live := maps:remove(Key, Live), last := [Key | Last]}.
 
 -doc "What each modality, from left to right, decides where it matches.".
 -spec decides(machine()) -> [yes | no | undefined].
@@ -686,6 +943,7 @@ decides(#{root := Root}) -> deciding(Root).
 
 deciding({_, _, _, {Modality, _, {_, _, _, Form} = Node}}) when Modality =:= box; Modality =:= dia ->
     [case Form of tt -> yes; ff -> no; _ -> undefined end | deciding(Node)];
+deciding({_, _, _, {Timed, _, Node}}) when Timed =:= within; Timed =:= during -> deciding(Node);
 deciding({_, _, _, {_, Nodes}}) when is_list(Nodes) -> lists:append([deciding(Node) || Node <- Nodes]);
 deciding({_, _, _, {_, _, _, Node}}) -> deciding(Node);
 deciding(_) -> [].
@@ -698,18 +956,22 @@ obligations(#{live := Live}) -> [size_of(Residual) || _ := {Residual, _} <- Live
 
 -doc "The formula that defines the sets of traces for the monitor of a property.".
 -spec definition(property()) -> formula().
-definition(Property) -> map_get(formula, with_tags(Property)).
+definition(Property) -> map_get(formula, meant(Property)).
+
+-doc "The `let`s of a property, as its monitor reads them.".
+-spec values(property()) -> witness_spec_oracle_values:values().
+values(Property) -> map_get(values, meant(Property)).
 
 -doc """
-Whether a complete finite trace satisfies the formula, by the definition; fixpoints are unfolded. `unknown` if that depends on a parameter
-that cannot be computed.
+Whether a complete finite trace satisfies the formula behind these `let`s, by the definition. Fixpoints are unfolded. The result is
+`unknown` if it depends on a parameter or a value that cannot be computed.
 """.
--spec satisfies(formula(), [witness_event:event()], env()) -> boolean() | unknown.
-satisfies(Formula, Trace, Env) ->
-    {Node, _} = number(Formula, maps:keys(Env), #{}, 1),
+-spec satisfies(formula(), witness_spec_oracle_values:values(), [asked() | valued()], env()) -> boolean() | unknown.
+satisfies(Formula, Values, Trace, Env) ->
+    {Node, _} = number(Formula, maps:keys(Env), named_values(Values), 1),
     Table = ets:new(?MODULE, [private]),
     try
-        in(Node, Trace, Env, #{}, Table)
+        in(Node, Trace, Env#{'@now' => start}, #{}, Table)
     after
         ets:delete(Table)
     end.
@@ -720,12 +982,19 @@ in({_, _, _, {'and', Nodes}}, Trace, Env, Loops, Table) ->
     combined(false, [in(Node, Trace, Env, Loops, Table) || Node <- Nodes]);
 in({_, _, _, {'or', Nodes}}, Trace, Env, Loops, Table) ->
     combined(true, [in(Node, Trace, Env, Loops, Table) || Node <- Nodes]);
-in({_, _, _, {box, _, _}}, [], _, _, _) -> true;
-in({_, _, _, {dia, _, _}}, [], _, _, _) -> false;
-in({_, _, _, {Modality, Action, Node}}, [Event | Trace], Env, Loops, Table) when Modality =:= box; Modality =:= dia ->
-    case match(Action, Event, Env) of
-        {ok, Inner} -> in(Node, Trace, Inner, Loops, Table);
-        no -> Modality =:= box
+in({_, _, _, {Timed, Length, Node}}, Trace, Env, Loops, Table) when Timed =:= within; Timed =:= during ->
+    in(Node, Trace, deadline(Length, late(Timed), Env), Loops, Table);
+in({_, _, _, {Modality, _, _}}, [], Env, _, _) when Modality =:= box; Modality =:= dia -> at_end(Modality, Env) =:= tt;
+in({_, _, _, {Modality, Action, Node}}, [Event | Trace], Before, Loops, Table) when Modality =:= box; Modality =:= dia ->
+    case at_event(Event, Before) of
+        unknown -> unknown;
+        Late when is_atom(Late) -> Late =:= tt;
+        Env ->
+            case match(Action, Event, Env) of
+                {ok, Inner} -> in(Node, Trace, Inner#{'@now' => ts(Event)}, Loops, Table);
+                unknown -> unknown;
+                no -> Modality =:= box
+            end
     end;
 %% What follows the last event depends on no data.
 in({_, _, _, {rec, X, _}}, [], Env, Loops, Table) ->
@@ -736,7 +1005,7 @@ in({_, _, _, {_, X, Parameters, Node}}, [], Env, Loops, Table) ->
 in({_, _, _, {rec, X, Values}}, Trace, Env, Loops, Table) ->
     {Parameters, Node, Outer, Outside} = map_get(X, Loops),
     Given = [{Name, value(Value, Env)} || {{Name, _}, Value} <- lists:zip(Parameters, Values)],
-    within(X, Parameters, Node, Given, Trace, Outer, Outside, Table);
+    within(X, Parameters, Node, Given, Trace, maps:merge(Outer, maps:with(['@now', '@deadline'], Env)), Outside, Table);
 in({_, _, _, {_, X, Parameters, Node}}, Trace, Env, Loops, Table) ->
     {Given, _} = lists:mapfoldl(fun({Name, Value}, Known) ->
         case value(Value, Known) of

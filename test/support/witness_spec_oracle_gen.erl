@@ -4,7 +4,12 @@ Random properties of the whole grammar, and random events that make their action
 `m:rand` in the calling process, so that a seed brings them back.
 """.
 
--export([property/1, signature/1, event/1, event_for/2, any_event/0, value/0, family/2, records/0, fields/1]).
+-export([property/1, with_values/1, signature/1, event/1, event/2, event/3, event_for/2, any_event/0, at/2, at/3, value/0, family/2,
+         records/0, fields/1]).
+-export_type([traces/0]).
+
+-doc "Traces of fewer events, which mostly receive one of these messages, so much later than the latest one so far, or without a time.".
+-type traces() :: #{events := pos_integer(), messages := [term(), ...], steps := [integer() | undefined, ...]}.
 
 -define(FUNCTION_NAMES, [f, g]).
 -define(ORDERS, ['<', '=<', '>', '>=']).
@@ -75,11 +80,45 @@ signature(#{signatures := Signatures}) ->
         false -> {m, one_of(?FUNCTION_NAMES), times(between(0, 2), fun value/0)}
     end.
 
--doc "An event that may match one of these actions.".
-event([]) -> any_event();
-event(Offers) ->
+-doc #{equiv => event(Offers, [])}.
+event(Offers) -> event(Offers, []).
+
+-doc """
+An event that may match one of these actions, after the events `Before`, the last one first. Before a reply with a request, it is the call.
+""".
+event([], _) -> any_event();
+event(Offers, Before) ->
     {Action, Env} = one_of(Offers),
-    case chance(85) of true -> event_for(Action, Env); false -> any_event() end.
+    case chance(85) of
+        true -> answering(Action, Env, Before, event_for(Action, Env));
+        false -> any_event()
+    end.
+
+-doc "An event for a trace of a property: mostly one of its messages, if it has some.".
+event(#{traces := #{messages := Messages}}, Offers, Before) ->
+    case chance(85) of
+        true ->
+            case chance(90) of
+                true -> {recv, self(), undefined, one_of(Messages), 0};
+                false -> {send, self(), process(), one_of(Messages), 0}
+            end;
+        false -> event(Offers, Before)
+    end;
+event(_, Offers, Before) -> event(Offers, Before).
+
+answering({send, [_, _, {otp, reply, [From, _]}, {to, Request} | _], _}, Env, Before, {send, P, Q, {Tag, Reply}, _}) ->
+    Open = witness_spec_oracle:open(Before),
+    Answered = [Known || {send, _, _, {Known, _}, _} <- Before],
+    Other = case From =:= '_' of
+        true when Open =/= [] -> case chance(60) of true -> one_of(Open); false -> Tag end;
+        true when Answered =/= [] -> case chance(40) of true -> one_of(Answered); false -> Tag end;
+        _ -> Tag
+    end,
+    case lists:member(Other, Open) orelse lists:member(Other, Answered) of
+        true -> {send, P, Q, {Other, Reply}, 0};
+        false -> {recv, P, undefined, {'$gen_call', {self(), Other}, instance(Request, Env)}, 0}
+    end;
+answering(_, _, _, Event) -> Event.
 
 any_event() ->
     Signature = fun() -> {m, one_of(?FUNCTION_NAMES), times(between(0, 2), fun value/0)} end,
@@ -93,10 +132,30 @@ any_event() ->
 
 process() -> one_of([self(), self(), 0, 1, a]).
 
+-doc "The event at a time not long after, or sometimes before, another one, or without a time; and the latest time so far.".
+at(Event, Latest) ->
+    Time = case rand:uniform(24) of
+        1 -> undefined;
+        2 -> Latest - between(0, 3);
+        _ -> Latest + one_of([0, 0, 1, 1, 1, 2, 3, 5, 10, 1000])
+    end,
+    {setelement(tuple_size(Event), Event, Time), case Time of undefined -> Latest; _ -> max(Time, Latest) end}.
+
+-doc "The same for a trace of a property, which may have times of its own.".
+at(#{traces := #{steps := Steps}}, Event, Latest) ->
+    case one_of(Steps) of
+        undefined -> {setelement(tuple_size(Event), Event, undefined), Latest};
+        Step -> {setelement(tuple_size(Event), Event, Latest + Step), max(Latest + Step, Latest)}
+    end;
+at(_, Event, Latest) -> at(Event, Latest).
+
 -doc "An event for an action under a substitution: it matches as far as a few tries tell.".
 event_for(Action, Env) -> event_for(Action, Env, 6).
 
-event_for({Kind, Patterns, Guard} = Action, Env, Tries) ->
+event_for({'else', _, _}, _, _) -> any_event();
+event_for({Kind, All, Guard} = Action, Env, Tries) ->
+    %% Neither the request of a reply, nor the variable of a time.
+    Patterns = lists:sublist(All, case Kind of exit -> 2; recv -> 2; _ -> 3 end),
     {Terms, _} = lists:mapfoldl(fun(Pattern, Now) ->
         Term = instance(Pattern, Now),
         {Term, case witness_spec_oracle:match({exit, ['_', Pattern], []}, {exit, x, Term, 0}, Now) of
@@ -108,10 +167,12 @@ event_for({Kind, Patterns, Guard} = Action, Env, Tries) ->
         {recv, [P, M]} -> {recv, P, undefined, M, 0};
         _ -> list_to_tuple([Kind | Terms] ++ [0])
     end,
-    case Tries =:= 0 orelse Guard =:= [] orelse witness_spec_oracle:match(Action, Event, Env) =/= no of
+    case Tries =:= 0 orelse Guard =:= [] orelse has_request(All) orelse witness_spec_oracle:match(Action, Event, Env) =/= no of
         true -> Event;
         false -> event_for(Action, Env, Tries - 1)
     end.
+
+has_request(Patterns) -> lists:any(fun({to, _}) -> true; (_) -> false end, Patterns).
 
 %% A term that a pattern matches, or almost matches.
 instance('_', _) -> value(1);
@@ -222,13 +283,22 @@ from(Pattern, Env) ->
 
 -doc """
 A property. In a `loose` one most actions match most events, so that many obligations are alive at a time; `alike` ones
-are about actions that overlap, or nearly; `mixed` are all kinds.
+are about actions that overlap, or nearly; `timed`, `asking` and `remaining` ones are rich in times, requests and `else`; `mixed` are all kinds.
+All of these have no `let`s. `values` are all kinds with `let`s, and more that are about the values alone, with traces of their own.
+`leaving` are those with slices that end soon, so that values go on without them.
 """.
--spec property(mixed | loose | alike) -> witness_spec_oracle:property().
+-spec property(mixed | loose | alike | timed | asking | remaining | values | leaving) -> witness_spec_oracle:property().
+property(leaving) -> leaving();
+property(values) ->
+    case chance(60) of
+        true -> telling();
+        false -> with_values(property(weighted([{6, fun() -> mixed end}, {1, fun() -> asking end}, {1, fun() -> timed end},
+                                                {1, fun() -> remaining end}])))
+    end;
 property(mixed) ->
-    property(weighted([{3, fun() -> plain end}, {1, fun() -> loose end}, {1, fun() -> alike end}]));
+    property(weighted([{6, fun() -> plain end}, {2, fun() -> loose end}, {2, fun() -> alike end}, {1, fun() -> timed end}]));
 property(Focus) ->
-    Options = #{tags => [], otp => true, focus => Focus},
+    Options = #{tags => [], otp => true, focus => Focus, requests => Focus =:= asking orelse chance(30)},
     Signatures = times(one_of([0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3]), fun() -> signed(Options) end),
     Dialect = weighted([{4, fun() -> monitor end}, {15, fun() -> check end}, {1, fun() -> none end}]),
     property(Signatures, Dialect, Focus, Options).
@@ -250,6 +320,8 @@ property(Signatures, Dialect, Focus, Options) ->
                         options => Options#{tags => Tags}},
             Property#{over := Over, per := Per, formula => case Focus of
                 plain -> formula(between(4, 40), Context);
+                _ when Focus =:= timed; Focus =:= asking -> formula(between(4, 25), Context);
+                remaining -> one_of([formula(between(4, 20), Context), branches(between(3, 12), Context)]);
                 loose -> fixpoint(max, 'X', between(15, 45), Context);
                 alike -> branches(between(3, 12), Context)
             end}
@@ -289,18 +361,23 @@ sliced(Scope, Options) ->
     {shuffled(Marked ++ Unkeyed), Per}.
 
 replies(Over) ->
-    [From || {_, Patterns, _} <- witness_spec_oracle:actions(Over), {otp, reply, [From, _]} <- [lists:last(Patterns)]].
+    [From || {_, Patterns, _} <- witness_spec_oracle:actions(Over), {otp, reply, [From, _]} <- Patterns].
 
 %% Requests and replies.
 tagged(Scope, Options) ->
     Inner = fun() -> pattern(1, Scope, Options) end,
     [{recv, ['_', {otp, call, [{var, 'K'}, Inner()]}], []},
-     {send, ['_', '_', {otp, reply, [{var, 'K'}, Inner()]}], []}].
+     {send, answer(['_', '_', {otp, reply, [{var, 'K'}, Inner()]}], Scope, Options), []}].
 
 keyed(Per, Scope, Options) ->
     Parts = shuffled([{var, X} || X <- Per] ++ times(between(0, 1), fun() -> pattern(1, Scope, Options) end)),
     Message = case Parts of [{var, _} = Whole] -> one_of([Whole, {tuple, [{lit, a}, Whole]}]); _ -> {tuple, Parts} end,
-    {Kind, Patterns} = one_of([{recv, ['_', Message]}, {recv, ['_', Message]}, {send, ['_', '_', Message]}]),
+    {Kind, Patterns} = case one_of([{recv, ['_', Message]}, {recv, ['_', Message]}, {send, ['_', '_', Message]}]) of
+        {send, [P, Q, _]} when map_get(requests, Options) ->
+            Asked = pattern(1, Scope, Options),
+            {send, [P, Q | one_of([[{otp, reply, ['_', Message]}, {to, Asked}], [{otp, reply, ['_', Asked]}, {to, Message}]])]};
+        Other -> Other
+    end,
     {Kind, Patterns, guard(witness_spec_oracle:variables(Patterns) ++ Scope, 20)}.
 
 shuffled(List) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- List])].
@@ -312,7 +389,7 @@ formula(Size, #{loops := Loops, open := Open} = Context) when Size < 3 ->
         true -> modality(Size - 1, Context);
         false -> atom(Context)
     end;
-formula(Size, #{dialect := Dialect} = Context) ->
+formula(Size, #{dialect := Dialect, options := #{focus := Focus}} = Context) ->
     weighted([{1, fun() -> atom(Context) end},
               {6, fun() -> modality(Size, Context) end},
               {4, fun() -> operator(Size, Context) end},
@@ -320,7 +397,11 @@ formula(Size, #{dialect := Dialect} = Context) ->
               {5, fun() ->
                       Fix = case Dialect of monitor -> max; check -> one_of([max, min]) end,
                       fixpoint(Fix, one_of(['X', 'X', 'Y', 'Z', 'A']), Size - 1, Context)
-                  end}]).
+                  end}]
+             ++ [{case Focus of timed -> 15; _ -> 4 end, fun() ->
+                      {one_of([within, during]), one_of([0, 1, 1, 2, 3, 3, 5, 10, 1000]),
+                       formula(Size - 1, Context#{loops := [], open := []})}
+                  end} || Dialect =/= monitor]).
 
 %% Half of them have parameters. A parameter may depend on those before it.
 fixpoint(Fix, X, Size, #{open := Open, scope := Scope, parameters := Known, options := #{tags := Tags}} = Context) ->
@@ -366,9 +447,28 @@ plain(Names) ->
         false -> {lit, one_of([0, 1, 2, a, b, 1.0])}
     end.
 
-modality(Size, #{scope := Scope, options := Options} = Context) ->
-    Action = action(Scope, Options),
+modality(Size, #{scope := Scope, options := #{focus := Focus} = Options} = Context) ->
+    Action = case chance(case Focus of remaining -> 25; _ -> 4 end) of
+        true -> {'else', [], []};
+        false -> timed(action(Scope, Options), Scope, Options)
+    end,
     {modality(Context), Action, formula(Size - 1, behind(Action, Context))}.
+
+%% Some actions know the time. Their guards compare it with another one.
+timed({Kind, Patterns, Guard}, Scope, #{tags := Tags, focus := Focus}) ->
+    case chance(case Focus of timed -> 50; _ -> 20 end) of
+        true ->
+            T = one_of(['T', 'U', 'T', 'N'] -- Tags),
+            Names = (lists:usort(Scope ++ witness_spec_oracle:variables(Patterns)) -- Tags) -- [T],
+            Test = {op, one_of(?ORDERS), [{op, '-', [{var, T}, one_of([{var, X} || X <- Names] ++ [{lit, 0}])]},
+                                          {lit, between(0, 5)}]},
+            {Kind, Patterns ++ [{var, T}], case {Guard, chance(60)} of
+                {_, false} -> Guard;
+                {[], _} -> [[Test]];
+                {[Tests | Others], _} -> [[Test | Tests] | Others]
+            end};
+        false -> {Kind, Patterns, Guard}
+    end.
 
 modality(#{dialect := monitor}) -> box;
 modality(_) -> one_of([box, box, dia]).
@@ -382,12 +482,33 @@ operator(_) -> one_of(['and', 'or']).
 
 %% Modalities with actions that are alike: they overlap, or a guard separates them. Boxes are mostly in conjunctions and
 %% diamonds in disjunctions: one that does not match then leaves the others.
-branches(Size, #{scope := Scope, options := Options} = Context) ->
+branches(Size, #{scope := Scope, options := #{focus := Focus} = Options} = Context) ->
     N = between(2, 4),
     Same = modality(Context),
     Op = case {Same, chance(80)} of {dia, true} -> 'or'; {box, true} -> 'and'; _ -> operator(Context) end,
-    {Op, [{case chance(85) of true -> Same; false -> modality(Context) end, Action,
-           formula((Size + 2) div N, behind(Action, Context))} || Action <- family(N, {Scope, Options})]}.
+    Actions = case Focus =:= timed andalso chance(40) of
+        true -> apart(N, Scope, Options);
+        false -> [timed(Alike, Scope, Options) || Alike <- family(N, {Scope, Options})]
+    end,
+    Rest = lists:duplicate(one_of(case Focus of remaining -> [1, 1, 2]; _ -> [0, 0, 0, 0, 0, 1, 1, 1, 1, 2] end), {'else', [], []}),
+    Branches = [{case chance(85) of true -> Same; false -> modality(Context) end, Action,
+                 formula((Size + 2) div N, behind(Action, Context))} || Action <- shuffled(Actions ++ Rest)],
+    case rand:uniform(6) of
+        1 ->
+            {Some, Others} = lists:split(rand:uniform(length(Branches)), Branches),
+            {Op, [{one_of([Op, operator(Context)]), Some} | Others]};
+        _ -> {Op, Branches}
+    end.
+
+%% Actions that only the time of the event separates.
+apart(N, Scope, #{tags := Tags} = Options) ->
+    {Kind, Patterns, _} = action(Scope, Options),
+    Names = (lists:usort(Scope ++ witness_spec_oracle:variables(Patterns)) -- Tags) -- ['T'],
+    Sides = [{op, '-', [{var, 'T'}, one_of([{var, X} || X <- Names] ++ [{lit, 0}])]}, {lit, between(0, 5)}],
+    case lists:member('T', Tags) of
+        true -> family(N, {Scope, Options});
+        false -> [{Kind, Patterns ++ [{var, 'T'}], [[{op, one_of(?ORDERS), Sides}]]} || _ <- lists:seq(1, N)]
+    end.
 
 behind({_, Patterns, _}, #{loops := Loops, open := Open, scope := Scope, options := Options} = Context) ->
     Context#{scope := in_scope(Patterns, Scope, Options),
@@ -417,10 +538,22 @@ action(Scope, Options) ->
         fork -> {fork, [party(Scope), party(Scope), spawned(Scope, Options)]};
         init -> {init, [party(Scope), party(Scope), spawned(Scope, Options)]};
         exit -> {exit, [party(Scope), pattern(1, Scope, Options)]};
-        send -> {send, [party(Scope), party(Scope), content(Scope, Options)]};
+        send -> {send, answer([party(Scope), party(Scope), content(Scope, Options)], Scope, Options)};
         recv -> {recv, [party(Scope), content(Scope, Options)]}
     end,
     {Kind, Patterns, guard(in_scope(Patterns, Scope, Options), 45)}.
+
+%% Replies with their requests.
+answer([P, Q, Message], Scope, #{requests := true, focus := Focus} = Options) ->
+    Reply = case Message of
+        {otp, reply, _} -> Message;
+        _ -> {otp, reply, ['_', pattern(1, Scope, Options)]}
+    end,
+    case chance(case Focus of asking -> 90; _ -> 60 end) of
+        true -> [P, Q, Reply, {to, pattern(1, Scope, Options)}];
+        false -> [P, Q, Message]
+    end;
+answer(Patterns, _, _) -> Patterns.
 
 %% The variables that guards and later actions may use. Keys that represent tags may not be used freely.
 in_scope(Patterns, Scope, #{tags := Tags}) -> lists:usort(Scope ++ witness_spec_oracle:variables(Patterns)) -- Tags.
@@ -501,6 +634,7 @@ substituted(Other, _) -> Other.
 
 %% The patterns of signatures stay as they are.
 varied_data(Kind, Patterns) when Kind =:= fork; Kind =:= init -> Patterns;
+varied_data(send, [P, Q, Reply, {to, Request} | Time]) -> [varied(P), varied(Q), Reply, {to, varied(Request)} | Time];
 varied_data(_, Patterns) -> varied(Patterns).
 
 %% Parts become other patterns, which may match the same terms.
@@ -631,3 +765,352 @@ term(Depth, Names) ->
               {1, fun() -> {cons, Inner(), Inner()} end},
               {1, fun() -> {field, {var, one_of(Names)}, point, one_of([x, y])} end},
               {1, fun() -> {map, [{Inner(), Inner()}]} end}]).
+
+%% `let`s.
+
+%% No other variables have these names.
+-define(VALUES, ['Let1', 'Was', 'G']).
+
+-doc """
+The property with one to three `let`s. The actions of its formula use them in guards and patterns; the values behind these actions
+use them too. Half of the formulas are replaced by ones that read many events.
+""".
+-spec with_values(witness_spec_oracle:property()) -> witness_spec_oracle:property().
+with_values(#{formula := Formula, over := Over, per := Per, signatures := Signatures, dialect := Dialect} = Property) ->
+    Tags = [X || {var, X} <- replies(Over)],
+    Options = #{tags => Tags, otp => true, focus => one_of([plain, loose]), requests => chance(15)},
+    Scope = lists:usort(Per ++ shared(Signatures)) -- Tags,
+    Seen = witness_spec_oracle:actions(Over),
+    {Values, _} = lists:mapfoldl(fun(Name, Known) ->
+        Value = value_of(Scope, Known, Seen, Options),
+        {{Name, Value}, Known ++ [{Name, Value}]}
+    end, [], lists:sublist(?VALUES, one_of([1, 1, 2, 2, 3]))),
+    Chosen = case chance(50) of
+        true -> lasting(#{dialect => Dialect, scope => Scope, loops => [], open => [], parameters => #{}, options => Options},
+                        Seen);
+        false -> Formula
+    end,
+    Property#{values => Values, formula := using(Chosen, Values, Tags, false)};
+with_values(Property) -> Property.
+
+%% A value behind those that are `Known`.
+value_of(Scope, Known, Seen, Options) ->
+    Condition = fun() -> condition(Scope, Known, Seen, Options) end,
+    case one_of([previously, once, once, since, since, count, count, sum, sum, min, max, mean]) of
+        previously -> {previously, Condition()};
+        since -> {since, window(), Condition(), Condition()};
+        Kind when Kind =:= once; Kind =:= count -> {Kind, window(), Condition()};
+        Kind -> of_terms(Kind, Scope, Known, Options)
+    end.
+
+window() ->
+    weighted([{4, fun() -> none end}, {3, fun() -> {time, one_of([0, 1, 1, 2, 3, 5, 10, 1000])} end},
+              {3, fun() -> {events, one_of([1, 1, 2, 2, 3, 4])} end}]).
+
+condition(Scope, Known, Seen, Options) ->
+    Names = Scope ++ [Name || {Name, _} <- Known],
+    case Names =/= [] andalso chance(case Known of [] -> 5; _ -> 35 end) of
+        true -> {test, about(Known, Names)};
+        false -> {actions, times(one_of([1, 1, 1, 2]), fun() -> for_value(Scope, Known, Seen, Options) end)}
+    end.
+
+%% An action of a `let`. Those of `over` read what there is to read.
+for_value(Scope, Known, Seen, Options) ->
+    {Kind, Patterns, Guard} = case Seen =/= [] andalso chance(40) of
+        true -> one_of(Seen);
+        false -> action(Scope, Options#{focus := one_of([plain, loose])})
+    end,
+    {Used, Pattern} = put_value(Kind, Patterns, Known, 15),
+    Names = in_scope(Patterns, Scope, Options),
+    {Kind, Pattern, case Known =/= [] andalso Used =:= none andalso chance(35) of
+        true -> with_test(about(Known, Names), Guard);
+        false -> Guard
+    end}.
+
+%% Numbers, and sometimes what is none. The first action that matches says what is known, so all of them bind the same.
+of_terms(Kind, Scope, Known, Options) ->
+    Names = Scope ++ [Name || {Name, _} <- Known],
+    case Names =/= [] andalso chance(10) of
+        true -> {Kind, window(), number_of(Names), condition(Scope, Known, [], Options)};
+        false ->
+            N = one_of(['A', 'B', 'Amount'] -- Scope),
+            Numbers = [{call, is_integer, [{var, N}]}],
+            Guards = weighted([{65, fun() -> [Numbers] end}, {10, fun() -> [[{call, is_number, [{var, N}]}]] end},
+                               {15, fun() -> [Numbers, [{call, is_atom, [{var, N}]}]] end},
+                               {10, fun() -> [] end}]),
+            Actions = times(one_of([1, 1, 2, 3]), fun() ->
+                Message = one_of([{var, N}, {var, N}, {tuple, [{lit, a}, {var, N}]}, {tuple, [{var, N}, '_']},
+                                  {tuple, ['_', {var, N}]}, {list, [{var, N}], '_'}]),
+                {Sort, Patterns} = one_of([{recv, ['_', Message]}, {recv, ['_', Message]}, {send, ['_', '_', Message]},
+                                           {exit, ['_', Message]}]),
+                {Sort, Patterns, case Known =/= [] andalso Guards =/= [] andalso chance(25) of
+                    true -> [[about(Known, [N | Scope]) | Tests] || Tests <- Guards];
+                    false -> Guards
+                end}
+            end),
+            {Kind, window(), weighted([{6, fun() -> {var, N} end}, {4, fun() -> number_of([N | Names]) end}]), {actions, Actions}}
+    end.
+
+number_of(Names) ->
+    X = {var, one_of(Names)},
+    weighted([{2, fun() -> X end}, {1, fun() -> {lit, one_of([1, 2, -1])} end},
+              {3, fun() -> {op, one_of(['+', '-', '*']), [X, one_of([{lit, 1}, {lit, 2}, {var, one_of(Names)}])]} end},
+              {1, fun() -> {op, '-', [X]} end}, {1, fun() -> {call, one_of([abs, length]), [X]} end},
+              {1, fun() -> {call, max, [X, {lit, 1}]} end}]).
+
+%% A test of one of the values, as its kind has it, mostly alone.
+about([], Names) -> test(1, Names);
+about(Values, Names) ->
+    {Name, Value} = one_of(Values),
+    V = {var, Name},
+    Number = {op, one_of(?ORDERS ++ ['=:=', '=/=']), [V, {lit, between(0, 3)}]},
+    Own = case element(1, Value) of
+        Truth when Truth =:= previously; Truth =:= once; Truth =:= since ->
+            one_of([V, {op, 'not', [V]}, {op, '=:=', [V, {lit, true}]}]);
+        Some when Some =:= count; Some =:= sum -> Number;
+        _ -> one_of([Number, {op, one_of(['=:=', '=/=']), [V, {lit, none}]},
+                     {op, one_of(?ORDERS), [V, {lit, one_of([0.5, 1.5, 2])}]}])
+    end,
+    weighted([{8, fun() -> Own end},
+              {2, fun() -> {one_of(['andalso', 'orelse']), Own, about(Values, Names)} end},
+              {1, fun() -> {op, one_of(['and', 'or', 'xor']), [Own, Own]} end},
+              {2, fun() -> {op, one_of(?EQUALITIES ++ ?ORDERS), [V, {var, one_of([Name | Names])}]} end},
+              {1, fun() -> {one_of(['andalso', 'orelse']), Own, test(1, [Name | Names])} end}]).
+
+%% One of the values in the place of a pattern that binds nothing. Neither keys nor sizes are computed from it.
+put_value(Kind, Patterns, Values, Percent) ->
+    case Values =/= [] andalso chance(Percent) of
+        true ->
+            {Name, _} = one_of(Values),
+            Last = case Kind of exit -> 2; recv -> 2; _ -> 3 end,
+            {Data, More} = lists:split(Last, Patterns),
+            case {chance(15), More} of
+                {true, [{to, Request} | Time]} -> {Name, Data ++ [{to, in_place(Name, Request)} | Time]};
+                _ ->
+                    {Before, [Message]} = lists:split(Last - 1, Data),
+                    {Name, Before ++ [in_place(Name, Message) | More]}
+            end;
+        false -> {none, Patterns}
+    end.
+
+in_place(Name, Leaf) when Leaf =:= '_'; element(1, Leaf) =:= lit -> {var, Name};
+%% The signature of a process has a module and a function.
+in_place(Name, {tuple, [{lit, Module}, Function, {list, Arguments, nil}]}) when Module =:= m; Module =:= 'Elixir.My.App' ->
+    {tuple, [{lit, Module}, Function, in_place(Name, {list, Arguments, nil})]};
+in_place(Name, {tuple, [_ | _] = Patterns}) -> {tuple, in_one(Name, Patterns)};
+in_place(Name, {list, [_ | _] = Patterns, Tail}) -> {list, in_one(Name, Patterns), Tail};
+in_place(Name, {map, [{Key, Pattern} | Fields]}) -> {map, [{Key, in_place(Name, Pattern)} | Fields]};
+in_place(Name, {record, Record, [{Field, Pattern} | Fields], Others}) ->
+    {record, Record, [{Field, in_place(Name, Pattern)} | Fields], Others};
+in_place(Name, {otp, Kind, Patterns}) ->
+    {From, [Last]} = lists:split(length(Patterns) - 1, Patterns),
+    {otp, Kind, From ++ [in_place(Name, Last)]};
+in_place(_, Pattern) -> Pattern.
+
+in_one(Name, Patterns) ->
+    {Before, [Pattern | Behind]} = lists:split(rand:uniform(length(Patterns)) - 1, Patterns),
+    Before ++ [in_place(Name, Pattern) | Behind].
+
+with_test(Test, []) -> [[Test]];
+with_test(Test, [Tests | Others]) ->
+    weighted([{3, fun() -> [[Test | Tests] | Others] end}, {1, fun() -> [[Test], Tests | Others] end},
+              {1, fun() -> [Tests ++ [Test] | Others] end}]).
+
+%% The formula with uses of values. `Behind` says whether an action has bound them.
+using({Op, Formulas}, Values, Tags, Behind) when is_list(Formulas) -> {Op, [using(F, Values, Tags, Behind) || F <- Formulas]};
+using({rec, X, Nexts}, Values, _, _) -> {rec, X, [value_in(Next, Values) || Next <- Nexts]};
+using({Modality, {'else', _, _} = Else, F}, Values, Tags, _) -> {Modality, Else, using(F, Values, Tags, true)};
+using({Modality, {Kind, Patterns, Guard}, F}, Values, Tags, _) when Modality =:= box; Modality =:= dia ->
+    {_, Put} = put_value(Kind, Patterns, Values, 15),
+    Names = witness_spec_oracle:variables(Patterns) -- Tags,
+    {Modality, {Kind, Put, case chance(55) of true -> with_test(about(Values, Names), Guard); false -> Guard end},
+     using(F, Values, Tags, true)};
+using({Timed, Length, F}, Values, Tags, Behind) when Timed =:= within; Timed =:= during ->
+    {Timed, Length, using(F, Values, Tags, Behind)};
+using({Fix, X, Parameters, F}, Values, Tags, Behind) ->
+    {Fix, X, [{Name, case Behind of true -> value_in(First, Values); false -> First end} || {Name, First} <- Parameters],
+     using(F, Values, Tags, Behind)};
+using(Constant, _, _, _) -> Constant.
+
+value_in(Expr, Values) ->
+    {Name, _} = one_of(Values),
+    weighted([{6, fun() -> Expr end}, {2, fun() -> {var, Name} end}, {1, fun() -> {op, '+', [{var, Name}, {lit, 1}]} end},
+              {1, fun() -> {cons, {var, Name}, {lit, []}} end}, {1, fun() -> {tuple, [{var, Name}, Expr]} end}]).
+
+%% A formula that reads events until an action decides.
+lasting(#{dialect := Dialect, scope := Scope, options := #{tags := Tags} = Options} = Context, Seen) ->
+    Names = case chance(30) of true -> lists:sublist(['N', 'M'] -- (Scope ++ Tags), 1); false -> [] end,
+    Again = {rec, 'X', [next(Name, lists:usort([Name | Scope])) || Name <- Names]},
+    {Fix, Modality, Op, Decided} = one_of(case Dialect of
+        monitor -> [{max, box, 'and', ff}];
+        check -> [{max, box, 'and', ff}, {max, box, 'and', ff}, {min, dia, 'or', tt}]
+    end),
+    Loop = Context#{scope := lists:usort(Names ++ Scope), loops := ['X'], parameters := #{'X' => Names}},
+    Branches = times(one_of([1, 1, 2, 3]), fun() ->
+        {Kind, Patterns, _} = Action = case Seen =/= [] andalso chance(60) of
+            true -> one_of(Seen);
+            false -> action(Scope, Options)
+        end,
+        Bare = case chance(50) of true -> {Kind, Patterns, []}; false -> Action end,
+        {Modality, Bare, weighted([{4, fun() -> Decided end}, {2, fun() -> Again end},
+                                   {3, fun() -> formula(between(2, 10), behind(Bare, Loop)) end}])}
+    end),
+    Whole = {Fix, 'X', [{Name, {lit, 0}} || Name <- Names], {Op, shuffled([{Modality, {'else', [], []}, Again} | Branches])}},
+    case chance(25) of
+        true -> {box, {'else', [], []}, Whole};
+        false -> Whole
+    end.
+
+%% `let`s with values that decide.
+
+%% Few messages and numbers, which meet again; windows with bounds that lie where events are, and times that go back. The formula
+%% looks at the values at each event, and asks whether they are what they often are.
+telling() ->
+    Numbers = one_of([[1, 2, 3], [0, 1, 2, 4], [1, 2, 1.0, 2.0], [1, -1, 2], [1, 1.5, 2, 2.5]]),
+    Keys = ['K' || chance(30)],
+    Scope = Keys ++ ['S' || chance(50)],
+    Context = #{keys => Keys, scope => Scope, numbers => Numbers},
+    {Values, _} = lists:mapfoldl(fun(Name, Known) ->
+        Named = {Name, telling_value(Known, Context)},
+        {Named, Known ++ [Named]}
+    end, [], lists:sublist(?VALUES, one_of([1, 1, 1, 2, 2, 3]))),
+    Dialect = one_of([monitor, check, check]),
+    #{signatures => [{{tuple, [{lit, m}, {lit, f}, {list, [{var, 'S'} || lists:member('S', Scope)], nil}]}, []}],
+      dialect => Dialect, group => false, name => undefined, per => Keys,
+      over => case Keys of
+          [] -> one_of([all, all, [received('_', Context), {send, ['_', '_', '_'], []}]]);
+          _ -> [received('_', Context)]
+      end,
+      values => Values, formula => telling_formula(Dialect, Values, Context), traces => telling_traces(Context)}.
+
+telling_traces(#{keys := Keys, numbers := Numbers}) ->
+    Messages = [a, a, b, b, c, c] ++ [{Name, N} || Name <- [a, a, b], N <- Numbers] ++ [{a, x} || chance(15)],
+    #{events => 16, messages => case Keys of [] -> Messages; _ -> [{Key, Message} || Key <- [1, 1, 2], Message <- Messages] end,
+      steps => one_of([[1], [0, 1], [0, 1, 1, 2, 3], [1, 1, 2, -1, -2], [1, 2, 3, -1, -2, -3],
+                       [0, 1, 1, 1, 2, 2, 3, -1, undefined, 1, 1, 1, 1, 2, 2, 5]])}.
+
+received(Pattern, Context) -> received(Pattern, [], Context).
+
+received(Pattern, Guard, #{unkeyed := Unkeyed} = Context) ->
+    case chance(Unkeyed) of
+        true ->
+            Message = case Pattern of {lit, _} -> one_of([Pattern, Pattern, Pattern, {var, 'K'}]); _ -> Pattern end,
+            {recv, ['_', {tuple, [{lit, all}, Message]}], Guard};
+        false -> received(Pattern, Guard, maps:remove(unkeyed, Context))
+    end;
+received(Pattern, Guard, #{keys := []}) -> {recv, ['_', Pattern], Guard};
+received(Pattern, Guard, #{keys := [Key]}) -> {recv, ['_', {tuple, [{var, Key}, Pattern]}], Guard}.
+
+telling_value(Known, #{numbers := Numbers} = Context) ->
+    Condition = fun() -> telling_condition(Known, Context) end,
+    Window = weighted([{2, fun() -> none end}, {4, fun() -> {time, one_of([0, 1, 2, 2, 3, 3])} end},
+                       {3, fun() -> {events, one_of([1, 2, 3, 4])} end}]),
+    case one_of([previously, once, once, since, since, since, count, count, sum, sum, min, min, max, max, mean, mean]) of
+        previously -> {previously, Condition()};
+        since ->
+            While = case chance(70) of
+                true -> {actions, [received({var, 'M'}, [[{op, '=/=', [{var, 'M'}, {lit, one_of([a, b, c])}]}]], Context)]};
+                false -> Condition()
+            end,
+            {since, Window, While, Condition()};
+        Kind when Kind =:= once; Kind =:= count -> {Kind, Window, Condition()};
+        Kind ->
+            N = {var, 'N'},
+            Term = weighted([{6, fun() -> N end}, {1, fun() -> {op, '*', [N, N]} end}, {1, fun() -> {op, '-', [N]} end},
+                             {1, fun() -> {op, '-', [N, {var, one_of(['N' | names(Known, Context)])}]} end}]),
+            Guard = [[{op, one_of(['=/=', '>', '=<']), [N, {lit, one_of(Numbers)}]}] || chance(25)],
+            Actions = one_of([[{tuple, [{lit, a}, N]}], [{tuple, [{lit, a}, N]}], [{tuple, ['_', N]}],
+                              [{tuple, [{lit, b}, N]}, {tuple, [{lit, a}, N]}]]),
+            {Kind, Window, Term, {actions, [received(Pattern, Guard, Context) || Pattern <- Actions]}}
+    end.
+
+names(Known, #{scope := Scope}) -> Scope ++ [Name || {Name, _} <- Known].
+
+telling_condition(Known, Context) ->
+    case Known =/= [] andalso chance(25) of
+        true -> {test, telling_test(Known, Context)};
+        false -> {actions, times(one_of([1, 1, 2]), fun() -> telling_action(Known, Context) end)}
+    end.
+
+telling_action(Known, #{numbers := Numbers} = Context) ->
+    N = {var, 'N'},
+    weighted([{4, fun() -> received({lit, one_of([a, b])}, Context) end},
+              {2, fun() -> received({tuple, [{lit, a}, {lit, one_of(Numbers)}]}, Context) end},
+              {2, fun() ->
+                      received({tuple, [{lit, a}, N]}, [[{op, one_of(?ORDERS), [N, {lit, one_of(Numbers)}]}]], Context)
+                  end}]
+             ++ [{2, fun() -> received({tuple, ['_', {var, Name}]}, Context) end} || Name <- names(Known, Context)]
+             ++ [{2, fun() -> received({lit, one_of([a, b])}, [[telling_test(Known, Context)]], Context) end} || Known =/= []]).
+
+%% A test of one of the values.
+telling_test(Values, #{numbers := Numbers}) ->
+    {Name, Value} = one_of(Values),
+    V = {var, Name},
+    Some = fun(Count) -> times(Count, fun() -> one_of(Numbers) end) end,
+    Ordered = fun(Number) -> {op, one_of(['=:=', '=:=', '=:=', '>', '<', '==']), [V, {lit, Number}]} end,
+    case element(1, Value) of
+        count -> one_of([Ordered(between(0, 4)), {op, '=:=', [{op, 'rem', [V, {lit, 2}]}, {lit, between(0, 1)}]}]);
+        sum -> Ordered(lists:sum(Some(between(0, 3))));
+        mean -> Ordered(case Some(one_of([1, 2, 2, 3])) of Several -> lists:sum(Several) / length(Several) end);
+        Kind when Kind =:= min; Kind =:= max ->
+            case chance(10) of true -> {op, '=:=', [V, {lit, none}]}; false -> Ordered(one_of(Numbers)) end;
+        _ -> one_of([V, {op, 'not', [V]}])
+    end.
+
+telling_formula(Dialect, Values, Context) ->
+    {Fix, Modality, Op, Decided} = one_of([{max, box, 'and', ff} | [{min, dia, 'or', tt} || Dialect =:= check]]),
+    One = fun() -> {Name, _} = one_of(Values), {var, Name} end,
+    %% A parameter is the value at the event before.
+    Before = case chance(20) of true -> [{'Before', {lit, 0}}]; false -> [] end,
+    Again = {rec, 'X', [One() || _ <- Before]},
+    Looks = fun(Parameters) ->
+        Test = weighted([{7, fun() -> telling_test(Values, Context) end}]
+                        ++ [{3, fun() -> {op, one_of(['<', '=:=', '>']), [One(), {var, Old}]} end} || {Old, _} <- Parameters]),
+        %% Every event would decide a truth at once.
+        Every = case Test of {var, _} -> []; {op, 'not', _} -> []; _ -> ['_', '_', '_'] end,
+        Tests = [Test | [telling_test(Values, Context) || chance(15)]],
+        received(one_of(Every ++ [{lit, a}, {lit, c}, {tuple, [{lit, a}, '_']}]), [Tests], Context)
+    end,
+    Branches = times(one_of([1, 1, 2, 3]), fun() ->
+        Action = case chance(10) of true -> received({tuple, ['_', One()]}, Context); false -> Looks(Before) end,
+        {Modality, Action, weighted([{6, fun() -> Decided end},
+                                     {1, fun() -> {Op, [Again, {Modality, Looks(Before), Decided}]} end}])}
+    end),
+    Loop = fun(Else) -> {Fix, 'X', Before, {Op, shuffled([{Modality, {'else', [], []}, Else} | Branches])}} end,
+    weighted([{15, fun() -> Loop(Again) end}, {2, fun() -> Loop(Decided) end},
+              %% Without a loop, there may be nothing to read.
+              {2, fun() -> {Modality, Looks([]), Decided} end}]).
+
+%% Slices that end with their first event or soon, of few keys that come again; events without a key; slices that only some events
+%% begin. Deadlines end some of them.
+leaving() ->
+    Numbers = one_of([[1, 2, 3], [0, 1, 2, 4], [1, -1, 2]]),
+    Unkeyed = one_of([0, 20, 60]),
+    Context = #{keys => ['K'], scope => ['K'], numbers => Numbers},
+    Mixed = Context#{unkeyed => Unkeyed},
+    {Values, _} = lists:mapfoldl(fun(Name, Known) ->
+        Named = {Name, telling_value(Known, Mixed)},
+        {Named, Known ++ [Named]}
+    end, [], lists:sublist(?VALUES, one_of([1, 1, 2, 2, 3]))),
+    Dialect = one_of([monitor, check]),
+    Fixed = Context#{unkeyed => 0},
+    Formula = case chance(60) of
+        true ->
+            Test = telling_test(Values, Fixed),
+            {box, received(one_of(['_', {lit, a}, {lit, c}]), [[Test]], Fixed), ff};
+        false -> telling_formula(Dialect, Values, Fixed)
+    end,
+    Timed = case Dialect =:= check andalso chance(25) of
+        true -> {one_of([within, during]), one_of([1, 2, 3]), Formula};
+        false -> Formula
+    end,
+    #{events := Events, messages := Messages, steps := Steps} = telling_traces(Context#{keys := []}),
+    Keys = one_of([[1, 2], [1, 2, 3, 4, 5]]),
+    #{signatures => [{{tuple, [{lit, m}, {lit, f}, {list, [], nil}]}, []}], dialect => Dialect, group => false, name => undefined,
+      per => ['K'],
+      over => [{recv, ['_', {tuple, [{lit, all}, '_']}], []} || Unkeyed > 0]
+          ++ [{'begin', received(one_of([{lit, a}, {tuple, [{lit, a}, '_']}]), Fixed)} || chance(50)] ++ [received('_', Fixed)],
+      values => Values, formula => Timed,
+      traces => #{events => Events + 8, steps => Steps,
+                  messages => [{Key, Message} || Key <- Keys, Message <- Messages]
+                      ++ [{all, Message} || Unkeyed > 0, _ <- Keys, Message <- [a, a, b, c, 1, 2, {a, 1}, {a, 2}, {b, 1}]]}}.

@@ -11,7 +11,14 @@ or none, every arrow.
 file(Properties, Style) ->
     Records = [["-record(", atom_to_list(Name), ", {", lists:join(", ", [atom_to_list(F) || F <- Fields]), "}).\n"] ||
                {Name, Fields} <- witness_spec_oracle_gen:records(), mentions(Name, Properties)],
-    [Records, [[property(Property, Style), ".\n"] || Property <- Properties]].
+    Defined = [definition(Definition, Style) || #{written := {Definitions, _, _, _}} <- Properties, Definition <- Definitions],
+    %% Definitions may stand before or behind what uses them.
+    {Before, After} = lists:split(erlang:phash2(Style, length(Defined) + 1), Defined),
+    [Records, Before, [[property(Property, Style), ".\n"] || Property <- Properties], After].
+
+definition({Word, Name, Parameters, Content}, Style) ->
+    [atom_to_list(Word), " ", atom_to_list(Name), [["(", lists:join(", ", [atom_to_list(P) || P <- Parameters]), ")"] || Parameters =/= []],
+     " = ", case Word of define -> formula(Content, Style, 0); action -> action(Content, Style) end, ".\n"].
 
 mentions(Name, Name) -> true;
 mentions(Name, Tuple) when is_tuple(Tuple) -> mentions(Name, tuple_to_list(Tuple));
@@ -21,6 +28,8 @@ mentions(_, _) -> false.
 
 -doc "A property without its dot.".
 -spec property(witness_spec_oracle:property(), Style :: integer()) -> iodata().
+property(#{written := {_, Over, Values, Formula}} = Property, Style) ->
+    property((maps:remove(written, Property))#{over := Over, values => Values, formula := Formula}, Style);
 property(#{name := Name, signatures := Signatures, group := Group, per := Per, over := Over} = Property, Style) ->
     [[[atom_to_list(Name), ": "] || Name =/= undefined],
      [["with ", lists:join(", ", [[signature(Pattern), guard(Guard)] || {Pattern, Guard} <- Signatures])]
@@ -28,15 +37,39 @@ property(#{name := Name, signatures := Signatures, group := Group, per := Per, o
      [" group" || Group],
      [[[" " || Signatures =/= []], "per ", lists:join(", ", [atom_to_list(X) || X <- Per])] || Per =/= []],
      [[" over ", lists:join(", ", [listed(Action, Style) || Action <- Over])] || is_list(Over)],
+     [["\n  let ", atom_to_list(V), " = ", value(Value, Style)] || {V, Value} <- maps:get(values, Property, [])],
      " ", atom_to_list(map_get(dialect, Property)),
      [["\n  ", formula(Formula, Style, 0)] || #{formula := Formula} <- [Property]]].
 
+%% `let`s. What begins with a brace would be an action.
+value({previously, C}, Style) -> ["previously ", condition(C, Style)];
+value({since, Window, C, D}, Style) -> [condition(C, Style), " since ", window(Window, Style), condition(D, Style)];
+value({Kind, Window, C}, Style) -> [atom_to_list(Kind), " ", window(Window, Style), condition(C, Style)];
+value({Kind, Window, Expr, C}, Style) ->
+    [atom_to_list(Kind), " ", window(Window, Style), whole(Expr, Style), " of ", condition(C, Style)].
+
+window(none, _) -> "";
+window({time, Nanoseconds} = Window, Style) -> ["within ", duration(Nanoseconds, Window, Style), " "];
+window({events, 1}, Style) -> ["within ", choose(Style, events, ["1 event ", "1 events "])];
+window({events, N}, _) -> ["within ", integer_to_list(N), " events "].
+
+condition({actions, Actions}, Style) -> lists:join(" or ", [["{", action(Action, Style), "}"] || Action <- Actions]);
+condition({test, Expr}, Style) -> whole(Expr, Style).
+
+whole(Expr, Style) ->
+    Written = expr(Expr),
+    case hd(unicode:characters_to_list(Written)) =:= ${ orelse choose(Style, Expr, [parentheses, none]) =:= parentheses of
+        true -> ["(", Written, ")"];
+        false -> Written
+    end.
+
 %% Behind a guard, `*` would be taken for a part of it.
 listed({'begin', Action}, Style) -> ["begin ", action(Action, Style)];
+listed({use, _, [], _, _} = Use, Style) -> ["{", action(Use, Style), "}"];
 listed(Action, Style) ->
     case {choose(Style, Action, [braces, none]), Action} of
         {braces, _} -> ["{", action(Action, Style), "}"];
-        {none, {exit, [P, R], Guard}} -> [pattern(P), " ** ", pattern(R), guard(Guard)];
+        {none, {exit, [P, Reason], Guard}} -> [pattern(P), " ** ", pattern(Reason), guard(Guard)];
         {none, _} -> action(Action, Style)
     end.
 
@@ -50,6 +83,7 @@ signature({tuple, [Module, Function, {list, Arguments, nil}]}) ->
 
 %% Level 2 takes modalities and atoms only, 1 conjunctions too, 0 everything.
 formula(Constant, _, _) when is_atom(Constant) -> atom_to_list(Constant);
+formula({use, Name, Arguments}, Style, _) -> used(Name, Arguments, Style);
 formula({rec, X, []}, _, _) -> atom_to_list(X);
 formula({rec, X, Values}, _, _) -> [atom_to_list(X), "(", lists:join(", ", [expr(Value) || Value <- Values]), ")"];
 formula({Fix, X, Parameters, Formula} = Whole, Style, Level) when Fix =:= max; Fix =:= min ->
@@ -68,6 +102,8 @@ formula({Op, Formulas} = Whole, Style, Level) ->
         infix when Level =< Own -> infix(Op, Formulas, Style, Own + 1);
         infix -> ["(", infix(Op, Formulas, Style, Own + 1), ")"]
     end;
+formula({Timed, Nanoseconds, Formula} = Whole, Style, _) when Timed =:= within; Timed =:= during ->
+    [atom_to_list(Timed), " ", duration(Nanoseconds, Whole, Style), " ", formula(Formula, Style, 2)];
 formula({Modality, Action, Formula}, Style, _) ->
     Written = action(Action, Style),
     {Open, Close} = case {Modality, choose(Style, Action, [braces, none])} of
@@ -77,6 +113,9 @@ formula({Modality, Action, Formula}, Style, _) ->
         {dia, none} -> case greater(Action) orelse minus(Written) of true -> {"<{", "}>"}; false -> {"<", ">"} end
     end,
     [Open, Written, Close, choose(Style, Formula, [" ", ""]), formula(Formula, Style, 2)].
+
+duration(1000, Whole, Style) -> choose(Style, Whole, ["1 us", "1000 ns", "0.001 ms"]);
+duration(N, Whole, Style) -> [integer_to_list(N), choose(Style, Whole, [" ", "   "]), "ns"].
 
 %% What begins with a parenthesis would end at its closing one.
 bare(Formula, Style) ->
@@ -92,7 +131,8 @@ infix(Op, Formulas, Style, Level) ->
 %% `<-` would be an arrow.
 minus(Written) -> hd(unicode:characters_to_list(Written)) =:= $-.
 
-greater({_, _, Guard}) -> has_greater(Guard).
+greater({_, _, Guard}) -> has_greater(Guard);
+greater({use, _, _, _, Guard}) -> has_greater(Guard).
 
 has_greater({op, '>', _}) -> true;
 has_greater(Tuple) when is_tuple(Tuple) -> has_greater(tuple_to_list(Tuple));
@@ -103,16 +143,28 @@ choose(Style, Place, Options) -> lists:nth(erlang:phash2({Style, Place}, length(
 
 -doc "An action with its guard.".
 -spec action(witness_spec_oracle:action(), Style :: integer()) -> iodata().
+action({'else', _, _}, _) -> "else";
+action({use, Name, Arguments, Time, Guard}, Style) ->
+    [used(Name, Arguments, Style), [[" at ", pattern(T)] || T <- Time], guard(Guard)];
 action({Kind, Patterns, Guard} = Action, Style) ->
-    [case {Kind, Patterns} of
+    {Data, More} = lists:split(case Kind of exit -> 2; recv -> 2; _ -> 3 end, Patterns),
+    {Request, Time} = case More of [{to, R} | Rest] -> {[R], Rest}; _ -> {[], More} end,
+    [case {Kind, Data} of
          {fork, [P, C, Signature]} ->
              [pattern(P), choose(Style, Action, [" -> ", " --> "]), pattern(C), ", ", signature(Signature)];
          {init, [C, P, Signature]} ->
              [pattern(C), choose(Style, Action, [" <- ", " <-- "]), pattern(P), ", ", signature(Signature)];
-         {exit, [P, R]} -> [pattern(P), choose(Style, Action, [" ** ", " * "]), pattern(R)];
+         {exit, [P, Reason]} -> [pattern(P), choose(Style, Action, [" ** ", " * "]), pattern(Reason)];
          {send, [P, Q, M]} -> [pattern(P), " : ", pattern(Q), " ! ", pattern(M)];
          {recv, [P, M]} -> [pattern(P), choose(Style, Action, [" ? ", "?"]), pattern(M)]
-     end, guard(Guard)].
+     end, [[" to ", pattern(R)] || R <- Request], [[" at ", pattern(T)] || T <- Time], guard(Guard)].
+
+used(Name, [], _) -> atom_to_list(Name);
+used(Name, Arguments, Style) -> [atom_to_list(Name), "(", lists:join(", ", [argument(A, Style) || A <- Arguments]), ")"].
+
+argument(Constant, _) when Constant =:= tt; Constant =:= ff -> atom_to_list(Constant);
+argument({Formula, _, _} = Argument, Style) when Formula =:= rec; Formula =:= use -> formula(Argument, Style, 2);
+argument(Argument, _) -> pattern(Argument).
 
 pattern('_') -> "_";
 pattern({var, X}) -> atom_to_list(X);

@@ -191,10 +191,12 @@ protocols() ->
       [{~"no_commit_after_abort", no, 2}, {~"same_outcome", yes, 2},
        {~"outcome_respects_vote", no, 2}, {~"outcome_respects_vote", yes, 8}]},
      {bank, {witness_sys_bank, main, [3, careful]}, ["bank.hml"],
-      [{~"total_is_kept", yes, 1}, {~"pays_in_what_was_granted", yes, 3}, {~"refuses_the_impossible", yes, 4}]},
+      [{~"total_is_kept", yes, 1}, {~"pays_in_what_was_granted", yes, 3}, {~"refuses_the_impossible", yes, 4},
+       {~"never_below_zero", yes, 4}]},
      {bank_careless, {witness_sys_bank, main, [3, careless]}, ["bank.hml"],
       [{~"total_is_kept", no, 1}, {~"pays_in_what_was_granted", yes, 3},
-       {~"refuses_the_impossible", no, 1}, {~"refuses_the_impossible", yes, 3}]}].
+       {~"refuses_the_impossible", no, 1}, {~"refuses_the_impossible", yes, 3},
+       {~"never_below_zero", no, 1}, {~"never_below_zero", yes, 3}]}].
 
 groups() ->
     [{gather, {witness_sys_gather, main, [2, 5, 0]}, ["gather.hml"],

@@ -7,8 +7,11 @@ demands, and `recipes:NAME(bad)` does not.
 
 -export([request_reply/1, mutual_exclusion/1, at_most_n/1, released_before_exit/1, nothing_after_close/1, ordering/1,
          token_passing/1, restart_limit/1, idempotent_replies/1, absence/1]).
+-export([answer_in_time/1, failures_in_a_period/1, approved_before/1, restart_intensity/1, rate/1,
+         never_overdrawn/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 -export([lock/1, dispatcher/2, borrower/2, writer/2, sink/1, node/2, keeper/1, worker/0, shop/1, login/1, check/2]).
+-export([importer/1, cashier/1, restarter/1, sender/2, account/1]).
 
 -type variant() :: good | bad.
 
@@ -25,6 +28,7 @@ request_reply(Variant) ->
 init(Variant) -> {ok, Variant}.
 
 -doc false.
+handle_call({double, 2}, _, {slow, bad} = State) -> timer:sleep(1_200), {reply, 4, State};
 handle_call({double, 2}, _, bad) -> {noreply, bad};
 handle_call({double, N}, _, Variant) -> {reply, 2 * N, Variant}.
 
@@ -213,3 +217,95 @@ login(Variant) ->
 
 -doc false.
 check(Log, #{user := User}) -> Log ! {log, #{checked => User}}.
+
+%% --- answer in time --------------------------------------------------------------
+
+-spec answer_in_time(variant()) -> ok.
+answer_in_time(Variant) ->
+    {ok, Server} = gen_server:start(?MODULE, {slow, Variant}, []),
+    _ = [gen_server:call(Server, {double, N}) || N <- [1, 2, 3]],
+    gen_server:stop(Server).
+
+%% --- failures in a period --------------------------------------------------------
+
+-spec failures_in_a_period(variant()) -> ok.
+failures_in_a_period(Variant) -> run(importer, [Variant]).
+
+%% The good one gives up after the third failure.
+-doc false.
+importer(Variant) ->
+    Log = spawn(fun() -> receive stop -> ok end end),
+    _ = [Log ! {failed, Line} || Line <- case Variant of good -> [2, 5, 6]; bad -> [2, 5, 6, 8] end],
+    Log ! stop.
+
+%% --- approved before -------------------------------------------------------------
+
+-spec approved_before(variant()) -> ok.
+approved_before(Variant) ->
+    {Cashier, Ref} = spawn_monitor(?MODULE, cashier, [Variant]),
+    _ = [Cashier ! Message || Message <- [{approved, 1}, {pay, 1}, {pay, 2}, stop]],
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+-doc false.
+cashier(Variant) -> pay(Variant, [], spawn(fun() -> receive stop -> ok end end)).
+
+pay(Variant, Approved, Shop) ->
+    receive
+        {approved, Order} -> pay(Variant, [Order | Approved], Shop);
+        {pay, Order} ->
+            _ = [Shop ! {paid, Order} || Variant =:= bad orelse lists:member(Order, Approved)],
+            pay(Variant, Approved, Shop);
+        stop -> Shop ! stop
+    end.
+
+%% --- restart intensity -----------------------------------------------------------
+
+-spec restart_intensity(variant()) -> ok.
+restart_intensity(Variant) -> run(restarter, [case Variant of good -> 3; bad -> 4 end]).
+
+-doc false.
+restarter(0) -> ok;
+restarter(Starts) ->
+    {_, Ref} = spawn_monitor(?MODULE, worker, []),
+    receive {'DOWN', Ref, process, _, _} -> restarter(Starts - 1) end.
+
+%% --- rate ------------------------------------------------------------------------
+
+-spec rate(variant()) -> ok.
+rate(Variant) ->
+    Sink = spawn(fun() -> receive stop -> ok end end),
+    ok = run(sender, [Sink, Variant]),
+    Sink ! stop,
+    ok.
+
+%% The good one waits after each message.
+-doc false.
+sender(Sink, Variant) ->
+    _ = [begin
+             Sink ! {data, N},
+             Variant =:= bad orelse timer:sleep(120)
+         end || N <- [1, 2, 3, 4]],
+    ok.
+
+%% --- never overdrawn -------------------------------------------------------------
+
+-spec never_overdrawn(variant()) -> ok.
+never_overdrawn(Variant) ->
+    {Account, Ref} = spawn_monitor(?MODULE, account, [Variant]),
+    _ = [Account ! Message || Message <- [{deposit, 70}, {withdraw, 50}, {deposit, 10}, {withdraw, 40}, stop]],
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+-doc false.
+account(Variant) -> book(Variant, 0, spawn(fun() -> receive stop -> ok end end)).
+
+book(Variant, Balance, Till) ->
+    receive
+        {deposit, N} -> book(Variant, Balance + N, Till);
+        {withdraw, N} when Variant =:= good, N > Balance -> Till ! refused, book(Variant, Balance, Till);
+        {withdraw, N} -> Till ! {paid, N}, book(Variant, Balance - N, Till);
+        stop -> Till ! stop
+    end.
+
+run(Function, Args) ->
+    {_, Ref} = spawn_monitor(?MODULE, Function, Args),
+    receive {'DOWN', Ref, process, _, _} -> ok end.

@@ -10,7 +10,7 @@ A monitor is made when its process is spawned and goes with its verdict; operati
 
 Some monitors read *all* processes: those of properties without `with`. They exist from the start, and get every event.
 
-The state is pure except for these marks. `work/2` hands out the reports for the run.
+The state is pure except for these marks, and for one timer for all deadlines (`fired/2`). `work/2` hands out the reports for the run.
 
 ## Order
 
@@ -19,8 +19,8 @@ monitor reads several processes, a group or all, its events wait and are sorted 
 (`m:witness_monitor_reorder`). The events for all monitors that read all processes are kept once, under the name `all`.
 """.
 
--export([new/1, renew/1, start/4, add_events/3, complete/2, add_gap/3, add_clock/3, clocks/2, pending/1, work/2, stop/1,
-         add_gap_for_all/2]).
+-export([new/1, renew/1, start/4, add_events/3, complete/2, add_gap/3, add_clock/3, clocks/2, pending/1, work/2, fired/2,
+         pass/2, stop/1, add_gap_for_all/2]).
 -export_type([config/0, monitors/0, reader/0, clock/0, report/0]).
 
 -doc """
@@ -45,7 +45,7 @@ events have stamps, which put those of several processes in order.
 -type stamped() :: {Stamp :: integer() | none, witness_event:item()}.
 -type held() :: witness_monitor_reorder:order().
 -type operation() :: {start, Of :: #{process := _, signature := _, atom() => term()}, Ordered :: boolean()}
-                   | {events, [stamped()]} | {clock, integer()} | complete | stopped | {gap, term()}.
+                   | {events, [stamped()]} | {clock, integer()} | {passed, integer()} | complete | stopped | {gap, term()}.
 
 %% covered: marks of this property that are not in the dictionary
 %% operations: newest first
@@ -59,6 +59,8 @@ events have stamps, which put those of several processes in order.
 %% all: the monitors that read all processes; held: their events that wait; undefined: none any more, after a gap
 %% reports: newest first
 %% pending: events that were added since the last work
+%% deadlines: the first one of each monitor that has some
+%% asked: the time that the events have reached is on its way (`pass/2`)
 -record(monitors, {config :: config(),
                    numbers = #{} :: #{Monitor :: {module(), term()} => pos_integer()},
                    property = 0 :: non_neg_integer(),
@@ -68,7 +70,10 @@ events have stamps, which put those of several processes in order.
                    all = [] :: [reader()],
                    held = witness_monitor_reorder:new() :: held() | undefined,
                    reports = [] :: [report()],
-                   pending = 0 :: non_neg_integer()}).
+                   pending = 0 :: non_neg_integer(),
+                   deadlines = witness_monitor_expiry:new(0) :: witness_monitor_expiry:idle(),
+                   watch = witness_monitor_watch:new() :: witness_monitor_watch:watch(),
+                   asked = false :: boolean()}).
 
 -opaque monitors() :: #monitors{}.
 
@@ -174,7 +179,32 @@ Performs the operations that were added. `Tell` is called with the reports for t
 started, then what these and others have found. So the run knows of a monitor even if it does not come to an end.
 """.
 -spec work(fun(([report(), ...]) -> term()), monitors()) -> monitors().
-work(Tell, M) -> send_reports(Tell, perform_pending(send_reports(Tell, M))).
+work(Tell, M) -> send_reports(Tell, watch(perform_pending(send_reports(Tell, M)))).
+
+watch(M = #monitors{asked = true}) -> M;
+watch(M = #monitors{watch = Watch, deadlines = Deadlines}) ->
+    M#monitors{watch = witness_monitor_watch:set(witness_monitor_expiry:next(Deadlines), Watch)}.
+
+-doc """
+The message `{timeout, Timer, deadline}` has come. `ask`: the caller finds out up to which time all events were added, and calls `pass/2`.
+""".
+-spec fired(Timer :: reference(), monitors()) -> {ask | wait, monitors()}.
+fired(Timer, M = #monitors{watch = Watch, deadlines = Deadlines}) ->
+    case witness_monitor_watch:fired(Timer, Watch) of
+        replaced -> {wait, M};
+        {ok, Watch1} ->
+            case witness_monitor_expiry:next(Deadlines) < erlang:monotonic_time(nanosecond) of
+                true -> {ask, M#monitors{watch = Watch1, asked = true}};
+                false -> {wait, watch(M#monitors{watch = Watch1})}
+            end
+    end.
+
+-doc "All events up to this time, in nanoseconds, were added: deadlines before it have passed.".
+-spec pass(Time :: integer(), monitors()) -> monitors().
+pass(Time, M0) ->
+    M = #monitors{deadlines = Deadlines} = perform_pending(add_clock(all, Time, M0#monitors{asked = false})),
+    {Readers, Left} = witness_monitor_expiry:due(Time, Deadlines),
+    add_to_each(Readers, {passed, Time}, M#monitors{deadlines = Left}).
 
 send_reports(_, M = #monitors{reports = []}) -> M;
 send_reports(Tell, M = #monitors{reports = Reports}) ->
@@ -189,7 +219,26 @@ perform_property(Number, M0 = #monitors{config = #{host := Host}}) ->
     M = #monitors{properties = Properties = #{Number := P}, reports = Reports0} = switch_marks(Number, M0),
     #property{operations = Operations, machines = Machines0} = P,
     {Machines, Reports} = perform(lists:reverse(Operations), Machines0, Reports0, {Host, P}),
-    M#monitors{reports = Reports, properties = Properties#{Number := P#property{machines = Machines, operations = []}}}.
+    note_deadlines(Number, Operations, M#monitors{reports = Reports,
+                                                  properties = Properties#{Number := P#property{machines = Machines,
+                                                                                                operations = []}}}).
+
+note_deadlines(Number, Operations, M = #monitors{properties = Properties, deadlines = Deadlines}) ->
+    #{Number := #property{spec = Spec, machines = Machines}} = Properties,
+    case witness_monitor_machine:has_deadlines(Spec) of
+        true ->
+            %% A deadline that has passed and decided nothing is not waited for again.
+            Times = maps:from_list([{Id, case Operation of {passed, Time} -> Time; _ -> witness_monitor_expiry:before_all() end}
+                                    || {Id, Operation} <- lists:reverse(Operations)]),
+            M#monitors{deadlines = maps:fold(fun(Id, From, A) ->
+                note_deadline({Number, Id}, From, maps:get(Id, Machines, none), A)
+            end, Deadlines, Times)};
+        false -> M
+    end.
+
+note_deadline(Reader, _, none, Deadlines) -> witness_monitor_expiry:forget(Reader, Deadlines);
+note_deadline(Reader, From, {_, Machine}, Deadlines) ->
+    witness_monitor_expiry:set(Reader, witness_monitor_machine:next_deadline(From, Machine), Deadlines).
 
 %% The dictionary has the marks of one property at a time.
 switch_marks(Number, M = #monitors{marked = Number}) -> M;
@@ -229,6 +278,14 @@ step({clock, _}, none, Machine) -> {[], {ok, none, Machine}};
 step({clock, Time}, Held, Machine) ->
     {Events, Held1} = witness_monitor_reorder:release(Time, Held),
     run(Events, Held1, Machine);
+step({passed, Time}, none, Machine) -> pass(Time, none, Machine);
+step({passed, Time}, Held, Machine) ->
+    case step({clock, Time}, Held, Machine) of
+        {Slices, {ok, Held1, Next}} ->
+            {More, Result} = pass(Time, Held1, Next),
+            {Slices ++ More, Result};
+        Decided -> Decided
+    end;
 step({gap, _} = Gap, _, Machine) -> decide(witness_monitor_machine:inconclusive(Gap, Machine));
 step(How, none, Machine) -> decide(witness_monitor_machine:finish(How, Machine));
 step(How, Held, Machine) ->
@@ -249,6 +306,12 @@ hold_back_all([S | Stamped], Held, Machine) ->
 run([], Held, Machine) -> {[], {ok, Held, Machine}};
 run(Events, Held, Machine) ->
     case witness_monitor_machine:run(Events, Machine) of
+        {Slices, {ok, Next}} -> {Slices, {ok, Held, Next}};
+        Decided -> Decided
+    end.
+
+pass(Time, Held, Machine) ->
+    case witness_monitor_machine:pass(Time, Machine) of
         {Slices, {ok, Next}} -> {Slices, {ok, Held, Next}};
         Decided -> Decided
     end.

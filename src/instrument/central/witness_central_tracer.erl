@@ -26,7 +26,9 @@ gap `overflow`, and the process ends with `{shutdown, {given_up, overflow}}`, so
                  maps :: [witness_instrument_map:instrumentation()],
                  labels = #{} :: #{pid() => witness_instrument_map:label()},
                  alive = #{} :: witness_instrument_monitors:alive(),
-                 monitors :: witness_central_monitors:monitors()}).
+                 monitors :: witness_central_monitors:monitors(),
+                 clock :: witness_monitor_runner:clock(),
+                 progress = witness_monitor_progress:new() :: witness_monitor_progress:progress()}).
 
 -doc "Starts the tracer that reads the partition.".
 -spec start_link(witness_trace_native:partition(), config()) -> pid().
@@ -38,25 +40,44 @@ start_link(Partition, Config) ->
 
 -doc false.
 -spec init(witness_trace_native:partition(), config()) -> ok.
-init(Partition, #{run := Run, maps := Maps, central := All} = Config) ->
+init(Partition, #{run := Run, maps := Maps, central := All, clock := Clock} = Config) ->
     proc_lib:set_label(witness_tracer),
     Monitors = witness_central_monitors:new(Config#{host => self(), all => All, ordered => false}),
     take(work(0, #tracer{source = Partition, run = Run, table = witness_event_wrapper:of_config(Config), maps = Maps,
-                         monitors = Monitors})).
+                         monitors = Monitors, clock = Clock})).
 
-take(T = #tracer{source = Source}) ->
-    _ = witness_trace_native:take(Source),
-    loop(T).
+take(T = #tracer{source = Source, progress = Progress}) ->
+    loop(pass(T#tracer{progress = witness_monitor_progress:took(witness_trace_native:take(Source), Progress)})).
+
+pass(T = #tracer{progress = Progress, monitors = M}) ->
+    case witness_monitor_progress:reached(Progress) of
+        {Time, Progress1} -> work(0, T#tracer{progress = Progress1, monitors = witness_central_monitors:pass(Time, M)});
+        no -> T
+    end.
 
 loop(T) ->
     receive
-        {witness_batch, Events, Status} -> handle_status(Status, work(0, handle_events(Events, T)));
+        {witness_batch, Events, Status} ->
+            Read = T#tracer{progress = witness_monitor_progress:read(T#tracer.progress)},
+            handle_status(Status, pass(work(0, handle_events(Events, Read))));
         witness_data -> take(T);
         %% The same message as for any tracer of a partition (`witness_outline_partition:replace/3').
         {replace, From, Tag, Maps} ->
             From ! {replaced, self(), Tag},
             loop(T#tracer{maps = Maps, monitors = witness_central_monitors:renew(T#tracer.monitors)});
+        {timeout, Timer, deadline} -> loop(ask_clock(Timer, T));
+        {trace_delivered, all, Ref} ->
+            case witness_monitor_progress:delivered(Ref, T#tracer.progress) of
+                {ok, Progress} -> take(T#tracer{progress = Progress});
+                stale -> loop(T)
+            end;
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, T)
+    end.
+
+ask_clock(Timer, T = #tracer{monitors = M, progress = Progress, clock = {session, Deliver}}) ->
+    case witness_central_monitors:fired(Timer, M) of
+        {wait, M1} -> T#tracer{monitors = M1};
+        {ask, M1} -> T#tracer{monitors = M1, progress = witness_monitor_progress:ask(Deliver, Progress)}
     end.
 
 handle_status(open, T) -> take(T);

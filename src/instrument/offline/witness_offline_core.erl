@@ -25,12 +25,14 @@ their monitors are started first and read every event, in the order of delivery.
 -doc """
 `maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
 `spread`: the number of shards for the monitors of each property; `wants`: properties, as text, about messages that are taken, or
-delivered: the log must say that it has these. The others are for the source (`witness_trace_log:new/1`).
+delivered: the log must say that it has these. `skew`: by how many nanoseconds the time of an event may be before the greatest one so
+far; without it only the events of a monitor, and the end of the log, tell it the time. The others are for the source (`witness_trace_log:new/1`).
 """.
 -type config() :: #{maps := [witness_instrument_map:instrumentation()], signatures => witness_event_wrapper:table(),
                     properties := [witness_instrument_map:entry()],
                     all => [witness_instrument_map:entry()], wants => [{taken | delivered, unicode:chardata()}],
                     mode := outline | central, spread := pos_integer(),
+                    skew => non_neg_integer(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 
 -doc "A shard of the monitors of one property (`property/2`).".
@@ -68,6 +70,7 @@ be delivered. The latter never decreases, so operations can be put in an order (
 %% properties: with their numbers
 %% place: that of the item that is delivered
 %% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
+%% ticking: the shards with monitors that may have deadlines; time: the greatest one of an event
 %% operations, births: newest first
 -record(log, {config :: config(),
               source :: witness_trace_log:log(),
@@ -86,6 +89,8 @@ be delivered. The latter never decreases, so operations can be put in an order (
               gaps = 0 :: non_neg_integer(),
               hiding = 0 :: non_neg_integer(),
               missing = [] :: [missing()],
+              ticking = [] :: [shard()],
+              time = none :: none | integer(),
               operations = #{} :: #{shard() => [witness_offline_shard:op(), ...]},
               started = [] :: [{witness_offline_shard:id(), shard(), meta()}],
               births = [] :: [{witness_event:proc(), witness_event:signature()}],
@@ -154,19 +159,55 @@ unseen(Receives, What, Property) ->
 about(What, Property) -> [Property, " is about messages that are ", atom_to_list(What), ", and "].
 
 %% The hot path: what changes with each message is passed as arguments.
-items([{Line, E} | Items], Base, Plain, Operations, Events, L) when element(1, E) =:= recv; element(1, E) =:= send ->
+items([{Line, E} | Items], Base, Plain, Operations, Events, L = #log{ticking = [], config = Config})
+  when (element(1, E) =:= recv orelse element(1, E) =:= send) andalso not is_map_key(skew, Config) ->
     P = element(2, E),
     case Plain of
         #{P := []} -> items(Items, Base, Plain, Operations, Events + 1, L);
         #{P := Readers} -> items(Items, Base, Plain, give(Readers, Base + Line, E, Operations), Events + 1, L);
         #{} -> add_item(E, Line, Items, Base, L#log{operations = Operations, events = Events})
     end;
+items([{Line, E} | Items], Base, _, Operations, Events, L) when element(1, E) =:= recv; element(1, E) =:= send ->
+    note_time(E, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([{Line, {receives, What}} | Items], Base, _, Operations, Events, L) ->
     agree(What, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([{Line, E} | Items], Base, _, Operations, Events, L) ->
-    add_item(E, Line, Items, Base, L#log{operations = Operations, events = Events});
+    note_time(E, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([], _, _, Operations, Events, L) ->
     {ok, L#log{operations = Operations, events = Events}}.
+
+%% With a limit for how far times may go back, each time tells which deadlines have passed, in all processes.
+note_time(E, Line, Items, Base, L = #log{ticking = [], config = Config}) when not is_map_key(skew, Config) ->
+    add_item(E, Line, Items, Base, L);
+note_time(E, Line, Items, Base, L = #log{time = Before, config = Config}) ->
+    Skew = maps:get(skew, Config, none),
+    case time(E) of
+        Time when is_integer(Time), Before =:= none orelse Time > Before ->
+            L1 = L#log{time = Time, place = Base + Line},
+            add_timed(E, Line, Items, Base, case Skew of
+                none -> L1;
+                _ -> tell_time(Time - Skew, L1)
+            end);
+        Time when is_integer(Time), Skew =/= none, Time < Before - Skew ->
+            {refused, Base + Line, [~"the time of this event is ", duration(Before - Time),
+                                    ~" before the greatest one so far, which is more than skew allows"], Items, L};
+        _ -> add_timed(E, Line, Items, Base, L)
+    end.
+
+duration(Nanoseconds) when Nanoseconds < 1_000_000 -> [integer_to_binary(Nanoseconds), ~" ns"];
+duration(Nanoseconds) -> [integer_to_binary(Nanoseconds div 1_000_000), ~" ms"].
+
+time(Item) when element(1, Item) =:= receives -> undefined;
+time(Item) -> witness_event:ts(Item).
+
+add_timed(E, Line, Items, Base, L = #log{plain = Plain, events = Events})
+  when element(1, E) =:= recv; element(1, E) =:= send ->
+    case Plain of
+        #{element(2, E) := Readers} ->
+            items(Items, Base, give(Readers, E, L#log{place = Base + Line, events = Events + 1}));
+        #{} -> add_item(E, Line, Items, Base, L)
+    end;
+add_timed(E, Line, Items, Base, L) -> add_item(E, Line, Items, Base, L).
 
 add_item(E, Line, Items, Base, L = #log{source = Source, config = Config}) ->
     case witness_trace_log:add(Base + Line, resolve(E, Config), Source) of
@@ -213,7 +254,13 @@ settle(Line, L = #log{source = Source}) -> deliver(Line, L#log{source = witness_
 finish(Line, L0) ->
     L = #log{source = Source} = settle(Line, L0),
     {Orphans, Source1} = witness_trace_log:finish(Source),
-    {Orphans, stop(Line, L#log{source = Source1})}.
+    {Orphans, stop(Line, pass_all(Line, L#log{source = Source1}))}.
+
+%% The whole log has been read: up to its greatest time, nothing more has happened.
+pass_all(_, L = #log{time = none}) -> L;
+pass_all(Line, L = #log{time = Time}) -> tell_time(Time, L#log{place = Line}).
+
+tell_time(Time, L = #log{ticking = Shards}) -> give([{Shard, all} || Shard <- Shards], {time, Time}, L).
 
 -doc "Watching ends after this line: undecided monitors stay so.".
 -spec stop(line(), state()) -> state().
@@ -254,6 +301,7 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
       plain => L#log.plain, all => L#log.all, receives => L#log.receives,
+      ticking => L#log.ticking, time => L#log.time,
       alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
       processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
 
@@ -268,6 +316,8 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
                           cores = #{T => witness_outline_core:with_maps(Maps, new_core(T, Config)) || T := Maps <- Tracers},
                           monitor = Monitor, processes = Processes, events = Events, gaps = Gaps,
                           receives = maps:get(receives, Saved, unknown),
+                          %% An older position has no properties with deadlines.
+                          ticking = maps:get(ticking, Saved, []), time = maps:get(time, Saved, none),
                           %% An older position does not say which gaps may hide births, so all of them may.
                           hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
 
@@ -390,6 +440,11 @@ start_monitor(P, Signature, Entry = #{spec := Spec, name := Name}, L) ->
     Id = L#log.monitor + 1,
     Shard = map_get(Entry, Properties) * Spread + Id rem Spread,
     Reader = {Shard, Id},
+    Ticking = case lists:member(Shard, L#log.ticking) orelse not witness_monitor:is_timed(maps:get(monitor, Entry)) of
+        true -> L#log.ticking;
+        false -> [Shard | L#log.ticking]
+    end,
     Of = case P of all -> #{}; _ -> #{process => P, signature => Signature} end,
     Meta = Of#{spec => Spec, name => Name},
-    {Reader, give([Reader], {start, P, Signature}, L#log{monitor = Id, started = [{Id, Shard, Meta} | Started]})}.
+    {Reader, give([Reader], {start, P, Signature},
+                  L#log{monitor = Id, ticking = Ticking, started = [{Id, Shard, Meta} | Started]})}.

@@ -24,9 +24,9 @@ The shard ends when the process that started it ends. If the shard ends for a re
 process.
 """.
 
--export([start_link/1, work/4, save/1, load/2, perform/3]).
+-export([start_link/1, work/4, save/1, load/2, none/1, perform/3]).
 -export([init/2]).
--export_type([spec/0, line/0, id/0, op/0, told/0, counted/0, saved/0]).
+-export_type([spec/0, line/0, id/0, op/0, told/0, counted/0, monitors/0, saved/0]).
 
 -doc """
 The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive, and how long idle;
@@ -47,12 +47,14 @@ the bytes that all of them may take. `counted` is called at each verdict `yes`: 
 
 -doc """
 `start` is for an id that is not in use; otherwise the shard ends with the reason `started_twice`. Operations for an id
-without a monitor are ignored: that monitor has reached its verdict. `gap`: events are missing here.
+without a monitor are ignored: that monitor has reached its verdict. `gap`: events are missing here. `time`: no event comes before this
+time any more; that is for the monitors of the shard that wait for deadlines before it.
 """.
 -type op() :: {line(), id(), {start, witness_event:proc() | all, witness_event:signature() | all}
                            | witness_event:event()
                            | complete | stopped
-                           | {gap, Reason :: term()}}.
+                           | {gap, Reason :: term()}}
+            | {line(), all, {time, integer()}}.
 
 -doc "The outcome of a slice, or of a monitor that has ended, with the line and the id of the deciding operation.".
 -type told() :: {line(), id(), slice, witness_monitor_sliced:outcome()}
@@ -75,9 +77,12 @@ satisfied, how many of both vacuously, and how many slices were left undecided f
 -record(shard, {spec :: witness_monitor_machine:prepared(),
                owner :: reference(),
                covered = 0 :: non_neg_integer(),
-               machines = #{} :: machines()}).
+               monitors :: monitors()}).
 
 -type machines() :: #{id() => witness_monitor_machine:machine()}.
+
+-doc "The live monitors, and the first deadline of each if the property has some.".
+-opaque monitors() :: {machines(), none | witness_monitor_expiry:idle()}.
 
 -doc "Starts a shard without monitors.".
 -spec start_link(spec()) -> pid().
@@ -116,14 +121,15 @@ call(Shard, Request) ->
 -spec init(spec(), pid()) -> ok.
 init(#{monitor := {Module, Arg}} = Spec, Owner) ->
     proc_lib:set_label({witness_offline_shard, Module, Arg}),
-    loop(#shard{spec = witness_monitor_machine:prepare(Spec), owner = monitor(process, Owner)}).
+    Prepared = witness_monitor_machine:prepare(Spec),
+    loop(#shard{spec = Prepared, owner = monitor(process, Owner), monitors = none(Prepared)}).
 
-loop(S = #shard{spec = Spec, owner = Owner, machines = Machines}) ->
+loop(S = #shard{spec = Spec, owner = Owner, monitors = Monitors}) ->
     receive
         {work, Seq, From, Ops} ->
-            {Told, Counted, Machines1} = perform(Ops, Machines, Spec),
+            {Told, Counted, Monitors1} = perform(Ops, Monitors, Spec),
             From ! {worked, Seq, self(), Told, Counted, coverage(S)},
-            loop(S#shard{machines = Machines1});
+            loop(S#shard{monitors = Monitors1});
         {save, From, Ref} ->
             From ! {saved, Ref, self(), saved_state(S)},
             loop(S);
@@ -146,9 +152,37 @@ loop(S = #shard{spec = Spec, owner = Owner, machines = Machines}) ->
 
 coverage(#shard{covered = Covered}) -> Covered bor witness_monitor_machine:read_marks().
 
+-doc "No monitor lives.".
+-spec none(witness_monitor_machine:prepared()) -> monitors().
+none(Spec) ->
+    {#{}, case witness_monitor_machine:has_deadlines(Spec) of true -> witness_monitor_expiry:new(0); false -> none end}.
+
 -doc "Performs operations with these live monitors, in the calling process.".
--spec perform([op()], machines(), witness_monitor_machine:prepared()) -> {[told()], counted(), machines()}.
-perform(Ops, Machines, Spec) -> perform(Ops, Machines, [], {[], 0, 0, 0, #{}}, Spec).
+-spec perform([op()], monitors(), witness_monitor_machine:prepared()) -> {[told()], counted(), monitors()}.
+perform(Ops, {Machines, none}, Spec) ->
+    {Told, Counted, Machines1} = perform(Ops, Machines, [], {[], 0, 0, 0, #{}}, Spec),
+    {lists:reverse(Told), Counted, {Machines1, none}};
+perform(Ops, Monitors, Spec) ->
+    {Told, Counted, Monitors1} = lists:foldl(fun(Op, Acc) -> perform_timed(Op, Spec, Acc) end,
+                                             {[], {[], 0, 0, 0, #{}}, Monitors}, Ops),
+    {lists:reverse(Told), Counted, Monitors1}.
+
+perform_timed({Line, all, {time, Time}}, Spec, {Told, Counted, {Machines, Deadlines}}) ->
+    {Ids, Left} = witness_monitor_expiry:due(Time, Deadlines),
+    lists:foldl(fun(Id, Acc) -> perform_timed({Line, Id, {time, Time}}, Spec, Acc) end, {Told, Counted, {Machines, Left}}, Ids);
+perform_timed({_, Id, What} = Op, Spec, {Told, Counted, {Machines, Deadlines}}) ->
+    {Told1, Counted1, Machines1} = perform([Op], Machines, Told, Counted, Spec),
+    {Told1, Counted1, {Machines1, note_deadline(Id, from(What), Machines1, Deadlines)}}.
+
+%% Deadlines before this time have passed.
+from({time, Time}) -> Time;
+from(_) -> witness_monitor_expiry:before_all().
+
+note_deadline(Id, From, Machines, Deadlines) ->
+    witness_monitor_expiry:set(Id, case Machines of
+        #{Id := Machine} -> witness_monitor_machine:next_deadline(From, Machine);
+        #{} -> none
+    end, Deadlines).
 
 %% Outcomes are collected in reverse.
 perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
@@ -178,9 +212,10 @@ perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
             perform(Ops, Machines, Told, Counted, Spec)
     end;
 perform([], Machines, Told, Counted, _) ->
-    {lists:reverse(Told), Counted, Machines}.
+    {Told, Counted, Machines}.
 
 step(How, Machine) when How =:= complete; How =:= stopped -> decide(witness_monitor_machine:finish(How, Machine));
+step({time, Time}, Machine) -> witness_monitor_machine:pass(Time, Machine);
 step({gap, _} = Gap, Machine) -> decide(witness_monitor_machine:inconclusive(Gap, Machine));
 step({start, _, _}, _) -> exit(started_twice);
 step(Event, Machine) -> witness_monitor_machine:run([Event], Machine).
@@ -204,12 +239,12 @@ add_slices([Outcome | Outcomes], Line, Id, Told, Counted) ->
 to_integer(true) -> 1;
 to_integer(false) -> 0.
 
-saved_state(S = #shard{machines = Machines}) ->
+saved_state(S = #shard{monitors = {Machines, _}}) ->
     {coverage(S), [{Id, witness_monitor_machine:save(Machine)} || Id := Machine <- Machines]}.
 
 load_state({Covered, Saved}, S) when is_integer(Covered), Covered >= 0, is_list(Saved) ->
     case machines(Saved, #{}, S#shard.spec) of
-        {ok, Machines} -> {ok, S#shard{covered = Covered bor S#shard.covered, machines = Machines}};
+        {ok, Machines} -> {ok, S#shard{covered = Covered bor S#shard.covered, monitors = monitors(Machines, S#shard.spec)}};
         Error -> Error
     end;
 load_state(_, _) -> {error, damaged}.
@@ -221,3 +256,11 @@ machines([{Id, Saved} | Others], Machines, Spec) ->
     end;
 machines([], Machines, _) -> {ok, Machines};
 machines(_, _, _) -> {error, damaged}.
+
+monitors(Machines, Spec) ->
+    case none(Spec) of
+        {_, none} -> {Machines, none};
+        {_, Deadlines} ->
+            Note = fun(Id, _, A) -> note_deadline(Id, witness_monitor_expiry:before_all(), Machines, A) end,
+            {Machines, maps:fold(Note, Deadlines, Machines)}
+    end.

@@ -23,7 +23,8 @@ T (sees the fork of C)        N (will own C)             O (origin of C, may be 
 ```
 
 The first event beyond the cut proves that all events before it have come, since the
-source keeps the order of one process for one tracer. The `eof` travels along the route
+source keeps the order of one process for one tracer. So does the VM, if it is asked after the cut and says
+that what has happened is delivered (`delivered`): a process may do nothing for a long time. The `eof` travels along the route
 and is the acknowledgement that `dtc` is in the paper. Where T is the origin, it shares at
 once, without waiting for the `switch`.
 
@@ -71,7 +72,7 @@ errors name the invariant of the RIARC text, appendix B.2, see
 """.
 
 -export([new/1, reassign/2, handle/2, answer/2, direct/2, is_done/1, owned/1, settling/1, adopt/3, adopt_newborn/3,
-         maps/1, with_maps/2]).
+         origins/1, cuts/1, maps/1, with_maps/2]).
 
 -doc "Names a tracer; only compared and passed on.".
 -type tracer() :: term().
@@ -98,7 +99,8 @@ the stamp are duplicates; `ask`: the origin waits for `switch`.
   | {take, Child :: witness_event:proc(), Origin :: tracer(), witness_event:event(), label(),
      born | dead | {shared, Now :: integer()} | ask}
   | {switch, witness_event:proc(), sink()}
-  | {discard, witness_event:proc()}.
+  | {discard, witness_event:proc()}
+  | {delivered, witness_event:proc()}.
 
 -doc """
 Effects, to be performed in order: send a message to another tracer; hand an event to
@@ -210,6 +212,17 @@ with_maps(#{own := Own, route := Route, stash := Stash, unpaired := Unpaired}, C
 settling(#core{own = Own}) ->
     lists:any(fun({direct, _}) -> false; ({late, _, _}) -> false; (_) -> true end, maps:values(Own)).
 
+-doc "The tracers from which processes of this partition are being handed over.".
+-spec origins(core()) -> [tracer()].
+origins(#core{own = Own}) -> lists:usort([O || _ := {priority, O, _, _, _} <- Own]).
+
+-doc """
+The processes of which this tracer is the origin that has shared them, each with the stamp behind which their events are the next
+tracer's. When all of their events up to that stamp have come, the message `delivered` ends the handover.
+""".
+-spec cuts(core()) -> [{witness_event:proc(), integer()}].
+cuts(#core{route = Route}) -> [{P, Cut} || P := {cut, _, Cut} <- Route].
+
 -doc """
 The label of a process if its own events are analysed at once. For such a process
 `handle({own, E})` of a `send` or `recv` returns exactly `[{analyse, Label, E}]` and an
@@ -240,6 +253,7 @@ task({routed, O, S}, C) -> routed(S, O, C);
 task({take, P, O, Fork, Label, How}, C) -> taken(P, Fork, Label, How, O, overdue(P, C));
 task({switch, P, Sink}, C) -> switch(P, Sink, C);
 task({discard, P}, C) -> discard_routed(P, C);
+task({delivered, P}, C) -> delivered(P, C);
 task({unstash, P}, C) -> unstash(P, C).
 
 %% --- events of the own session ---------------------------------------------------
@@ -283,6 +297,13 @@ dispatch(P, S = {_, E}, Next, C) ->
 acknowledge(P, Next, C) ->
     C1 = send(Next, {routed, C#core.self, {eof, P}}, C),
     remove_route(P, effect({off, P}, C1)).
+
+%% The process may have done something beyond the cut meanwhile.
+delivered(P, C = #core{route = Route}) ->
+    case Route of
+        #{P := {cut, Next, _}} -> acknowledge(P, Next, C);
+        #{} -> C
+    end.
 
 %% The owner of the process gets this event from elsewhere. The child of a fork was born in this
 %% session with it, and is discarded unless it was claimed.

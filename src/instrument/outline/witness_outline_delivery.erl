@@ -4,7 +4,8 @@ Gives the monitors of a tracer the events that it analyses. In outline monitorin
 (`m:witness_monitor_runner`); in central monitoring it is a machine in the tracer (`m:witness_central_monitors`).
 """.
 
--export([new/1, renew/1, readers/2, start/6, deliver/3, complete/2, deliver_gap/3, deliver_clock/3, clocks/2, work/2, stop/2]).
+-export([new/1, renew/1, readers/2, start/6, deliver/3, complete/2, deliver_gap/3, deliver_clock/3, clocks/2, work/2, fired/2,
+         pass/2, stop/2]).
 -export_type([delivery/0, reader/0, readers/0]).
 
 -opaque delivery() :: runners | {Run :: pid(), witness_central_monitors:monitors()}.
@@ -93,6 +94,18 @@ work(Events, {Run, M}) ->
     end.
 
 report_fun(Run) -> fun(Reports) -> Run ! {reports, Reports} end.
+
+-doc "See `witness_central_monitors:fired/2`. Monitors that are processes have timers of their own.".
+-spec fired(Timer :: reference(), delivery()) -> {ask | wait, delivery()}.
+fired(_, runners) -> {wait, runners};
+fired(Timer, {Run, M}) ->
+    {Next, M1} = witness_central_monitors:fired(Timer, M),
+    {Next, {Run, M1}}.
+
+-doc "All events up to this time, in nanoseconds, were delivered.".
+-spec pass(Time :: integer(), delivery()) -> delivery().
+pass(_, runners) -> runners;
+pass(Time, {Run, M}) -> {Run, witness_central_monitors:pass(Time, M)}.
 
 -doc "Watching ends: undecided monitors are notified. `Readers`: those of the processes that have not ended.".
 -spec stop([reader()], delivery()) -> ok.

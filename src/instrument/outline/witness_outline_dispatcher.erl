@@ -51,6 +51,7 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
                     explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
                     signatures => witness_event_wrapper:table(),
                     memory => pos_integer(), partition_memory := pos_integer(), turns => witness_monitor_throttle:turns(),
+                    clock => witness_monitor_runner:clock(),
                     central => [witness_instrument_map:entry()], drain => timeout()}.
 
 %% runners: how many runners read a partition by themselves
@@ -152,8 +153,9 @@ counts(Session) -> maps:with([processes, events, held], witness_trace_native:cou
 init(Given = #{source_options := Options, run := Run}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(witness_dispatcher),
-    Config = Given#{turns => witness_monitor_throttle:start_link(Run)},
     Session = witness_trace_native:open(Options),
+    Config = Given#{turns => witness_monitor_throttle:start_link(Run),
+                    clock => {session, fun() -> witness_trace_native:delivered(Session) end}},
     Shards = #{witness_outline_shard:start_link(Shard, Config) => Shard || Shard <- witness_trace_native:shards(Session)},
     {ok, #dispatcher{config = Config, session = Session, births = witness_trace_native:births(Session),
                      shards = Shards, tracers = start_central(Session, Config)}, {continue, take}}.
@@ -303,7 +305,7 @@ handle_item({birth, Partition, Grouped, Held, P, Raw}, D = #dispatcher{config = 
             D;
         [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
             D1 = narrow(Partition, Monitor, D),
-            Given = maps:with([run, explain, max_slices, slice_idle, memory, turns, signatures], Config),
+            Given = maps:with([run, explain, max_slices, slice_idle, memory, turns, signatures, clock], Config),
             Take = witness_instrument_monitors:take_fun(Partition),
             Runner = witness_instrument_monitors:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
             monitor(process, Runner),

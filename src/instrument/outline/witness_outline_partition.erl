@@ -22,6 +22,7 @@ The process ends with its partition. If that is not grouped, it also ends as soo
 
 %% labels: of the processes that are alive, if the partition is grouped
 %% alive: how many processes of a group its runner still waits for
+%% asking: runners that want to know the time which their events have reached; asked: those for which the session was asked
 %% unread: for each runner that still reads, the batches that it has not read, and the bytes of these except a first one
 -record(partition, {source :: witness_trace_native:partition(),
                     config :: witness_instrument_monitors:config(),
@@ -30,7 +31,11 @@ The process ends with its partition. If that is not grouped, it also ends as soo
                     memory :: pos_integer(),
                     labels :: single | #{pid() => witness_instrument_map:label()},
                     alive = #{} :: witness_instrument_monitors:alive(),
-                    unread = #{} :: #{pid() => {non_neg_integer(), non_neg_integer()}}}).
+                    unread = #{} :: #{pid() => {non_neg_integer(), non_neg_integer()}},
+                    clock :: witness_monitor_runner:clock(),
+                    progress = witness_monitor_progress:new() :: witness_monitor_progress:progress(),
+                    asking = [] :: [pid()],
+                    asked = [] :: [pid()]}).
 
 -doc "Starts the tracer of a partition that begins with this process.".
 -spec start_link(witness_trace_native:partition(), Grouped :: boolean(), first(), witness_outline_dispatcher:config()) -> pid().
@@ -45,11 +50,11 @@ replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 
 -doc false.
 -spec init(witness_trace_native:partition(), boolean(), first(), witness_outline_dispatcher:config()) -> ok.
-init(Partition, Grouped, {P, Signature, Label}, Config = #{run := Run, maps := Maps, partition_memory := Memory}) ->
+init(Partition, Grouped, {P, Signature, Label}, Config = #{run := Run, maps := Maps, partition_memory := Memory, clock := Clock}) ->
     proc_lib:set_label(witness_tracer),
     Given = maps:with([run, explain, max_slices, slice_idle, memory, turns, signatures], Config),
-    T = #partition{source = Partition, run = Run, maps = Maps, memory = Memory,
-                   config = Given#{ordered => false, tracer => self()},
+    T = #partition{source = Partition, run = Run, maps = Maps, memory = Memory, clock = Clock,
+                   config = Given#{ordered => false, tracer => self(), clock => {tracer, self()}},
                    labels = case Grouped of true -> #{}; false -> single end},
     take(adopt(P, Signature, Label, T)).
 
@@ -61,20 +66,43 @@ adopt(P, Signature, Label, T = #partition{config = Config, labels = Labels, aliv
     T#partition{unread = maps:merge(T#partition.unread, #{Runner => {0, 0} || Runner <- New}), alive = Alive1,
                 labels = case Labels of single -> single; _ -> Labels#{P => Label1} end}.
 
-take(T = #partition{source = Source}) ->
-    _ = witness_trace_native:take(Source),
-    loop(T).
+take(T = #partition{source = Source, progress = Progress}) ->
+    loop(tell_time(T#partition{progress = witness_monitor_progress:took(witness_trace_native:take(Source), Progress)})).
+
+tell_time(T = #partition{progress = Progress, asked = Runners}) ->
+    case witness_monitor_progress:reached(Progress) of
+        {Time, Progress1} ->
+            lists:foreach(fun(Runner) -> witness_monitor_runner:send_time(Runner, Time) end, Runners),
+            ask_clock(T#partition{progress = Progress1, asked = []});
+        no -> T
+    end.
+
+%% Runners that ask meanwhile wait for the next time.
+ask_clock(T = #partition{asking = [_ | _] = Runners, progress = Progress, clock = {session, Deliver}}) ->
+    case witness_monitor_progress:is_asked(Progress) of
+        true -> T;
+        false -> T#partition{progress = witness_monitor_progress:ask(Deliver, Progress), asked = Runners, asking = []}
+    end;
+ask_clock(T) -> T.
 
 loop(#partition{source = Source, labels = single, unread = Unread}) when map_size(Unread) =:= 0 ->
     witness_trace_native:unread(Source);
 loop(T = #partition{unread = Unread}) ->
     receive
-        {witness_batch, Events, Status} -> handle_status(Status, handle_events(Events, T));
+        {witness_batch, Events, Status} ->
+            Read = T#partition{progress = witness_monitor_progress:read(T#partition.progress)},
+            handle_status(Status, tell_time(handle_events(Events, Read)));
         witness_data -> take(T);
         {read, Runner, Size} ->
             case Unread of
                 #{Runner := {N, Bytes}} -> loop(T#partition{unread = Unread#{Runner := {N - 1, Bytes - Size}}});
                 #{} -> loop(T)
+            end;
+        {ask_time, Runner} -> loop(ask_clock(T#partition{asking = [Runner | T#partition.asking]}));
+        {trace_delivered, all, Ref} ->
+            case witness_monitor_progress:delivered(Ref, T#partition.progress) of
+                {ok, Progress} -> take(T#partition{progress = Progress});
+                stale -> loop(T)
             end;
         {'DOWN', _, process, Runner, _} -> loop(T#partition{unread = maps:remove(Runner, Unread)});
         {replace, From, Tag, Maps} ->

@@ -52,6 +52,9 @@ when the pool names it to another tracer, 0 from the end of the partition.
 %% In words. Every gathered event is garbage soon, and a larger heap is collected less often.
 -define(MIN_HEAP_WORDS, 2000).
 
+%% After so many milliseconds the VM is asked again whether a handover has ended.
+-define(SETTLING_MS, 2).
+
 %% The most orphans that are listed.
 -define(MAX_SHOWN, 3).
 
@@ -65,6 +68,9 @@ when the pool names it to another tracer, 0 from the end of the partition.
 %% hidden: processes that the source does not report any more, which are monitored instead
 %% ends: monitors of the processes that the run waits for, if it only looks at its processes
 %% alive: how many processes of a group its runner still waits for
+%% waiting: runners, or the monitors of this process, that want to know the time which their events have reached; or this tracer is
+%% the origin of a handover that waits for it
+%% delivered: those for which the VM was asked
 %% asked: a message of `sys' that is to be answered before the next one is taken
 -record(tracer, {config :: config(),
                  source :: module(),
@@ -84,6 +90,8 @@ when the pool names it to another tracer, 0 from the end of the partition.
                  ends = #{} :: #{reference() => []},
                  alive = #{} :: witness_instrument_monitors:alive(),
                  clock :: witness_outline_clock:clock(),
+                 waiting = [] :: [pid() | central | origin],
+                 delivered = none :: none | {reference(), Stamp :: integer(), Time :: integer(), [pid() | central | origin]},
                  asked :: undefined | {From :: {pid(), term()}, Request :: term()}}).
 
 -doc "Starts a tracer that waits for its first partition.".
@@ -185,6 +193,18 @@ handle_message({take, _, _, _, _, _} = Message, T) -> recycle(handle(Message, T#
 handle_message({switch, _, _} = Message, T) -> recycle(handle(Message, T));
 handle_message({discard, _} = Message, T) -> recycle(handle(Message, T));
 handle_message({tick, Time}, T) -> tick(Time, T);
+handle_message({ask_time, Reader}, T = #tracer{waiting = Waiting}) -> ask_time(T#tracer{waiting = [Reader | Waiting]});
+handle_message(ask_time, T) -> ask_time(T);
+handle_message({timeout, Timer, deadline}, T = #tracer{delivery = Delivery, waiting = Waiting}) ->
+    case witness_outline_delivery:fired(Timer, Delivery) of
+        {ask, Delivery1} -> ask_time(T#tracer{delivery = Delivery1, waiting = [central | Waiting]});
+        {wait, Delivery1} -> T#tracer{delivery = Delivery1}
+    end;
+handle_message(settle, T = #tracer{waiting = Waiting}) -> ask_time(T#tracer{waiting = [origin | Waiting]});
+handle_message({reached, Ref}, T = #tracer{delivered = {Ref, Stamp, Time, Readers}}) ->
+    %% This message may have overtaken others, but all of them are here.
+    {message_queue_len, Count} = process_info(self(), message_queue_len),
+    tell_time(Stamp, Time, Readers, handle_messages(Count, T#tracer{delivered = none}));
 handle_message({call, From, Request}, T) -> handle_request(Request, From, T);
 handle_message({sync, From, Tag}, T) -> reply_synced(From, Tag, flush(T));
 handle_message({stop, From, Tag}, T) -> end_tracer(From, Tag, flush(T));
@@ -225,6 +245,10 @@ handle_message(Message, T = #tracer{core = Core}) ->
         {_, _} = S -> recycle(handle({own, S}, T));
         ignore -> T
     end.
+
+handle_messages(0, T) -> T;
+handle_messages(Count, T) ->
+    receive Message -> handle_messages(Count - 1, handle_message(Message, T)) after 0 -> T end.
 
 %% Names are no events.
 note_name({trace, P, register, Name}, T) -> witness_instrument_called:add_name(P, Name, called(T));
@@ -385,7 +409,7 @@ question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
 start_monitors(P, Signature, Label, T) -> start_monitors(P, Signature, #{}, Label, T).
 
 start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = Alive, delivery = Delivery}) ->
-    Given = maps:merge(maps:with([run, explain, max_slices, slice_idle], Config), More),
+    Given = (maps:merge(maps:with([run, explain, max_slices, slice_idle], Config), More))#{clock => {tracer, self()}},
     {{Label1, Alive1}, Delivery1} =
         witness_outline_delivery:start(P, Signature, Label, Given#{ordered => true}, Alive, Delivery),
     Started = witness_instrument_map:label(readers, Label1) -- witness_instrument_map:label(readers, Label),
@@ -581,3 +605,38 @@ tick(Due, T0 = #tracer{clock = Clock0}) ->
     Delivery = lists:foldl(fun({Reader, Time}, A) -> witness_outline_delivery:deliver_clock(Reader, Time, A) end,
                            T#tracer.delivery, Told),
     T#tracer{clock = Clock1, delivery = Delivery}.
+
+%% --- the time that events have reached --------------------------------------------
+
+%% The source tells when everything has come that had happened at this time.
+ask_time(T = #tracer{delivered = none, waiting = [_ | _] = Readers, source = Source, session = Session, core = Core}) ->
+    Stamp = Source:now(),
+    Time = erlang:monotonic_time(nanosecond),
+    Processes = [P || {P, _} <- witness_outline_core:owned(Core) ++ witness_outline_core:cuts(Core)],
+    T#tracer{delivered = {Source:reached(Session, Processes), Stamp, Time, lists:usort(Readers)}, waiting = []};
+ask_time(T) -> T.
+
+%% While a process of the partition is being handed over, its events may be on a detour over other tracers. A handover ends when the
+%% process does something, which it may not do: its origin can end it, too.
+tell_time(Stamp, Time, All, T0) ->
+    T = #tracer{core = Core, waiting = Waiting} = end_handovers(Stamp, T0),
+    case {witness_outline_core:settling(Core), All -- [origin]} of
+        {_, []} -> ask_time(T);
+        {true, Readers} ->
+            lists:foreach(fun(Origin) -> Origin ! settle end, witness_outline_core:origins(Core)),
+            _ = erlang:send_after(?SETTLING_MS, self(), ask_time),
+            T#tracer{waiting = Readers ++ Waiting};
+        {false, Readers} ->
+            ask_time(lists:foldl(fun(Reader, A) -> tell_reader(Reader, Time, A) end, flush(T), Readers))
+    end.
+
+end_handovers(Stamp, T0 = #tracer{core = Core}) ->
+    lists:foldl(fun({P, Cut}, T) when Cut =< Stamp -> recycle(handle({delivered, P}, T));
+                   (_, T) -> T
+                end, T0, witness_outline_core:cuts(Core)).
+
+tell_reader(central, Time, T = #tracer{delivery = Delivery}) ->
+    work(T#tracer{delivery = witness_outline_delivery:pass(Time, Delivery)});
+tell_reader(Runner, Time, T) ->
+    ok = witness_monitor_runner:send_time(Runner, Time),
+    T.

@@ -1,0 +1,193 @@
+-module(witness_deadlines_SUITE).
+-moduledoc """
+Deadlines in systems that run: they pass while nothing happens, and none passes before the events that meet it are read, whatever the
+load.
+
+`WITNESS_DEADLINES_REQUESTS` says how many near misses there are; `make deadlines` has a million.
+""".
+-include_lib("stdlib/include/assert.hrl").
+
+-compile(export_all).
+
+-define(RUN_TIMEOUT, 3_600_000).
+%% How close the answers come to their deadline.
+-define(NEAR_US, 60).
+
+suite() -> [{timetrap, {hours, 1}}].
+
+all() -> [{group, native}, {group, evm}, a_log_tells_the_time, times_of_a_log_may_go_back_as_far_as_asked_for].
+
+groups() ->
+    Both = [a_deadline_passes_while_nothing_happens, what_has_passed_is_decided_at_a_stop, nothing_in_time_is_late],
+    [{native, [], Both}, {evm, [], Both}].
+
+init_per_group(Source, Config) -> witness_source:init(Source, Config).
+
+end_per_group(_, _) -> ok.
+
+init_per_suite(Config) ->
+    ok = code:ensure_modules_loaded([?MODULE, witness_deadlines_system, witness_await]),
+    {ok, _} = application:ensure_all_started(witness),
+    Config.
+
+end_per_suite(_) -> ok.
+
+%% Alone, with slices, in a group.
+properties() ->
+    [{~"alone", 2, ~"""
+      alone: with witness_deadlines_system:init(_) over _ ? {ask, _, _}, _ : _ ! {answer, _} check
+        <_ ? {ask, _, _}> within 30 ms min X. (<_ : _ ! {answer, _}> tt or <_ ? {ask, _, _}> X).
+      """},
+     {~"sliced", 6, ~"""
+      sliced: with witness_deadlines_system:init(_) per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check
+        [_ ? {ask, _, N}] within 30 ms <_ : _ ! {answer, N}> tt.
+      """},
+     {~"grouped", 3, ~"""
+      grouped: with witness_deadlines_system:quiet(_) group per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check
+        [_ ? {ask, _, N}] and([_ ? {ask, _, N}] within 30 ms <_ : _ ! {answer, N}> tt).
+      """}].
+
+a_deadline_passes_while_nothing_happens(Config) ->
+    [passes(Mode, Chosen, Config)
+     || Mode <- [outline, central],
+        %% Two may read the same process. A group does not have processes that others name.
+        Chosen <- [[P] || P <- properties()] ++ [lists:droplast(properties())]].
+
+passes(Mode, Chosen, Config) ->
+    File = write(quiet, lists:join($\n, [Text || {_, _, Text} <- Chosen]), Config),
+    Log = filename:join(proplists:get_value(priv_dir, Config), lists:concat([quiet, erlang:unique_integer([positive]), ".log"])),
+    {ok, Run} = start({witness_deadlines_system, quiet, [self()]}, File, #{instrument => Mode, log_file => Log}, Config),
+    {Client, _} = asked(),
+    Expected = lists:sort([{Name, Count} || {Name, Count, _} <- Chosen]),
+    ok = witness_await:until(fun() ->
+        case violations(Run) of Expected -> true; Others -> {Mode, Others} end
+    end),
+    [?assertMatch(#{verdict := no, event := undefined, info := #{deadline := At}} when is_integer(At), V)
+     || #{verdict := no} = V <- witness:verdicts(Run)],
+    Client ! finish,
+    {ok, #{outcome := violated}} = witness:await(Run, ?RUN_TIMEOUT),
+    ?assertEqual(Expected, violations(Run)),
+    {ok, _} = witness:stop(Run),
+    ?assertMatch({violated, Expected}, check(Log, File, #{instrument => Mode})).
+
+check(Log, File, More) ->
+    {ok, Run} = witness:start(maps:merge(#{system => {log, {file, Log}}, specs => [File], log => false}, More)),
+    {ok, #{outcome := Outcome}} = witness:await(Run, ?RUN_TIMEOUT),
+    Violations = violations(Run),
+    {ok, _} = witness:stop(Run),
+    {Outcome, Violations}.
+
+%% Nothing is decided that was not told.
+what_has_passed_is_decided_at_a_stop(Config) ->
+    {Name, Count, Text} = lists:keyfind(~"sliced", 1, properties()),
+    Later = re:replace(Text, "sliced: (.*)30 ms", "later: \\g{1}1 h", [dotall, {return, binary}]),
+    {ok, Run} = start({witness_deadlines_system, quiet, [self()]}, write(stop, [Text, $\n, Later], Config), #{}, Config),
+    {Client, _} = asked(),
+    ok = witness_await:until(fun() -> case violations(Run) of [{Name, Count}] -> true; Others -> Others end end),
+    {ok, _} = witness:stop(Run),
+    Client ! finish,
+    ok.
+
+%% A process that has not ended waits until the end of the log, or until a line of another one tells the time.
+a_log_tells_the_time(Config) ->
+    {Log, File} = log(Config),
+    Place = fun(More) ->
+        {ok, Run} = witness:start(maps:merge(#{system => {log, {file, Log}}, specs => [File], log => false}, More)),
+        {ok, #{outcome := violated}} = witness:await(Run, ?RUN_TIMEOUT),
+        Places = [{At, D, E} || #{verdict := no, log := At, info := #{deadline := D}, event := E} <- witness:verdicts(Run)],
+        {ok, _} = witness:stop(Run),
+        [{lists:last(string:split(At, ":", trailing)), D, E} || {At, D, E} <- Places]
+    end,
+    [begin
+         ?assertEqual([{~"11", 5_000_000_010, undefined}], Place(More)),
+         ?assertEqual([{~"9", 5_000_000_010, undefined}], Place(More#{skew => 200})),
+         ?assertEqual([{~"11", 5_000_000_010, undefined}], Place(More#{skew => 1900}))
+     end || More <- [#{}, #{instrument => central}, #{block => 1}]].
+
+times_of_a_log_may_go_back_as_far_as_asked_for(Config) ->
+    {Log, File} = log(Config),
+    ?assertEqual(~":10: the time of this event is 100 ms before the greatest one so far, which is more than skew allows",
+                 refused(Log, File, 99)),
+    ?assertMatch({violated, [{~"answered", 1}]}, check(Log, File, #{skew => 100})),
+    %% Whether there are deadlines or not.
+    Untimed = write(untimed, ~"untimed: with shop:init(_) check [_ ? nothing] ff.", Config),
+    ?assertEqual(refused(Log, File, 99), refused(Log, Untimed, 99)),
+    ?assertMatch({ok, []}, check(Log, Untimed, #{skew => 100})),
+    Near = filename:join(proplists:get_value(priv_dir, Config), "near.log"),
+    ok = file:write_file(Near, ~"@2 fork(<0.90.0>, <0.91.0>, {shop, init, [a]}).\n@0 init(<0.91.0>, <0.90.0>, {shop, init, [a]}).\n"),
+    [?assertEqual(~":2: the time of this event is 2 ns before the greatest one so far, which is more than skew allows",
+                  refused(Near, Properties, 0)) || Properties <- [File, Untimed]].
+
+%% The place in the log, and why it is not read any further.
+refused(Log, File, Skew) ->
+    {ok, Run} = witness:start(#{system => {log, {file, Log}}, specs => [File], log => false, skew => Skew}),
+    {ok, #{refused := Refused}} = witness:await(Run, ?RUN_TIMEOUT),
+    {ok, _} = witness:stop(Run),
+    string:prefix(unicode:characters_to_binary(Refused), Log).
+
+log(Config) ->
+    Log = filename:join(proplists:get_value(priv_dir, Config), "times.log"),
+    ok = file:write_file(Log, ~"""
+    @0 init(<0.90.0>, undefined, {main, run, []}).
+    @1 fork(<0.90.0>, <0.91.0>, {shop, init, [a]}).
+    @2 init(<0.91.0>, <0.90.0>, {shop, init, [a]}).
+    @3 fork(<0.90.0>, <0.92.0>, {shop, init, [b]}).
+    @4 init(<0.92.0>, <0.90.0>, {shop, init, [b]}).
+    @10 recv(<0.91.0>, <0.90.0>, {ask, 1}).
+    @2000000000 recv(<0.92.0>, <0.90.0>, {ask, 1}).
+    @3000000000 send(<0.92.0>, <0.90.0>, {answer, 1}).
+    @6000000000 send(<0.90.0>, <0.92.0>, {ask, 2}).
+    @5900000000 send(<0.90.0>, <0.92.0>, {ask, 3}).
+    @6800000000 send(<0.90.0>, <0.92.0>, {ask, 2}).
+
+    """),
+    {Log, write(log, ~"""
+    answered: with shop:init(_) over _ ? {ask, _}, _ : _ ! {answer, _} check
+      <_ ? {ask, N}> within 5 s min X. (<_ : _ ! {answer, N}> tt or <_ ? {ask, _}> X).
+    """, Config)}.
+
+asked() -> receive {asked, Client, Servers} -> {Client, Servers} end.
+
+violations(Run) ->
+    Names = [Name || #{verdict := no, name := Name} <- witness:verdicts(Run)],
+    lists:sort([{Name, length([N || N <- Names, N =:= Name])} || Name <- lists:usort(Names)]).
+
+%% Another property says the same by the times of the events alone. Of each request exactly one of them is violated.
+nothing_in_time_is_late(Config) ->
+    Requests = witness_setting:number("WITNESS_DEADLINES_REQUESTS", 4000),
+    Specs = [["late: ", scope(), "[_ ? {work, N}] within ", integer_to_binary(?NEAR_US), " us <_ : _ ! {answer, N}> tt.\n"],
+             ["in_time: ", scope(), "[_ ? {work, N} at T] [_ : _ ! {answer, N} at U when U - T =< ", integer_to_binary(?NEAR_US),
+              " us] ff.\n"]],
+    [begin
+         Table = ets:new(verdicts, [public, {write_concurrency, true}]),
+         Note = fun(#{verdict := no, name := Name, slice := [{_, N}]}) -> true = ets:insert_new(Table, {{Name, N}}); (_) -> ok end,
+         {ok, Run} = start({witness_deadlines_system, near, [Requests div 4, ?NEAR_US]}, write(near, Spec, Config),
+                           #{instrument => Mode, on_verdict => Note, max_verdicts => 10}, Config),
+         {ok, Summary} = witness:await(Run, ?RUN_TIMEOUT),
+         {ok, _} = witness:stop(Run),
+         Late = slices(~"late", Table),
+         InTime = slices(~"in_time", Table),
+         ct:pal("~p ~p: ~b late, ~b in time of ~b~n", [Mode, proplists:get_value(source, Config), length(Late), length(InTime), Requests]),
+         ?assertEqual([], ordsets:intersection(Late, InTime)),
+         case Spec of
+             [_, _] ->
+                 ?assertEqual({Summary, 4 * (Requests div 4)}, {Summary, length(Late) + length(InTime)}),
+                 ?assert(Late =/= []),
+                 ?assert(InTime =/= []);
+             _ -> ok
+         end,
+         ets:delete(Table)
+     end || Mode <- [outline, central], Spec <- [Specs]].
+
+slices(Name, Table) -> ordsets:from_list([N || {{Of, N}} <- ets:tab2list(Table), Of =:= Name]).
+
+scope() -> "with witness_deadlines_system:init(_) per N over _ ? {work, N}, _ : _ ! {answer, N} check\n  ".
+
+start(System, File, More, Config) ->
+    witness:start(maps:merge(#{system => System, specs => [File], source => proplists:get_value(source, Config), log => false,
+                               scope => tree, max_slices => 1_000_000}, More)).
+
+write(Name, Text, Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), lists:concat([Name, "_", proplists:get_value(source, Config), ".hml"])),
+    ok = file:write_file(File, Text),
+    File.
