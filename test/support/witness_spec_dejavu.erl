@@ -1,0 +1,282 @@
+-module(witness_spec_dejavu).
+-moduledoc """
+Witness against the tests of DejaVu, a monitor for first-order past-time properties of logs.
+
+Each test names a property, a log, and the places of the log at which the property is violated. `m:witness_spec_dejavu_text` writes
+the property for Witness, in one or more parts. The violations of all parts have to be at exactly these places.
+
+`test/oracles/dejavu/run` calls `main/0`.
+""".
+
+-export([main/0, value/1]).
+
+-define(TESTS, "src/test/scala/tests").
+-define(COMBINATIONS, 1_500_000).  % of values that are looked at
+-define(STEPS, 12_000_000).       % combinations times events
+
+-doc """
+Compares all tests, or those of which the name begins with `WITNESS_DEJAVU_TEST`. `WITNESS_DEJAVU` is a git directory or a checkout.
+The exit code is 1 if a test that can be translated disagrees.
+""".
+main() ->
+    Begin = erlang:monotonic_time(second),
+    Dir = os:getenv("WITNESS_DEJAVU"),
+    Only = os:getenv("WITNESS_DEJAVU_TEST", ""),
+    Tests = [Test || Test <- tests(Dir), lists:prefix(Only, label(Test))],
+    [begin io:format("There are no tests in ~ts.~n", [Dir]), halt(1) end || Tests =:= []],
+    io:format("~-24ts ~-26ts ~ts~n", ["test", "expected", "result"]),
+    Results = [begin
+                   Result = compare(Dir, Test),
+                   io:format("~-24ts ~-26ts ~ts~n", [label(Test), expectation(Test), describe(Result)]),
+                   kind(Result)
+               end || Test <- Tests],
+    Count = fun(Kind) -> length([Result || Result <- Results, Result =:= Kind]) end,
+    io:format("~b tests, ~b s: ~b agree in one run, ~b with instances begun behind violations, ~b with each event given to all values, "
+              "~b with quantifiers outside, ~b after asking again; ~b are outside the fragment, ~b disagree~n",
+              [length(Tests), erlang:monotonic_time(second) - Begin
+               | [Count(Kind) || Kind <- [one_run, begun, repeated, quantified, again, outside, differs]]]),
+    halt(min(1, Count(differs))).
+
+label(#{folder := Folder, name := Name}) ->
+    [Number | _] = string:split(Folder, "_"),
+    Number ++ "." ++ binary_to_list(Name).
+
+expectation(#{expected := Expected}) -> short(places(Expected));
+expectation(_) -> "".
+
+short(Places) when length(Places) > 5 -> io_lib:format("~ts ... (~b)", [short(lists:sublist(Places, 4)), length(Places)]);
+short(Places) -> lists:flatten(lists:join(" ", [integer_to_list(N) || N <- Places])).
+
+kind({Kind, _}) -> Kind.
+
+describe({one_run, _}) -> "agrees in one run";
+describe({begun, _}) -> "agrees with instances begun behind violations";
+describe({repeated, _}) -> "agrees with each event given to all values";
+describe({quantified, _}) -> "agrees with quantifiers outside";
+describe({again, _}) -> "agrees after asking again";
+describe({outside, Reason}) -> ["outside: ", Reason];
+describe({differs, Got}) -> ["DIFFERS: ", Got].
+
+%% Tests.
+
+tests(Dir) ->
+    lists:append([tests(Dir, Folder, Source) || {Folder, Source} <- sources(Dir)]).
+
+sources(Dir) ->
+    {ok, Listing} = witness_clone:git(Dir, ["ls-tree", "-r", "--name-only", "HEAD", ?TESTS ++ "/"]),
+    Names = [string:split(string:slice(Name, length(?TESTS) + 1), "/", all)
+             || Name <- string:split(binary_to_list(Listing), "\n", all), Name =/= ""],
+    Numbered = lists:sort([{list_to_integer(Number), Folder, Source}
+                           || [Folder, Source] <- Names,
+                              {match, [Number]} <- [re:run(Source, "^Test([0-9]+)\\.scala$", [{capture, [1], list}])]]),
+    [{Folder, Source} || {_, Folder, Source} <- Numbered].
+
+tests(Dir, Folder, Source) ->
+    {ok, Text} = file(Dir, Folder, Source),
+    Plain = re:replace(Text, ~"//[^\\n]*|/\\*.*?\\*/", "", [global, dotall, {return, binary}]),
+    Files = maps:from_list([{Name, File} || [Name, File] <- all(Plain, ~"val +(\\w+) *= *s\"\\$TEST/([^\"]*)\"")]),
+    [test(Folder, Name, Body, Files) || [Name, Body] <- all(Plain, ~"@Test def (\\w+)\\(\\)[^{]*\\{(.*?)\\n *\\}")].
+
+all(Text, Pattern) ->
+    case re:run(Text, Pattern, [global, dotall, {capture, all_but_first, binary}]) of
+        {match, Found} -> Found;
+        nomatch -> []
+    end.
+
+test(Folder, Name, Body, Files) ->
+    Test = #{folder => Folder, name => Name},
+    case {all(Body, ~"Verify(?:\\.long)?\\((\\w+) *, *(\\w+)"), all(Body, ~"checkResults(?:Brief)?\\((.*)\\)")} of
+        {[[Spec, Log]], [[Expected]]} ->
+            Test#{spec => maps:get(Spec, Files), log => maps:get(Log, Files),
+                  expected => [string:trim(One) || One <- string:split(Expected, ",", all), string:trim(One) =/= ~""]};
+        _ -> Test
+    end.
+
+%% `10 -- 2` and `3 gc` are about DejaVu's memory: it forgets values that cannot change anything any more.
+places(Expected) -> lists:usort([binary_to_integer(One) || One <- Expected, re:run(One, "^[0-9]+$") =/= nomatch]).
+
+compare(_, #{} = Test) when not is_map_key(spec, Test) -> {outside, "checks that DejaVu refuses the property"};
+compare(Dir, #{folder := Folder, spec := Spec, log := Log, expected := Expected}) ->
+    case lists:any(fun(One) -> string:find(One, ~"oom") =/= nomatch end, Expected) of
+        true -> {outside, "checks that DejaVu runs out of memory"};
+        false ->
+            case {file(Dir, Folder, Spec), file(Dir, Folder, Log)} of
+                {{ok, Text}, {ok, Lines}} ->
+                    HasTimes = string:find(Log, ".timed.") =/= nomatch,
+                    compare(Text, log(Lines, HasTimes), places(Expected));
+                {error, _} -> {outside, "the specification is not in the repository"};
+                {_, error} -> {outside, "the log is not in the repository"}
+            end
+    end.
+
+compare(Text, Log, Expected) ->
+    try [witness_spec_dejavu_text:translate(Property) || Property <- witness_spec_dejavu_parse:properties(Text)] of
+        [_ | _] = Translated ->
+            case [Reason || {outside, Reason} <- Translated] of
+                [Reason | _] -> {outside, Reason};
+                [] -> judge(lists:append([Parts || {ok, Parts} <- Translated]), Log, Expected)
+            end
+    catch
+        throw:{outside, Reason} -> {outside, Reason}
+    end.
+
+judge(Parts, Log, Expected) ->
+    try [violations(Part, Log) || Part <- Parts] of
+        Found ->
+            All = lists:usort(lists:append([Places || {_, Places} <- Found])),
+            Kinds = [Kind || {Kind, _} <- Found],
+            case [Kind || Kind <- [again, quantified, repeated, begun], lists:member(Kind, Kinds)] of
+                _ when All =/= Expected -> {differs, [short(All), " instead of ", short(Expected)]};
+                [Kind | _] -> {Kind, All};
+                [] -> {one_run, All}
+            end
+    catch
+        throw:{outside, Reason} -> {outside, Reason}
+    end.
+
+%% Logs: `{event, Place, Time, {Name, Arguments...}}`. In a log with times, the last column is the time in seconds.
+
+log(Text, HasTimes) ->
+    Lines = [string:trim(Line) || Line <- string:split(Text, "\n", all)],
+    [event(N, [string:trim(Field) || Field <- string:split(Line, ",", all)], HasTimes)
+     || {N, Line} <- lists:enumerate([Line || Line <- Lines, Line =/= ~""])].
+
+event(N, [Name | Arguments], false) -> {event, N, N, list_to_tuple([Name | [value(A) || A <- Arguments]])};
+event(N, [Name | Arguments], true) ->
+    {event, N, binary_to_integer(lists:last(Arguments)), list_to_tuple([Name | [value(A) || A <- lists:droplast(Arguments)]])}.
+
+-doc "What looks like a number is one.".
+-spec value(binary()) -> integer() | binary().
+value(Text) ->
+    try binary_to_integer(Text)
+    catch error:badarg -> Text
+    end.
+
+%% Violations: all places.
+
+violations(#{reads := Reads} = Part, Log) ->
+    Times = [Time || {event, _, Time, _} <- Log],
+    %% A window of Witness ends at the greatest time so far.
+    [throw({outside, "the times of the log go back"}) || witness_spec_dejavu_text:is_timed(Part), Times =/= lists:sort(Times)],
+    witness_spec_translated:monitored(witness_spec_dejavu_text:text("dejavu", Part), "WITNESS_DEJAVU_TEST", fun(Module) ->
+        case Reads of
+            every -> of_combinations(Module, Part, Log);
+            _ -> {Reads, [Place || {_, Place} <- run(Module, [none], Log)]}
+        end
+    end).
+
+%% The places of the violations, with the values of their slices. Each key gets each event. The event `begun` begins an instance
+%% behind a violation, if the property reads it.
+run(Module, Keys, Log) ->
+    Signature = {dejavu, log, []},
+    {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => self(), signature => Signature, explain => 1,
+                                                  max_slices => 1_000_000}),
+    {[], {ok, Begun}} = witness_monitor_machine:run([{init, self(), undefined, Signature, -1}], Machine),
+    {Found, Last} = lists:mapfoldl(
+        fun({event, Place, Time, Event}, Before) ->
+                {Outcomes, {ok, Next}} = witness_monitor_machine:run(
+                    [received({event, Place, Time, Event, Key}, Time) || Key <- Keys], Before),
+                Violated = violated(Outcomes),
+                {[], {ok, After}} = witness_monitor_machine:run(
+                    [received(list_to_tuple([begun | Values]), Time) || {Values, _} <- Violated], Next),
+                {Violated, After}
+        end, Begun, Log),
+    {Rest, _} = witness_monitor_machine:finish(complete, Last),
+    lists:append([violated(Rest) | Found]).
+
+received(Message, Time) -> {recv, self(), undefined, Message, Time * 1_000_000_000}.
+
+violated(Outcomes) -> [Violation || {_, _} = Violation <- [place(Outcome) || Outcome <- Outcomes]].
+
+place(#{verdict := no, slice := Slice, event := #{event := {recv, _, _, {event, Place, _, _, _}, _}}}) ->
+    {[Value || {_, Value} <- Slice], Place};
+place(#{verdict := yes}) -> yes;
+place({satisfied, _}) -> yes;
+place(Other) -> error({unexpected, Other}).
+
+%% Each combination of values that the property may be about gets each event.
+
+of_combinations(Module, #{variables := Variables, rules := Rules} = Part, Log) ->
+    All = [N || {event, N, _, _} <- Log],
+    Domains = [{Variable, domain(Variable, Part, Log)} || {_, Variable, _} <- Variables],
+    Number = lists:foldl(fun({_, Values}, Product) -> Product * length(Values) end, 1, Domains),
+    [throw({outside, io_lib:format("~b combinations of values", [Number])}) || Number > ?COMBINATIONS],
+    Events = [{Event, occurrences(Event, Log)} || Event <- witness_spec_dejavu_text:events(Part)],
+    Combinations = witness_spec_translated:combinations([Values || {_, Values} <- Domains]),
+    {Known, Open} = lists:partition(fun({_, Value}) -> Value =/= unknown end,
+                                    [{Values, known(Part, Values, Events)} || Values <- Combinations]),
+    Keys = [list_to_tuple([1 | Values]) || {Values, unknown} <- Open],
+    [throw({outside, io_lib:format("~b combinations of values in ~b events", [length(Keys), length(Log)])})
+     || length(Keys) * length(Log) > ?STEPS],
+    Violated = case Rules of
+        [] -> run(Module, Keys, Log);
+        _ -> again(Module, Keys, Log)
+    end,
+    Found = maps:groups_from_list(fun({[_ | Values], _}) -> Values end, fun({_, Place}) -> Place end, Violated),
+    Table = maps:from_list([{Values, case Value of true -> []; false -> All; unknown -> maps:get(Values, Found, []) end}
+                            || {Values, Value} <- Known ++ Open]),
+    Places = quantified(Variables, Domains, [], Table),
+    {case lists:all(fun({Quantifier, _, _}) -> Quantifier =:= forall end, Variables) of
+         false -> quantified;
+         true when Rules =/= [] -> again;
+         true when Variables =/= [] -> repeated;
+         true -> whole
+     end, Places}.
+
+%% A round finds the next violation of each key.
+again(_, [], _) -> [];
+again(Module, Keys, Log) ->
+    Found = run(Module, Keys, Log),
+    Found ++ again(Module, [list_to_tuple([Place + 1 | Values]) || {[_ | Values], Place} <- Found], Log).
+
+%% The values that the events have where the variable is, those it is compared with, and one that no event has.
+domain(Variable, Part, Log) ->
+    Places = [{Name, length(Arguments) + 1, I + 1}
+              || {event, Name, Arguments, _, _} <- witness_spec_dejavu_text:events(Part),
+                 {I, {var, Other}} <- lists:enumerate(Arguments), Other =:= Variable],
+    lists:usort([element(I, Event) || {event, _, _, Event} <- Log, {Name, Size, I} <- Places,
+                                      element(1, Event) =:= Name, tuple_size(Event) =:= Size]
+                ++ constants(Part)) ++ [{unseen, list_to_binary(Variable)}].
+
+constants(Term) when is_map(Term) -> constants(maps:values(Term));
+constants({value, Value}) -> [Value];
+constants(Term) when is_tuple(Term) -> constants(tuple_to_list(Term));
+constants([Head | Tail]) -> constants(Head) ++ constants(Tail);
+constants(_) -> [].
+
+%% What the events of the log have in the places of this one that are no local variables.
+occurrences({event, Name, Arguments, Locals, _}, Log) ->
+    Places = [I + 1 || {I, A} <- lists:enumerate(Arguments), not is_local(A, Locals)],
+    maps:from_keys([[element(I, Event) || I <- Places]
+                    || {event, _, _, Event} <- Log, element(1, Event) =:= Name, tuple_size(Event) =:= length(Arguments) + 1], []).
+
+is_local({var, Variable}, Locals) -> lists:member(Variable, Locals);
+is_local(_, _) -> false.
+
+%% What follows from it that some events never happen with these values.
+known(#{formula := F, variables := Variables}, Values, Events) ->
+    Given = maps:from_list(lists:zip([Variable || {_, Variable, _} <- Variables], Values)),
+    Happens = fun({event, _, Arguments, Locals, _} = Event) ->
+                      {Event, Occurrences} = lists:keyfind(Event, 1, Events),
+                      Key = [case A of {value, Value} -> Value; {var, Variable} -> maps:get(Variable, Given) end
+                             || A <- Arguments, not is_local(A, Locals)],
+                      is_map_key(Key, Occurrences) andalso unknown
+              end,
+    witness_spec_dejavu_text:evaluate(F, Happens, always).
+
+quantified([], _, Values, Table) -> maps:get(lists:reverse(Values), Table);
+quantified([{Quantifier, Variable, _} | Others], [{Variable, Domain} | Domains], Values, Table) ->
+    Places = [ordsets:from_list(quantified(Others, Domains, [Value | Values], Table)) || Value <- Domain],
+    case Quantifier of
+        forall -> ordsets:union(Places);
+        exists -> ordsets:intersection(Places)
+    end.
+
+%% Files.
+
+file(Dir, Folder, Name) ->
+    Path = filename:join([?TESTS, Folder, Name]),
+    case witness_clone:git(Dir, ["cat-file", "blob", ["HEAD:", Path]]) of
+        {ok, _} = Found -> Found;
+        error -> error
+    end.

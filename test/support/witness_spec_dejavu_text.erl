@@ -1,0 +1,489 @@
+-module(witness_spec_dejavu_text).
+-moduledoc """
+Writes properties of DejaVu as properties of Witness.
+
+`translate/1` splits a property where it can, and chooses how each part reads the log:
+
+- `slices`: `per` has the variables of `forall`. Each event has all of them or none, and by `is_local/2` the values of a key may skip
+  the events of other keys. The property holds at all events without a key.
+- `begun`: likewise, but it may be violated at an event without a key. Such events begin no instance. So the caller begins the next
+  instance right behind a violation, by an event of the key that tells nothing.
+- `every`: all else. The caller gives each event to each combination of values, as a part of the event, and gets the violations of each
+  combination. Then quantifiers are left to the caller. A property without variables has one combination.
+
+The past is in the values of the key, and these go on behind verdicts. So one run has all violations.
+
+The rules of `where` are parameters of a loop, since a `let` does not use itself. What a loop knows ends with its verdict. So with rules
+there is one instance, and violations count from the place `At` on, which is a part of the key. Asking again from behind the violation
+found gives them all.
+""".
+
+-export([translate/1, text/2, evaluate/3, events/1, is_timed/1]).
+-export_type([part/0, event/0]).
+
+-doc """
+An event: some of its arguments are variables of the property. Others are local: they are bound by this event, and its comparisons
+may use them.
+""".
+-type event() :: {event, Name :: binary(), [witness_spec_dejavu_parse:argument()], Locals :: [string()], Compared :: [tuple()]}.
+-type formula() :: term().
+-type part() :: #{reads := slices | begun | every,
+                  variables := [{exists | forall, string(), all | seen}],
+                  formula := formula(),
+                  rules := [{{Name :: binary(), list()}, formula()}]}.
+
+-doc "The parts of a property: it is violated where one of them is.".
+-spec translate(witness_spec_dejavu_parse:property()) -> {ok, [part()]} | {outside, Reason :: string()}.
+translate(#{formula := Formula, rules := Rules}) ->
+    try
+        {Variables, Matrix} = pull(eliminate(Formula)),
+        Used = maps:map(fun(_, {Parameters, Body}) ->
+                                case pull(eliminate(Body)) of
+                                    {[], Plain} -> {Parameters, Plain};
+                                    _ -> throw({outside, "a rule with a quantifier"})
+                                end
+                        end, Rules),
+        Parts = case lists:all(fun({Quantifier, _, _}) -> Quantifier =:= forall end, Variables) of
+            true -> conjuncts(Matrix);
+            false -> [Matrix]
+        end,
+        {ok, [part(Variables, earlier(Part), Used) || Part <- Parts]}
+    catch
+        throw:{outside, Reason} -> {outside, Reason}
+    end.
+
+part(Variables, Matrix, Rules) ->
+    Instances = instances(Matrix, Rules),
+    Free = free([Matrix | [Body || {_, Body} <- Instances]]),
+    Bound = [Quantified || {_, Variable, _} = Quantified <- Variables, lists:member(Variable, Free)],
+    case Free -- [Variable || {_, Variable, _} <- Bound] of
+        [] -> ok;
+        Others -> throw({outside, "free variables: " ++ lists:join(", ", Others)})
+    end,
+    Part = #{variables => Bound, formula => Matrix, rules => Instances},
+    [throw({outside, "a comparison or `seen` about values that no event has"})
+     || {Quantifier, Variable, Among} <- Bound, Among =:= seen orelse is_compared(Variable, Matrix),
+        not is_neutral(Quantifier, Variable, Part)],
+    Part#{reads => case Bound =/= [] andalso Instances =:= []
+                       andalso is_sliced([Variable || {forall, Variable, _} <- Bound], length(Bound), Matrix) of
+        false -> every;
+        true -> case evaluate(Matrix, fun without_key/1, unknown) of
+                    true -> slices;
+                    _ -> begun
+                end
+    end}.
+
+%% Quantifiers: those of a variable that one event binds go into this event.
+
+eliminate({event, Name, Arguments}) -> {event, Name, Arguments, [], []};
+eliminate({exists, Variable, Among, F}) ->
+    Inner = eliminate(F),
+    case bind(Variable, Inner) of
+        {ok, Without} -> Without;
+        none -> {exists, Variable, Among, Inner}
+    end;
+eliminate({forall, Variable, Among, F}) ->
+    Inner = eliminate(F),
+    case bind(Variable, negate(Inner)) of
+        {ok, Without} -> {'not', Without};
+        none -> {forall, Variable, Among, Inner}
+    end;
+eliminate({since, Window, true, G}) -> eliminate({once, Window, G});
+eliminate({zince, _, _, _}) -> throw({outside, "`Z` with a time"});
+eliminate(F) -> map(fun eliminate/1, F).
+
+map(Fun, {Operator, F}) when Operator =:= 'not'; Operator =:= previous -> {Operator, Fun(F)};
+map(Fun, {Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> {Operator, Fun(F), Fun(G)};
+map(Fun, {once, Window, F}) -> {once, Window, Fun(F)};
+map(Fun, {since, Window, F, G}) -> {since, Window, Fun(F), Fun(G)};
+map(_, F) -> F.
+
+bind(Variable, F) ->
+    witness_spec_translated:bind(Variable, F, #{free => fun free/1, conjuncts => fun conjuncts/1, inside => fun binding/2}).
+
+%% The part of a formula that may bind a variable.
+binding(_, {once, Window, F}) -> {fun(G) -> {once, Window, G} end, F};
+binding(_, {previous, F}) -> {fun(G) -> {previous, G} end, F};
+binding(Variable, {since, Window, F, G}) ->
+    case lists:member(Variable, free(F)) of
+        true -> none;
+        false -> {fun(Bound) -> {since, Window, F, Bound} end, G}
+    end;
+binding(_, {'not', F}) ->
+    case negate(F) of
+        {'not', _} -> none;
+        Other -> {fun(G) -> G end, Other}
+    end;
+binding(_, _) -> none.
+
+negate(F) when is_boolean(F) -> not F;
+negate({'not', F}) -> F;
+negate({'and', F, G}) -> {'or', negate(F), negate(G)};
+negate({'or', F, G}) -> {'and', negate(F), negate(G)};
+negate({exists, Variable, Among, F}) -> {forall, Variable, Among, negate(F)};
+negate({forall, Variable, Among, F}) -> {exists, Variable, Among, negate(F)};
+negate(F) -> {'not', F}.
+
+conjuncts({'and', F, G}) -> conjuncts(F) ++ conjuncts(G);
+conjuncts({'not', F} = Not) ->
+    case negate(F) of
+        {'and', _, _} = Both -> conjuncts(Both);
+        _ -> [Not]
+    end;
+conjuncts({'or', F, G} = Or) ->
+    %% An implication of a conjunction is a conjunction of implications.
+    case {conjuncts(F), conjuncts(G)} of
+        {[_], [_, _ | _] = Members} -> [{'or', F, Member} || Member <- Members];
+        _ -> [Or]
+    end;
+conjuncts(F) -> [F].
+
+free(Formulas) when is_list(Formulas) -> lists:usort(lists:append([free(F) || F <- Formulas]));
+free({event, _, Arguments, Locals, Compared}) ->
+    lists:usort([Variable || {var, Variable} <- Arguments] ++ free(Compared)) -- Locals;
+free({compare, _, A, B}) -> [Variable || {var, Variable} <- [A, B]];
+free({rule, _, Arguments}) -> [Variable || {var, Variable} <- Arguments];
+free({Quantifier, Variable, _, F}) when Quantifier =:= exists; Quantifier =:= forall -> free(F) -- [Variable];
+free({since, _, F, G}) -> free([F, G]);
+free({once, _, F}) -> free(F);
+free({_, F}) -> free(F);
+free({_, F, G}) -> free([F, G]);
+free(_) -> [].
+
+%% All other quantifiers go to the front.
+pull({Quantifier, Variable, Among, F}) when Quantifier =:= exists; Quantifier =:= forall ->
+    {Variables, Matrix} = pull(F),
+    {[{Quantifier, Variable, Among} | Variables], Matrix};
+pull({'not', F}) ->
+    {Variables, Matrix} = pull(F),
+    {[{case Quantifier of exists -> forall; forall -> exists end, Variable, Among} || {Quantifier, Variable, Among} <- Variables],
+     {'not', Matrix}};
+pull({Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' ->
+    {Left, F1} = pull(F),
+    {Right, G1} = pull(G),
+    {Left ++ Right, {Operator, F1, G1}};
+pull({previous, F}) ->
+    {Variables, Matrix} = pull(F),
+    {Variables, {previous, Matrix}};
+pull({once, Window, F}) ->
+    {Variables, Matrix} = pull(F),
+    {only_exists(Variables), {once, Window, Matrix}};
+pull({since, Window, F, G}) ->
+    {Left, F1} = pull(F),
+    {Right, G1} = pull(G),
+    [throw({outside, "a quantifier on the left of `S`"}) || Left =/= []],
+    {only_exists(Right), {since, Window, F1, G1}};
+pull(F) -> {[], F}.
+
+only_exists(Variables) ->
+    [throw({outside, "a quantifier in the past that no event binds"}) || {forall, _, _} <- Variables],
+    Variables.
+
+%% `previous` goes inwards; then it is only about events, values of the past, and rules.
+
+earlier({previous, F}) -> before(F);
+earlier(F) -> map(fun earlier/1, F).
+
+before(true) -> later;
+before(false) -> false;
+before({'not', F}) -> {'and', later, {'not', before(F)}};
+before({Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> {Operator, before(F), before(G)};
+before({compare, _, _, _} = F) -> {'and', later, F};
+before({previous, F}) ->
+    case before(F) of
+        {previous, _} = Twice -> {previous, Twice};
+        Other -> before(Other)
+    end;
+before(F) -> {previous, earlier(F)}.
+
+%% The rules with the arguments that they are used with.
+instances(Matrix, Rules) -> instances(used(Matrix), Rules, []).
+
+instances([], _, Done) -> lists:reverse(Done);
+instances([{rule, Name, Arguments} | Others], Rules, Done) ->
+    case lists:keymember({Name, Arguments}, 1, Done) of
+        true -> instances(Others, Rules, Done);
+        false ->
+            #{Name := {Parameters, Body}} = Rules,
+            Of = earlier(substitute(Body, maps:from_list(lists:zip(Parameters, Arguments)))),
+            instances(Others ++ used(Of), Rules, [{{Name, Arguments}, Of} | Done])
+    end.
+
+used({rule, _, _} = Rule) -> [Rule];
+used({previous, {rule, _, _} = Rule}) -> [Rule];
+used({Operator, F}) when Operator =:= 'not' -> used(F);
+used({Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> used(F) ++ used(G);
+used(F) ->
+    [throw({outside, "the past of a rule"}) || {rule, _, _} <- subformulas(F)],
+    [].
+
+substitute({event, Name, Arguments, Locals, Compared}, Values) ->
+    {event, Name, [given(A, Values) || A <- Arguments], Locals, [substitute(C, Values) || C <- Compared]};
+substitute({compare, Operator, A, B}, Values) -> {compare, Operator, given(A, Values), given(B, Values)};
+substitute({rule, Name, Arguments}, Values) -> {rule, Name, [given(A, Values) || A <- Arguments]};
+substitute(F, Values) -> map(fun(G) -> substitute(G, Values) end, F).
+
+given({var, Variable} = Argument, Values) -> maps:get(Variable, Values, Argument);
+given(Argument, _) -> Argument.
+
+subformulas(F) -> [F | lists:append([subformulas(G) || G <- operands(F)])].
+
+operands({Operator, F}) when Operator =:= 'not'; Operator =:= previous -> [F];
+operands({Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> [F, G];
+operands({once, _, F}) -> [F];
+operands({since, _, F, G}) -> [F, G];
+operands(_) -> [].
+
+is_compared(Variable, F) ->
+    lists:any(fun({compare, Operator, A, B} = Compare) ->
+                      lists:member({var, Variable}, [A, B]) andalso (Operator =/= "=" orelse length(free(Compare)) > 1);
+                 (_) -> false
+              end, subformulas(F)).
+
+%% Whether a value of the variable changes nothing as long as no event has it: what is quantified is true (`forall`) or false
+%% (`exists`), whatever comparisons say.
+is_neutral(Quantifier, Variable, #{formula := F}) ->
+    Happens = fun(Event) -> not lists:member(Variable, free(Event)) andalso unknown end,
+    evaluate(F, Happens, always) =:= (Quantifier =:= forall).
+
+-doc """
+The value of a formula as far as it is known. `Happens` says whether an event is never (`false`), or perhaps (`unknown`). The past is
+what follows from that at all places (`always`), at this place only (`unknown`), or that nothing has happened (`initial`).
+""".
+-spec evaluate(formula(), fun((event()) -> false | unknown), always | unknown | initial) -> boolean() | unknown.
+evaluate(F, _, _) when is_boolean(F) -> F;
+evaluate({event, _, _, _, _} = Event, Happens, _) -> Happens(Event);
+evaluate({'not', F}, Happens, Past) -> inverse(evaluate(F, Happens, Past));
+evaluate({'and', F, G}, Happens, Past) -> minimum(evaluate(F, Happens, Past), evaluate(G, Happens, Past));
+evaluate({'or', F, G}, Happens, Past) ->
+    inverse(minimum(inverse(evaluate(F, Happens, Past)), inverse(evaluate(G, Happens, Past))));
+evaluate({once, {before, _}, F}, Happens, Past) -> was_so(evaluate(F, Happens, Past), Past) =/= false andalso unknown;
+evaluate({once, _, F}, Happens, Past) -> was_so(evaluate(F, Happens, Past), Past);
+evaluate({since, _, _, G}, Happens, Past) -> was_so(evaluate(G, Happens, Past), Past);
+evaluate({previous, F}, Happens, always) -> evaluate(F, Happens, always) =/= false andalso unknown;
+evaluate({previous, _}, _, initial) -> false;
+evaluate(_, _, _) -> unknown.
+
+%% What is true now was so once; what never is was never.
+was_so(true, _) -> true;
+was_so(false, Past) when Past =:= always; Past =:= initial -> false;
+was_so(_, _) -> unknown.
+
+inverse(unknown) -> unknown;
+inverse(Value) -> not Value.
+
+minimum(false, _) -> false;
+minimum(_, false) -> false;
+minimum(true, Value) -> Value;
+minimum(Value, true) -> Value;
+minimum(unknown, unknown) -> unknown.
+
+-doc "Whether a part has a window of time.".
+-spec is_timed(part()) -> boolean().
+is_timed(#{formula := F}) ->
+    [] =/= [Window || {once, Window, _} <- subformulas(F), Window =/= always]
+        ++ [Window || {since, Window, _, _} <- subformulas(F), Window =/= always].
+
+-doc "The events of a part.".
+-spec events(part()) -> [event()].
+events(#{formula := F, rules := Rules}) -> lists:usort(lists:append([all_events(G) || G <- [F | [Body || {_, Body} <- Rules]]])).
+
+all_events(F) -> [Event || {event, _, _, _, _} = Event <- subformulas(F)].
+
+%% Whether a key may skip the events of other keys, and has no violations in front of its first event.
+is_sliced(Variables, Number, F) when length(Variables) =:= Number ->
+    Events = all_events(F),
+    Own = [Event || Event <- Events, is_own(Event)],
+    Places = lists:usort([{Name, place(Arguments, Variables)} || {event, Name, Arguments, _, _} <- Own]),
+    lists:all(fun(Event) -> free(Event) =:= [] orelse is_own(Event) andalso Variables -- free(Event) =:= [] end, Events)
+        andalso length(lists:ukeysort(1, Places)) =:= length(Places)
+        andalso [Name || {event, Name, _, _, _} <- Events -- Own, lists:keymember(Name, 1, Places)] =:= []
+        andalso evaluate(F, fun(_) -> false end, unknown) =:= true
+        andalso evaluate(F, fun without_key/1, initial) =:= true
+        andalso is_local(F);
+is_sliced(_, _, _) -> false.
+
+%% At an event without a key.
+without_key(Event) -> not is_own(Event) andalso unknown.
+
+is_own({event, _, Arguments, Locals, _}) -> [Variable || {var, Variable} <- Arguments] -- Locals =/= [].
+
+place(Arguments, Variables) ->
+    [{Variable, I} || {I, {var, Variable}} <- lists:enumerate(Arguments), lists:member(Variable, Variables)].
+
+%% No operator may notice the places that are skipped. `elsewhere/1` says what a formula is there.
+is_local({once, Window, F}) -> is_local(F) andalso is_rare(Window, F, F);
+is_local({since, Window, F, G}) ->
+    is_local({'and', F, G}) andalso elsewhere(F) =:= true andalso is_rare(Window, G, {'and', F, G});
+is_local({previous, F}) -> is_local(F) andalso elsewhere(F) =:= same;
+is_local({'not', F}) -> is_local(F);
+is_local({Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> is_local(F) andalso is_local(G);
+is_local(_) -> true.
+
+%% Is false at places that are skipped, or what it was before, and false in front of all others. In front of the first event with
+%% the key no condition holds that compares variables. Then it has to be false there, too.
+is_rare(Window, F, Conditions) ->
+    Happens = case [Compare || {compare, _, _, _} = Compare <- subformulas(Conditions)] of
+        [] -> fun(_) -> false end;
+        _ -> fun without_key/1
+    end,
+    lists:member(elsewhere(F), [false | [same || Window =:= always]]) andalso evaluate(F, Happens, initial) =:= false.
+
+%% At a place without an event of this value: a constant, or the same as at the place before.
+elsewhere(F) when is_boolean(F) -> F;
+elsewhere(later) -> true;
+elsewhere({event, _, _, _, _}) -> false;
+elsewhere({compare, _, _, _}) -> same;
+elsewhere({'not', F}) ->
+    case elsewhere(F) of
+        Value when is_boolean(Value) -> not Value;
+        Value -> Value
+    end;
+elsewhere({'and', F, G}) -> least(elsewhere(F), elsewhere(G));
+elsewhere({'or', F, G}) -> elsewhere({'not', {'and', {'not', F}, {'not', G}}});
+elsewhere({once, always, F}) ->
+    case elsewhere(F) of
+        false -> same;
+        Value -> Value
+    end;
+elsewhere({since, always, F, G}) ->
+    case {elsewhere(F), elsewhere(G)} of
+        {_, true} -> true;
+        {true, Value} when Value =:= false; Value =:= same -> same;
+        {false, false} -> false;
+        _ -> unknown
+    end;
+elsewhere(_) -> unknown.
+
+least(false, _) -> false;
+least(_, false) -> false;
+least(true, Value) -> Value;
+least(Value, true) -> Value;
+least(same, same) -> same;
+least(_, _) -> unknown.
+
+-doc "The text of a part as a property with this name.".
+-spec text(string(), part()) -> iodata().
+text(Name, #{reads := Reads, variables := Variables, formula := F, rules := Rules} = Part) ->
+    Numbered = [{Key, "R" ++ integer_to_list(I)} || {I, {Key, _}} <- lists:enumerate(Rules)],
+    {_, Parameters} = lists:unzip(Numbered),
+    Writing = #{lets => [], known => #{}, parameters => maps:from_list(Numbered), rules => maps:from_list(Rules)},
+    {Holds, Writing1} = expression(F, Writing),
+    {Bodies, Writing2} = lists:mapfoldl(fun({_, Body}, W) -> expression(Body, W) end, Writing1, Rules),
+    Per = [name(Variable) || {_, Variable, _} <- Variables],
+    [Name, ": with dejavu:log()\n",
+     case Reads of
+         every ->
+             Key = lists:join(", ", ["At" | Per]),
+             Every = fun(Place) -> ["_ ? {event, ", Place, ", _, _, {", Key, "}}"] end,
+             ["per ", Key, " over ", [["begin ", Every("1"), ", "] || Rules =/= []], Every("_")];
+         _ ->
+             ["per ", lists:join(", ", Per), " over ",
+              lists:join(", ", lists:usort([pattern(Event) || Event <- events(Part)])
+                         ++ [["_ ? {begun, ", lists:join(", ", Per), "}"] || Reads =:= begun])]
+     end, "\n",
+     [["let ", Let, " = ", Text, "\n"] || {Let, Text} <- lists:reverse(maps:get(lets, Writing2))],
+     case Rules of
+         [] when Reads =:= begun -> ["monitor max Log.([_ ? {event, _, _, _, _} when not ", Holds, "] ff and [else] Log).\n"];
+         [] -> ["monitor [_ ? {event, _, _, _, _} when not ", Holds, "] ff.\n"];
+         _ ->
+             ["monitor max Log", loop([[Rule, " = false"] || Rule <- Parameters]), ".(\n",
+              "  [_ ? {event, N, _, _, _} when N >= At, not ", Holds, "] ff\n",
+              "  and [else] Log", loop(Bodies), ").\n"]
+     end].
+
+loop(Values) -> ["(", lists:join(", ", Values), ")"].
+
+name(Variable) -> [$X | Variable].
+
+pattern({event, Name, Arguments, Locals, _}) -> message(Name, [case A of
+                                                                  {var, Variable} ->
+                                                                      case lists:member(Variable, Locals) of
+                                                                          true -> "_";
+                                                                          false -> name(Variable)
+                                                                      end;
+                                                                  {value, Value} -> literal(Value)
+                                                              end || A <- Arguments]).
+
+message(Name, Arguments) -> lists:flatten(["_ ? {event, _, _, {", lists:join(", ", [literal(Name) | Arguments]), "}, _}"]).
+
+literal(Value) when is_binary(Value) -> ["~\"", Value, "\""];
+literal(Value) -> integer_to_list(Value).
+
+action({event, Name, Arguments, Locals, Compared}) ->
+    Needed = free(Compared),
+    Texts = [case A of
+                 {value, Value} -> literal(Value);
+                 {var, Variable} ->
+                     Once = [One || {var, Other} = One <- Arguments, Other =:= Variable],
+                     case lists:member(Variable, Locals) andalso not lists:member(Variable, Needed) andalso length(Once) =:= 1 of
+                         true -> "_";
+                         false -> name(Variable)
+                     end
+             end || A <- Arguments],
+    ["{", message(Name, Texts), [[" when ", lists:join(", ", [comparison(C) || C <- Compared])] || Compared =/= []], "}"].
+
+comparison({'not', F}) -> ["not ", comparison(F)];
+comparison({compare, Operator, A, B}) ->
+    Erlang = case Operator of "=" -> "=:="; "<=" -> "=<"; _ -> Operator end,
+    ["(", operand(A), " ", Erlang, " ", operand(B), ")"].
+
+operand({var, Variable}) -> name(Variable);
+operand({value, Value}) -> literal(Value).
+
+expression(F, Writing) when is_boolean(F) -> {atom_to_list(F), Writing};
+expression({'not', F}, Writing) ->
+    {Text, More} = expression(F, Writing),
+    {["(not ", Text, ")"], More};
+expression({Operator, F, G}, Writing) when Operator =:= 'and'; Operator =:= 'or' ->
+    {Left, Writing1} = expression(F, Writing),
+    {Right, Writing2} = expression(G, Writing1),
+    {["(", Left, case Operator of 'and' -> " andalso "; 'or' -> " orelse " end, Right, ")"], Writing2};
+expression({compare, _, _, _} = F, Writing) -> {comparison(F), Writing};
+expression({previous, {rule, Name, Arguments}}, #{parameters := Parameters} = Writing) ->
+    #{{Name, Arguments} := Parameter} = Parameters,
+    {Parameter, Writing};
+expression({rule, Name, Arguments}, #{rules := Rules} = Writing) ->
+    %% A rule that uses itself at the same place is not well-formed.
+    #{{Name, Arguments} := Body} = Rules,
+    expression(Body, Writing);
+expression(F, #{known := Known} = Writing) ->
+    case Known of
+        #{F := Text} -> {Text, Writing};
+        #{} ->
+            {Text, #{known := Now} = More} = temporal(F, Writing),
+            {Text, More#{known := Now#{F => Text}}}
+    end.
+
+temporal({event, _, _, _, _} = Event, Writing) -> add(["once within 1 event ", action(Event)], Writing);
+temporal(later, Writing) -> add("once within 1 event {_ ? {event, N, _, _, _} when N > 1}", Writing);
+temporal({previous, F}, Writing) ->
+    {Condition, More} = condition(F, Writing),
+    add(["previously ", Condition], More);
+temporal({once, {before, Seconds}, F}, Writing) ->
+    {Now, Writing1} = expression(now, Writing),
+    {Condition, Writing2} = condition(F, Writing1),
+    {First, Writing3} = add(["min ", Now, " of ", Condition], Writing2),
+    {io_lib:format("(is_integer(~ts) andalso ~ts - ~ts > ~b)", [First, Now, First, Seconds]), Writing3};
+temporal(now, Writing) -> add("max T of {_ ? {event, _, T, _, _}}", Writing);
+temporal({once, Window, F}, Writing) ->
+    {Condition, More} = condition(F, Writing),
+    add(["once ", window(Window), Condition], More);
+temporal({since, Window, F, G}, Writing) ->
+    {Left, Writing1} = condition(F, Writing),
+    {Right, Writing2} = condition(G, Writing1),
+    add([Left, " since ", window(Window), Right], Writing2).
+
+window(always) -> "";
+window({within, Seconds}) -> io_lib:format("within ~b s ", [Seconds]);
+window({before, _}) -> throw({outside, "`S` with `>`, and something on its left"}).
+
+condition({event, _, _, _, _} = Event, Writing) -> {action(Event), Writing};
+condition({'or', {event, _, _, _, _} = F, {event, _, _, _, _} = G}, Writing) -> {[action(F), " or ", action(G)], Writing};
+condition(F, Writing) ->
+    {Text, More} = expression(F, Writing),
+    {["(", Text, ")"], More}.
+
+add(Text, #{lets := Lets} = Writing) ->
+    Let = ["V", integer_to_list(length(Lets) + 1)],
+    {Let, Writing#{lets := [{Let, Text} | Lets]}}.
