@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central soak soak-inline soak-central attach-races remote fuzz oracle weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean deep-search
+.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central deadlines soak soak-inline soak-central attach-races remote fuzz oracle oracle-reelay oracle-dejavu oracle-monpoly oracle-pobserve weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-deadlines bench-timescales bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean deep-search
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -40,6 +40,9 @@ central: ## The same centrally, with systems whose properties span processes, 10
 	@$(toolchain) && WITNESS_CENTRAL_RUNS=100 rebar3 ct --suite=test/witness_central_SUITE --group=native,evm \
 	  --case=shared_systems_have_their_verdicts,properties_over_several_processes_have_theirs
 
+deadlines: ## A million requests that are answered close to their deadline, over both sources: none that is met is told as missed
+	@$(toolchain) && WITNESS_DEADLINES_REQUESTS=$${WITNESS_DEADLINES_REQUESTS:-1000000} rebar3 ct --suite=test/witness_deadlines_SUITE
+
 explore-deep: ## Explore larger systems of the choreography exhaustively, for about a quarter of an hour
 	@bin/witness explore --all --deep
 
@@ -71,6 +74,18 @@ fuzz: ## 200,000 damaged specifications and two million damaged logs, never the 
 oracle: ## A million random formulas with traces: monitors and the evaluator of the semantics agree
 	@$(toolchain) && rebar3 as test compile && erl -noshell -pa "$$WITNESS_BUILD/test/lib/witness/ebin" \
 	  -pa "$$WITNESS_BUILD/test/lib/witness/test/support" -s witness_spec_oracle_run main -s init stop
+
+oracle-reelay: ## 100,000 random past-time formulas with traces: the values of let are those of Reelay, which pip fetches
+	@test/oracles/reelay/run
+
+oracle-dejavu: ## The tests of DejaVu: properties are violated where it says (WITNESS_DEJAVU: a clone of it; git fetches one otherwise)
+	@test/oracles/dejavu/run
+
+oracle-pobserve: ## The logs of PObserve's regression tests: violated when and where it says (WITNESS_POBSERVE: a clone of P; git fetches one otherwise)
+	@test/oracles/pobserve/run
+
+oracle-monpoly: ## The tests of MonPoly: formulas hold where and with the values that it prints (WITNESS_MONPOLY: a clone of it; git fetches one otherwise)
+	@test/oracles/monpoly/run
 
 weave-props: ## 5,000 random programs, woven, do what they did before and report it; every planted fault is found
 	@$(toolchain) && WITNESS_WEAVE_PROGRAMS=5000 rebar3 eunit --module=witness_weave_props_tests
@@ -145,6 +160,12 @@ bench-inline: ## Measure where the time of inline monitoring goes: an event, a b
 
 bench-latency: ## Measure the time from an event to its verdict
 	@$(toolchain) && bench/latency
+
+bench-deadlines: ## Measure how late missed deadlines are told, with 100,000 open at a time, and what an event with a deadline costs
+	@$(toolchain) && bench/deadlines
+
+bench-timescales: ## Measure an event of a property with let, with bounds of 10, 100 and 1000, beside Reelay, which pip fetches
+	@$(toolchain) && bench/timescales
 
 bench-overload: ## Measure what monitors that cannot keep up do to the system
 	@$(toolchain) && bench/overload

@@ -35,7 +35,7 @@ stay so.
                      memory => pos_integer(), partition_memory => pos_integer(), drain => timeout()}.
 
 -doc """
-`microseconds`: of the system, by itself; `bytes`: the most that the buffers took in any of the `samples`; `node`: the most
+`microseconds`: of the system, by itself; `bytes`: the most that the buffers took in any of the `samples` and when the load ended; `node`: the most
 that the node took; `reasons`: why verdicts are inconclusive.
 """.
 -type result() :: #{source := native | evm, microseconds := non_neg_integer(), budget := pos_integer(),
@@ -103,14 +103,17 @@ run(Options = #{load := {Workers, Alive, Requests}, pace := Pace}) ->
                                      monitors => [{{witness_load, node, '_'}, {?MODULE, {Pace, Requests}}}],
                                      on_verdict => fun(V) -> undecided(V, Self) end, max_verdicts => 0, log => false}),
     System = receive {system, P} -> P end,
-    Sampler = sampler(buffers(Source, Run)),
+    Look = buffers(Source, Run),
+    Sampler = sampler(Look),
     System ! go,
     {Messages, Microseconds} = receive {done, _, M, T} -> {M, T} end,
     Messages = Workers * (Requests + 1),
+    Last = Look(),
     {ok, Summary} = witness:await(Run, infinity),
     {ok, _} = witness:stop(Run),
-    maps:merge(samples(Sampler),
-               #{source => Source, microseconds => Microseconds,
+    Sampled = #{bytes := Most} = samples(Sampler),
+    maps:merge(Sampled,
+               #{source => Source, bytes => max(Most, Last), microseconds => Microseconds,
                  budget => maps:get(memory, Given, witness_options_memory:available_bytes() div 4),
                  summary => Summary, reasons => reasons(#{})}).
 
