@@ -25,7 +25,8 @@ groups() ->
             a_verdict_names_the_process_that_decided, a_redacted_run_shows_shapes, only_central_runs_take_them,
             a_written_log_says_the_same,
             a_test_finds_what_goes_wrong_between_processes, slices_end_when_idle, the_oldest_slice_makes_room,
-            a_process_that_ran_before_is_not_read, a_crash_of_a_monitor_is_its_own, a_tracer_that_dies_is_told,
+            a_process_that_ran_before_is_not_read, some_of_all_processes_are_read, a_crash_of_a_monitor_is_its_own,
+            a_tracer_that_dies_is_told,
             a_monitor_that_never_returns_ends, a_process_that_hides_is_a_gap, too_large_a_message_is_a_gap,
             too_much_is_a_gap_and_no_crash, specifications_are_replaced, names_of_modules_are_used_again,
             what_is_over_all_processes_is_not,
@@ -270,6 +271,27 @@ echo() ->
 tell(Old) ->
     Old ! {self(), go},
     receive {said, back} -> ok end.
+
+%% One instance for each value, whichever of these processes acts. What is spawned otherwise has the same messages.
+some_of_all_processes_are_read(Config) ->
+    Spec = write(among, "twice: per Id over _ ? {say, Id} among witness_central_SUITE:sayer(), witness_central_SUITE:voice(loud) check "
+                        "[_ ? _] [_ ? _] ff.\n", Config),
+    {Summary, Verdicts} = run(#{system => {?MODULE, voices, []}, specs => [Spec], instrument => central}, Config),
+    ?assertEqual([{both, no}, {loud, no}, {one, yes}], lists:sort([{Id, V} || #{verdict := V, slice := [{~"Id", Id}]} <- Verdicts])),
+    ?assertMatch(#{outcome := violated}, Summary).
+
+voices() ->
+    Both = [spawn(?MODULE, sayer, []) || _ <- [1, 2]],
+    Quiet = [spawn(?MODULE, voice, [quiet]) || _ <- [1, 2]],
+    Loud = spawn(?MODULE, voice, [loud]),
+    [P ! {say, both} || P <- Both ++ Quiet],
+    [Loud ! {say, loud} || _ <- [1, 2]],
+    [P ! {say, Id} || P <- Quiet, Id <- [one, quiet]],
+    hd(Both) ! {say, one},
+    [P ! stop || P <- [Loud | Both ++ Quiet]],
+    ok.
+
+voice(_) -> sayer().
 
 what_runs_already_is_attached_to(Config) ->
     Spec = write(attached, "nobody: per Id over _ ? {said, Id} check [_ ? _] ff.\n", Config),

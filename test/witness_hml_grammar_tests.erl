@@ -51,6 +51,9 @@ words_have_their_scopes_test_() ->
             {~"with m:f(_) per A over _ ? «[»A] check tt.", ~"punctuation.definition.list.begin.hml"},
             {~"with m:f(_) per A over _ ? A when A > 0, _ «!» A check tt.", ~"keyword.operator.action.hml"},
             {~"with m:f(_) per A over _ ? A «check» tt.", ~"keyword.control.hml"},
+            {~"per A over _ ? A «among» m:f(_) check tt.", ~"keyword.control.hml"},
+            {~"per A over _ ? A among «m»:f(_) check tt.", ~"entity.name.type.module.hml"},
+            {~"per A over _ ? A among m:f(_) «let» B = count {_ ? A} check tt.", ~"keyword.control.hml"},
             {~"with m:f(_) «monitor» tt.", ~"keyword.control.hml"},
             %% Formulas.
             {~"with m:f(_) check «tt».", ~"constant.language.verdict.hml"},

@@ -8,17 +8,21 @@ module; its argument says of which kind it is. The state is the number of the ev
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--export([init/3, handle_event/2, handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, describe/1]).
+-export([init/3, among/2, handle_event/2, handle_end/2, slice/2, instance/2, slice_names/1, alphabet/1, describe/1]).
 
 %% --- the monitor -------------------------------------------------------------------
 
-init(undefined, undefined, all) -> {slices, {one, none}};
+init(undefined, undefined, All) when All =:= all; All =:= some -> {slices, {one, none}};
 init({_, _, [ignore]}, _, _) -> ignore;
 init({_, _, [crash]}, _, _) -> error(oops);
 init(_, _, Kind) when Kind =:= plain; Kind =:= alphabet -> {ok, 0};
 init({_, _, [Own]}, _, filter) -> {ok, 0, {filter, Own}};
 init({_, _, [Own]}, _, one) -> {slices, {one, Own}};
 init({_, _, [Own]}, _, two) -> {slices, {two, Own}}.
+
+among(some, undefined) -> unknown;
+among(some, {_, _, [Number]}) -> is_integer(Number);
+among(_, _) -> true.
 
 handle_event({recv, _, _, {_, crash}, _}, _) -> error(oops);
 handle_event({recv, _, _, {_, wrong}, _}, _) -> wrong;
@@ -45,7 +49,7 @@ alphabet(_) -> all.
 
 describe(N) -> #{formula => integer_to_binary(N), bindings => []}.
 
-kinds() -> [plain, alphabet, filter, one, two, all].
+kinds() -> [plain, alphabet, filter, one, two, all, some].
 
 %% --- properties --------------------------------------------------------------------
 
@@ -74,18 +78,20 @@ many_slices_do_not_depend_on_the_division_of_the_events_test() ->
                   outcomes(divided(Events, Sizes), complete, Spec, Between))
      || Sizes <- [[], [120], [101, 20], lists:duplicate(150, 1)], Between <- [fun(M) -> M end, fun(M) -> saved(M, Spec) end]].
 
-subject(all) -> #{process => all, signature => all};
+subject(All) when All =:= all; All =:= some -> #{process => all, signature => all};
 subject(_) -> #{}.
 
 expect(Same, Same) -> true;
 expect(Expected, Found) -> io:format(user, "~p~n~p~n", [Expected, Found]), false.
 
 %% Long runs of events that decide nothing, too. Times need not grow.
-event(all) ->
-    ?LET({P, Kind, E}, {oneof([~"p", ~"q", ~"r"]), frequency([{1, exit}, {2, init}, {6, recv}]), event(some)},
+event(All) when All =:= all; All =:= some ->
+    ?LET({P, Kind, E}, {oneof([~"p", ~"q", ~"r"]), frequency([{1, exit}, {2, init}, {6, recv}]), event(one)},
          case Kind of
              exit -> {exit, {external, P}, bye, element(5, E)};
-             init -> {init, {external, P}, undefined, {m, f, [element(4, E)]}, element(5, E)};
+             init ->
+                 Argument = case element(4, E) of {1, _} when All =:= some -> 1; Message -> Message end,
+                 {init, {external, P}, undefined, {m, f, [Argument]}, element(5, E)};
              recv -> setelement(2, E, {external, P})
          end);
 event(_) ->
@@ -203,6 +209,30 @@ a_verdict_about_all_processes_names_the_one_that_decided_test() ->
     ?assertMatch(#{slice := [{~"Key", 2}], process := undefined, signature := undefined, reason := undefined,
                    verdict := no, info := {stopped, 2}}, Last).
 
+%% It tells of the events of some processes what it would tell of a trace that has no others. Only how a trace ends depends on all.
+only_some_of_all_processes_are_read_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_some(), [quiet, {numtests, 2000}, {to_file, user}]))}.
+
+prop_some() ->
+    ?FORALL({Births, Events, Sizes},
+            {[oneof([1, a]) || _ <- lists:seq(1, 3)], resize(200, list(event(some))), list(integer(1, 70))},
+            begin
+                Born = [{init, ext(P), undefined, {m, f, [Birth]}, undefined} || {P, Birth} <- lists:zip([~"p", ~"q", ~"r"], Births)],
+                {Known, Unknown} = lists:splitwith(fun({_, Signature}) -> Signature =/= undefined end, signed(Born ++ Events, #{})),
+                Read = [E || {E, Signature} <- Known, among(some, Signature)],
+                Gap = {gap, case Unknown of [] -> lost; _ -> unknown_signature end},
+                expect(outcomes([Read], Gap, spec(all, subject(all)), fun(M) -> M end),
+                       outcomes(divided(Born ++ Events, Sizes), {gap, lost}, spec(some, subject(some)), fun(M) -> M end))
+            end).
+
+%% Each event with the signature that its process has then.
+signed([E | Events], Known) ->
+    P = element(2, E),
+    Now = case E of {init, _, _, Signature, _} -> Known#{P => Signature}; _ -> Known end,
+    [{E, maps:get(P, Now, undefined)}
+     | signed(Events, case element(1, E) of exit -> maps:remove(P, Now); _ -> Now end)];
+signed([], _) -> [].
+
 %% Only then can nothing come any more.
 the_trace_of_all_processes_is_complete_when_all_have_ended_test() ->
     Ends = fun(Events) ->
@@ -219,6 +249,16 @@ the_trace_of_all_processes_is_complete_when_all_have_ended_test() ->
     ?assertMatch({[#{info := {complete, 2}}], _}, Ends([Recv, Init(~"q"), Exit(~"p"), Exit(~"q")])),
     ?assertMatch({[], #{verdict := yes, vacuous := true, process := undefined}}, Ends([Init(~"q"), Exit(~"q")])),
     ?assertMatch({[], #{verdict := inconclusive, reason := stopped}}, Ends([])).
+
+%% One that is not read may spawn one that is.
+what_is_not_read_prolongs_the_trace_test() ->
+    {ok, M} = witness_monitor_machine:new(spec(some, subject(some))),
+    {_, {ok, M1}} = witness_monitor_machine:run(
+        [{init, ext(~"p"), undefined, {m, f, [1]}, undefined}, {init, ext(~"q"), undefined, {m, f, [a]}, undefined},
+         {recv, ext(~"p"), undefined, {1, a}, undefined}, {exit, ext(~"p"), normal, undefined}], M),
+    ?assertMatch({[#{info := {stopped, 2}}], #{slices := 1}}, witness_monitor_machine:finish(stopped, M1)),
+    {_, {ok, M2}} = witness_monitor_machine:run([{exit, ext(~"q"), normal, undefined}], M1),
+    ?assertMatch({[#{info := {complete, 2}}], #{slices := 1}}, witness_monitor_machine:finish(stopped, M2)).
 
 %% --- idle slices -------------------------------------------------------------------
 

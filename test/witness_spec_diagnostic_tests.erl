@@ -721,14 +721,14 @@ slices_test_() ->
          s:1:24: error: `per` has no place here
            with m:f(_) over _ ? a per Id monitor [_ ? a] ff.
                                   ^
-           the order is `with`, `group`, `per`, `over`, `let`, and then `monitor` or `check`
+           the order is `with`, `group`, `per`, `over`, `among`, `let`, and then `monitor` or `check`
          """},
         {"with m:f(_) over _ ? a group monitor [_ ? a] ff.",
          """
          s:1:24: error: `group` has no place here
            with m:f(_) over _ ? a group monitor [_ ? a] ff.
                                   ^
-           the order is `with`, `group`, `per`, `over`, `let`, and then `monitor` or `check`
+           the order is `with`, `group`, `per`, `over`, `among`, `let`, and then `monitor` or `check`
          """},
         {"with m:f(_) over _ ? a none.",
          """
@@ -1011,7 +1011,7 @@ lets_test_() ->
          s:1:34: error: `over` has no place here
            with m:f(_) let V = once {_ ? a} over _ ? a check [_ ? a when V] ff.
                                             ^
-           the order is `with`, `group`, `per`, `over`, `let`, and then `monitor` or `check`
+           the order is `with`, `group`, `per`, `over`, `among`, `let`, and then `monitor` or `check`
          """},
         %% The values at two events are two values.
         {"with m:f(_) let N = count {_ ? a} check [_ <- _, _] [_ ? a when N =:= 1] [_ ? a when N =:= 2] ff.", ""},
@@ -2103,6 +2103,54 @@ what_is_about_all_processes_needs_central_monitoring_test_() ->
            all: per Id over _ ? {a, Id} check <_ ? _> <_ ? _> tt.
            ^
            watch centrally (`--instrument central`), or say with `with m:f(_)` which processes it is about, each by itself
+         """}]).
+
+whom_a_property_about_all_processes_reads_test_() ->
+    shown(#{exports => fun exports/1}, [
+        {"per Id over _ ? {a, Id} among calc_server:loop(Id) check [_ ? _] ff.",
+         """
+         s:1:48: error: `Id` of `among` is used elsewhere, and is another one there: a signature of `among` only says which processes are read
+           per Id over _ ? {a, Id} among calc_server:loop(Id) check [_ ? _] ff.
+                                                          ^
+           give it another name, or write `_`; what a process is spawned with can be read from its birth, as in `over C <- _, m:f(V)`
+         """},
+        {"per Id over _ ? {a, Id} among calc_server:loop(A) check [_ ? {_, A}] ff.",
+         """
+         s:1:48: error: `A` of `among` is used elsewhere, and is another one there: a signature of `among` only says which processes are read
+           per Id over _ ? {a, Id} among calc_server:loop(A) check [_ ? {_, A}] ff.
+                                                          ^
+           give it another name, or write `_`; what a process is spawned with can be read from its birth, as in `over C <- _, m:f(V)`
+         """},
+        {"per Id over _ ? {a, Id} among calc_server:loop(N) when N > M check [_ ? _] ff.",
+         """
+         s:1:60: error: the variable `M` is not bound
+           per Id over _ ? {a, Id} among calc_server:loop(N) when N > M check [_ ? _] ff.
+                                                                      ^
+           a guard knows the variables of its pattern, of the signatures, and of the actions in front of it
+         """},
+        {"per Id over _ ? {a, Id} among calc_server:lop(_) check [_ ? _] ff.",
+         """
+         s:1:43: warning: the module `calc_server` has no function `lop/1`
+           per Id over _ ? {a, Id} among calc_server:lop(_) check [_ ? _] ff.
+                                                     ^
+           it has `loop/1`
+         """},
+        {"with calc_server:loop(_) over _ ? {a, _} among calc_server:loop(_) check [_ ? _] ff.",
+         """
+         s:1:42: error: `among` is for properties without `with`
+           with calc_server:loop(_) over _ ? {a, _} among calc_server:loop(_) check [_ ? _] ff.
+                                                    ^
+           `with` says which processes have a monitor each; `per V over ... among m:f(_)` is about all of these together
+         """}]).
+
+what_processes_were_spawned_with_is_not_known_of_those_that_run_test_() ->
+    shown(#{attach => true}, [
+        {"per Id over _ ? {a, Id} among m:f(_), m:g(N), m:f(1) check [_ ? _] ff.",
+         """
+         s:1:47: error: this depends on the arguments that a process was spawned with, which are not known of one that was running already
+           per Id over _ ? {a, Id} among m:f(_), m:g(N), m:f(1) check [_ ? _] ff.
+                                                         ^
+           write `_` for what is not known, or start the system under observation
          """}]).
 
 %% As a code server would tell.

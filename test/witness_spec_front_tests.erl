@@ -54,6 +54,13 @@ without_with_a_property_is_about_all_processes_test() ->
     %% An error in one property affects that property only.
     {[#{name := ~"c"}], [_]} = read("a: with m:f(_) check nothing. c: per X over _ ? X check ff.").
 
+some_of_all_processes_test() ->
+    ?assertMatch(#{all := true, among := all}, property("per X over _ ? X check ff.")),
+    ?assertMatch(#{all := true, over := [_, _], among := [#{pattern := {tuple, _, _}}, #{guard := [_]}], text := ~"all m:f(_), m:g(N) when N > 1",
+                   signatures := [#{pattern := {var, _, '_'}}], lets := [#{name := 'V'}]},
+                 property("per X over _ ? X, _ : _ ! {X, among} when X > 1 among m:f(_), m:g(N) when N > 1 let V = count {_ ? _} check ff.")),
+    ?assertMatch([#{signature := ~"all m:among(_)", names := [{'_', '_', '_'}]}], entries("per X over _ ? {X} among m:among(_) check ff.")).
+
 a_compiled_property_tells_the_variables_of_its_slices_test() ->
     ?assertMatch([#{per := [<<"From">>, <<"N">>]}, #{per := []}], entries(
         "with m:f(_) per From, N over _ ? {From, N} monitor [_ ? _] ff.\nwith m:g(_) monitor [_ <- _, _] [_ ? _] ff.")).
@@ -73,6 +80,12 @@ faults_of_over_and_per_test_() ->
         {"with m:f(_) per X over _ ? X, begin _ ? a monitor ff.", [{1, 31, syntax}]},
         {"with m:f(_) per X over _ ? X, begin monitor ff.", [{1, 37, syntax}]},
         {"with m:f(_) per X none.", [{1, 13, syntax}]},
+        {"with m:f(_) per X over _ ? X among m:f(_) check ff.", [{1, 30, syntax}]},
+        {"with m:f(_) among m:f(_) check ff.", [{1, 13, syntax}]},
+        {"per X among m:f(_) over _ ? X check ff.", [{1, 7, syntax}]},
+        {"per X over _ ? X among check ff.", [{1, 24, syntax}]},
+        {"per X over _ ? X among m:f(_) among m:f(_) check ff.", [{1, 31, syntax}]},
+        {"per X over _ ? X let V = count {_ ? X} among m:f(_) check ff.", [{1, 40, syntax}]},
         {"with m:f(_) per X monitor ff.", [{1, 13, syntax}]},
         {"with m:f(_) per over _ ? a monitor ff.", [{1, 17, syntax}]},
         {"with m:f(_) per _ over _ ? a monitor ff.", [{1, 17, syntax}]},

@@ -113,6 +113,10 @@ faults() ->
       "true when Begins ->", "true when Begins; not Begins ->"},
      {"events without a key are not seen", witness_spec_slice,
       "false -> atom(all)", "false -> atom(skip)"},
+     {"processes are read whatever they were spawned with", witness_spec_code,
+      "clause([integer(Index), Pattern], Guard, [atom(true)])", "clause([integer(Index), Pattern], begin _ = Guard, [] end, [atom(true)])"},
+     {"a process that is not known is not read", witness_spec_code,
+      "atom(undefined)], [], [atom(unknown)]", "atom(undefined)], [], [atom(false)]"},
      {"a reply belongs to every call of its caller", witness_spec_otp,
       "\"T =:= element(2, From)\"", "\"T =/= element(1, From)\""}].
 

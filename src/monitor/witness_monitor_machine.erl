@@ -29,7 +29,8 @@ forever). `attached`: the process was running already, in this function; its fir
 
 `all` in place of the process: the monitor reads all processes of the run. It is given all their events, births and
 ends included. Each of its outcomes has the `process` of the deciding event, with its `signature`; both are `undefined`
-if there was no such event, and the signature also if it is not known.
+if there was no such event, and the signature also if it is not known. A monitor with `among/2` reads only processes of which this
+says `true`. At the first event of a process of which it is not known, it ends with the gap `unknown_signature`.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc() | all,
@@ -76,7 +77,10 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
   | {chosen, witness_monitor_instance:config(), choice(), witness_monitor_instance:instance()}
   | {sliced, witness_monitor_instance:config(), witness_monitor_sliced:sliced()}
   | {requests, witness_monitor_requests:requests(), machine()}
-  | {all, none | alive(), machine()}.
+  | {all, members(), none | alive(), machine()}.
+
+%% Says of a signature whether a process with it is read; `unknown` if the answer depends on a signature that is not known.
+-type members() :: all | {fun((Arg :: term(), witness_event:signature() | undefined) -> boolean() | unknown), Arg :: term()}.
 
 %% The processes that have not ended; `none`: there has been none yet.
 -type alive() :: #{witness_event:proc() => witness_event:signature() | undefined}.
@@ -116,7 +120,7 @@ has_deadlines(#{config := Config}) -> witness_monitor_instance:is_timed(Config).
 
 -doc "Whether the monitor has deadlines.".
 -spec is_timed(machine()) -> boolean().
-is_timed({all, _, Machine}) -> is_timed(Machine);
+is_timed({all, _, _, Machine}) -> is_timed(Machine);
 is_timed({requests, _, Machine}) -> is_timed(Machine);
 is_timed(Machine) -> witness_monitor_instance:is_timed(element(2, Machine)).
 
@@ -124,11 +128,17 @@ is_timed(Machine) -> witness_monitor_instance:is_timed(element(2, Machine)).
 -spec new(spec()) -> {ok, machine()} | {decided, final()}.
 new(#{process := all} = Spec) ->
     case new_one(Spec#{process := undefined, signature := undefined}) of
-        {ok, Machine} -> {ok, {all, none, Machine}};
+        {ok, Machine} -> {ok, {all, members(Spec), none, Machine}};
         {decided, Final} -> {decided, put_process(Final, none)}
     end;
 new(Spec) ->
     new_one(Spec).
+
+members(#{monitor := {Module, Arg}}) ->
+    case erlang:function_exported(Module, among, 2) of
+        true -> {fun Module:among/2, Arg};
+        false -> all
+    end.
 
 new_one(Spec) ->
     Config = config(Spec),
@@ -240,20 +250,33 @@ run(Events, {requests, Open, Machine}) ->
         {Slices, {decided, Final}} ->
             decide(plain({Slices, Final}))
     end;
-run([], {all, _, _} = Machine) ->
+run([], {all, _, _, _} = Machine) ->
     {[], {ok, Machine}};
-run(Events, {all, Before, Machine}) ->
+run(Events, {all, Members, Before, Machine}) ->
     {Now, Later} = split_at_end(Events, []),
     During = lists:foldl(fun add_process/2, case Before of none -> #{}; _ -> Before end, Now),
-    {Slices0, Result} = run(Now, Machine),
+    {Slices0, Result} = run_members(Members, Now, During, Machine),
     Slices = [put_process(Slice, During) || Slice <- Slices0],
     case Result of
         {ok, Next} ->
-            {Others, Last} = run(Later, {all, remove_process(lists:last(Now), During), Next}),
+            {Others, Last} = run(Later, {all, Members, remove_process(lists:last(Now), During), Next}),
             {Slices ++ Others, Last};
         {decided, Final} ->
             {Slices, {decided, put_process(Final, During)}}
     end.
+
+run_members(all, Events, _, Machine) -> run(Events, Machine);
+run_members(Members, Events, Alive, Machine) ->
+    {Before, Behind} = lists:splitwith(fun(E) -> is_member(E, Members, Alive) =/= unknown end, Events),
+    Result = run([E || E <- Before, is_member(E, Members, Alive)], Machine),
+    case {Result, Behind} of
+        {{Slices, {ok, Next}}, [_ | _]} ->
+            {Others, Final} = inconclusive({gap, unknown_signature}, Next),
+            {Slices ++ Others, {decided, Final}};
+        _ -> Result
+    end.
+
+is_member(E, {Says, Arg}, Alive) -> Says(Arg, map_get(element(2, E), Alive)).
 
 %% Outcomes have the events as their source gave them.
 plain({Slices, Final}) -> {[witness_monitor_requests:plain(Slice) || Slice <- Slices], witness_monitor_requests:plain(Final)}.
@@ -292,11 +315,11 @@ pass(Time, {requests, Open, Machine}) ->
         {ok, Next} -> {[witness_monitor_requests:plain(Slice) || Slice <- Slices], {ok, {requests, Open, Next}}};
         {decided, Final} -> decide(plain({Slices, Final}))
     end;
-pass(Time, {all, Alive, Machine}) ->
+pass(Time, {all, Members, Alive, Machine}) ->
     {Slices, Result} = pass(Time, Machine),
     {[put_process(Slice, none) || Slice <- Slices],
      case Result of
-         {ok, Next} -> {ok, {all, Alive, Next}};
+         {ok, Next} -> {ok, {all, Members, Alive, Next}};
          {decided, Final} -> {decided, put_process(Final, none)}
      end};
 pass(Time, Machine) ->
@@ -310,7 +333,7 @@ pass(Time, Machine) ->
 -spec next_deadline(From :: integer(), machine()) -> integer() | none.
 next_deadline(_, {sliced, _, Sliced}) -> witness_monitor_sliced:next_deadline(Sliced);
 next_deadline(From, {requests, _, Machine}) -> next_deadline(From, Machine);
-next_deadline(From, {all, _, Machine}) -> next_deadline(From, Machine);
+next_deadline(From, {all, _, _, Machine}) -> next_deadline(From, Machine);
 next_deadline(From, Machine) ->
     {Config, Instance} = single_instance(Machine),
     witness_monitor_instance:next_deadline(From, Config, Instance).
@@ -326,7 +349,7 @@ finish(How, {sliced, Config, Sliced}) ->
     {witness_monitor_sliced:finish(How, Sliced), final_outcome(Verdict, Reason, Config, Sliced)};
 finish(How, {requests, _, Machine}) ->
     plain(finish(How, Machine));
-finish(_, {all, Alive, Machine}) ->
+finish(_, {all, _, Alive, Machine}) ->
     %% Observation stops; if no observed process is alive, nothing more could come.
     How = case Alive of #{} when map_size(Alive) =:= 0 -> complete; _ -> stopped end,
     put_no_process(finish(How, Machine));
@@ -341,7 +364,7 @@ inconclusive(Reason, {sliced, Config, Sliced}) ->
     {witness_monitor_sliced:inconclusive(Reason, Sliced), final_outcome(inconclusive, Reason, Config, Sliced)};
 inconclusive(Reason, {requests, _, Machine}) ->
     plain(inconclusive(Reason, Machine));
-inconclusive(Reason, {all, _, Machine}) ->
+inconclusive(Reason, {all, _, _, Machine}) ->
     put_no_process(inconclusive(Reason, Machine));
 inconclusive(Reason, Machine) ->
     {Config, Instance} = single_instance(Machine),
@@ -393,7 +416,7 @@ of_instance(Config, Instance) -> {single, Config, Instance}.
 -spec state_key(machine()) -> term().
 state_key({sliced, _, Sliced}) -> Sliced;
 state_key({requests, Open, Machine}) -> {Open, state_key(Machine)};
-state_key({all, Alive, Machine}) -> {Alive, state_key(Machine)};
+state_key({all, _, Alive, Machine}) -> {Alive, state_key(Machine)};
 state_key(Machine) ->
     {_, Instance} = single_instance(Machine),
     {State, _, _} = witness_monitor_instance:save(Instance),
@@ -419,7 +442,7 @@ save({sliced, _, Sliced}) ->
     {sliced, Filter, Saved};
 save({requests, Open, Machine}) ->
     {requests, Open, save(Machine)};
-save({all, Alive, Machine}) ->
+save({all, _, Alive, Machine}) ->
     {all, Alive, save(Machine)};
 save(Machine) ->
     {_, Instance} = single_instance(Machine),
@@ -452,7 +475,7 @@ load({requests, Open, Saved}, Spec) when is_map(Open) ->
     end;
 load({all, Alive, Saved}, Spec) when Alive =:= none; is_map(Alive) ->
     case load(Saved, Spec) of
-        {ok, Machine} -> {ok, {all, Alive, Machine}};
+        {ok, Machine} -> {ok, {all, members(Spec), Alive, Machine}};
         {error, _} = Error -> Error
     end;
 load(_, _) ->

@@ -12,10 +12,11 @@ property must accept any values for them: `_`, or a variable that is not used ag
 -spec properties([witness_spec_parse:property()]) -> [witness_spec_diagnostic:finding()].
 properties(Properties) -> lists:append([property(Property) || Property <- Properties]).
 
-property(#{signatures := Signatures} = Property) ->
-    Used = occurrences(maps:values(maps:with([signatures, over, formula], Property)),
+property(Property) ->
+    Used = occurrences(maps:values(maps:with([signatures, among, over, formula], Property)),
                        maps:from_keys(maps:get(per, Property, []), 1)),
-    [needed("arguments", Signature) || #{pattern := Pattern} = Signature <- Signatures, not is_any_call(Pattern, Used)]
+    [needed("arguments", Signature) || #{pattern := Pattern} = Signature <- witness_spec_parse:property_signatures(Property),
+                                       not is_any_call(Pattern, Used)]
         ++ [needed("parent or arguments", Action) || #{pattern := Pattern} = Action <- births(Property),
                                                      not is_any_birth(Pattern, Used)].
 

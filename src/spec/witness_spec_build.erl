@@ -33,8 +33,8 @@ units(Properties) ->
         throw:{error, _, _, _, _} = Finding -> {error, [Finding]}
     end.
 
-unit({Index, #{formula := Formula, signatures := Signatures, all := All, lets := Lets, location := Location} = Property},
-     {First, FirstId}) ->
+unit({Index, #{formula := Formula, signatures := Signatures, all := All, among := Among, lets := Lets,
+               location := Location} = Property}, {First, FirstId}) ->
     Scope = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
     Per = maps:get(per, Property, []),
     Known = ordsets:union(Scope, ordsets:from_list(Per)),
@@ -45,8 +45,8 @@ unit({Index, #{formula := Formula, signatures := Signatures, all := All, lets :=
             io_lib:format("the formulas of a file have at most ~b states", [?MAX_NODES]),
             "split it into several files")),
     {Numbered, NextId} = lists:mapfoldl(fun actions/2, FirstId, Nodes),
-    {#{index => Index, signatures => Signatures, all => All, scope => Scope, over => maps:get(over, Property, all), per => Per,
-       lets => Lets, requests => maps:get(requests, Property, false), start => Start, nodes => Numbered},
+    {#{index => Index, signatures => Signatures, all => All, among => Among, scope => Scope, over => maps:get(over, Property, all),
+       per => Per, lets => Lets, requests => maps:get(requests, Property, false), start => Start, nodes => Numbered},
      {Next, NextId}};
 unit({Index, #{signatures := Signatures}}, Next) ->
     {#{index => Index, signatures => Signatures}, Next}.
@@ -91,8 +91,8 @@ has(Is, Operands, Expr) when is_tuple(Expr) -> has(Is, Operands, tuple_to_list(E
 has(Is, Operands, [Expr | Exprs]) -> has(Is, Operands, Expr) orelse has(Is, Operands, Exprs);
 has(_, _, _) -> false.
 
-parts(#{signatures := Signatures, nodes := Nodes, over := Over, lets := Lets}) ->
-    Signatures ++ witness_spec_parse:let_actions(Lets)
+parts(#{nodes := Nodes, over := Over, lets := Lets} = Unit) ->
+    witness_spec_parse:property_signatures(Unit) ++ witness_spec_parse:let_actions(Lets)
         ++ [Action || #{leaves := Leaves} <- Nodes, {_, Action, _} <- Leaves]
         ++ case Over of all -> []; _ -> Over end;
 parts(#{signatures := Signatures}) ->

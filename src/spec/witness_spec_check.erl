@@ -77,7 +77,7 @@ property(#{signatures := Signatures, per := Per} = Property) ->
     Common = ordsets:intersection(Bound),
     Partly = ordsets:subtract(ordsets:union(Bound), Common),
     Guards = lists:append([unknown(Pattern, []) ++ check_bound(Guard, witness_spec_pattern:variables(Pattern), []) ||
-                           #{pattern := Pattern, guard := Guard} <- Signatures]),
+                           #{pattern := Pattern, guard := Guard} <- witness_spec_parse:property_signatures(Property)]),
     Slices = slices(Property, Common, Partly),
     Scope = ordsets:union(Common, ordsets:from_list(Per)),
     Unknown = ordsets:subtract(Partly, Scope),
@@ -89,12 +89,24 @@ property(#{signatures := Signatures, per := Per} = Property) ->
         _ ->
             []
     end,
-    Findings = Guards ++ Slices ++ no_receive(Property) ++ Lets ++ Formulas,
+    Findings = Guards ++ among(Property) ++ Slices ++ no_receive(Property) ++ Lets ++ Formulas,
     %% After an error, the missing part might have decided.
     case lists:keymember(error, 1, Findings) of
         true -> Findings;
         false -> Findings ++ possible(Property, Common)
     end.
+
+%% Each process would give them other values.
+among(#{among := [_ | _] = Among, per := Per} = Property) ->
+    Used = ordsets:union(ordsets:from_list(Per),
+                         witness_spec_pattern:variables([[Pattern, Guard] || #{pattern := Pattern, guard := Guard}
+                                                                             <- witness_spec_parse:property_actions(Property)])),
+    [witness_spec_diagnostic:error(Location, among_variable,
+        [quote(Name), " of `among` is used elsewhere, and is another one there: a signature of `among` only says which processes are read"],
+        "give it another name, or write `_`; what a process is spawned with can be read from its birth, as in `over C <- _, m:f(V)`")
+     || #{pattern := Pattern} <- Among, {Name, Location} <- lists:ukeysort(1, witness_spec_pattern:occurrences(Pattern)),
+        ordsets:is_element(Name, Used)];
+among(_) -> [].
 
 over(#{over := all}) -> [];
 over(#{over := Actions}) -> Actions.
@@ -102,7 +114,7 @@ over(#{over := Actions}) -> Actions.
 %% What can match and be reached at all. If a signature or an action of `over` never matches, its bindings are unknown, and
 %% nothing follows from them.
 possible(#{signatures := Signatures, per := Per} = Property, Common) ->
-    {Spawned, Unmatched} = types(Signatures, fun witness_spec_guard:signature/1),
+    {Spawned, Unmatched} = types(witness_spec_parse:property_signatures(Property), fun witness_spec_guard:signature/1),
     Signature = maps:with(Common, join_types(Spawned)),
     {Seen, Unseen} = types(over(Property), fun(Action) -> witness_spec_guard:action(Action, Signature) end),
     Keys = [maps:with(Per, Types) || Types <- Seen, lists:all(fun(Name) -> is_map_key(Name, Types) end, Per)],

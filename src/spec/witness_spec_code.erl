@@ -22,11 +22,13 @@ The atoms in generated code do not depend on the specification: functions are ca
 
 -doc """
 A property ready for generation. `scope` are the variables that the signature binds; `start` and `nodes` are missing for
-`none`. With `requests` its monitor is given the requests of replies, with `lets` it computes values. No signature names a property over `all` processes. The actions of the nodes have an `id`, their number in the file.
+`none`. With `requests` its monitor is given the requests of replies, with `lets` it computes values. No signature names a property over
+`all` processes; those `among` it reads. The actions of the nodes have an `id`, their number in the file.
 """.
 -type unit() :: #{index := pos_integer(),
                   signatures := [witness_spec_action:signature(), ...],
                   all => boolean(),
+                  among => all | [witness_spec_action:signature(), ...],
                   scope => [atom()],
                   over => all | [witness_spec_action:action(), ...],
                   per => [atom()],
@@ -60,12 +62,13 @@ generate(Module, Known, Limits, Names) ->
     {Steps, _} = lists:mapfoldl(fun(Node, Next) -> steps(Node, {Event, Limits}, Next) end, 1, Nodes),
     Slices = witness_spec_slice:functions(Units, Event, {Module, words(Limits)}),
     Explained = witness_spec_explain:functions(Units),
-    Exports = [{init, 3}, {handle_event, 2}, {match, 1}] ++ exports(Slices)
+    Members = among(Units),
+    Exports = [{init, 3}, {handle_event, 2}, {match, 1}] ++ exports(Members) ++ exports(Slices)
         ++ [{value, 4} || lists:member({keeper, 1}, exports(Slices))]
         ++ ordsets:subtract(exports(Explained), [{deadlines, 1}, {ending, 1}, {text, 1}]),
     Values = witness_spec_let_code:functions(Units, Event),
     Functions = without_comments([match(Units, Names) | matches(Units, Names)])
-        ++ without_comments([init(Units) | Slices] ++ [handle_event(Units, Nodes, Event, Limits, Names)])
+        ++ without_comments(Members ++ [init(Units) | Slices] ++ [handle_event(Units, Nodes, Event, Limits, Names)])
         ++ lists:append(Steps)
         ++ without_comments([engaged(Units, Event) | Values ++ Explained]),
     without_comments([{attribute, erl_anno:new(0), module, Module},
@@ -131,6 +134,14 @@ matches(Units, Names) ->
 
 matching([], _) -> list([]);
 matching([Index | _], Signature) -> call(name("m", Index), [Signature]).
+
+%% Of a monitor of all processes: whether it reads one with this signature, which may be `undefined`.
+among(Units) ->
+    Clauses = lists:append(
+        [[clause([integer(Index), Pattern], Guard, [atom(true)]) || #{pattern := Pattern, guard := Guard} <- Signatures]
+            ++ [clause([integer(Index), atom(undefined)], [], [atom(unknown)]), clause([integer(Index), any()], [], [atom(false)])]
+         || #{index := Index, among := [_ | _] = Signatures} <- Units]),
+    [function(among, 2, Clauses ++ [clause([any(), any()], [], [atom(true)])]) || Clauses =/= []].
 
 init(Units) ->
     Clauses = [clause([Pattern, any(), integer(Index)], Guard, [with_requests(Unit, tuple(init_result(Unit)))]) ||

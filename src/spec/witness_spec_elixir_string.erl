@@ -18,7 +18,8 @@ do not. A warning says so if the comparison makes no sense with the result of `a
 -spec properties([witness_spec_parse:property()]) -> [finding()].
 properties(Properties) -> lists:flatmap(fun property/1, Properties).
 
-property(#{signatures := Signatures} = Property) ->
+property(Property) ->
+    Signatures = witness_spec_parse:property_signatures(Property),
     Elixir = lists:all(fun(#{pattern := Pattern}) -> is_elixir(Pattern) end, Signatures),
     lists:flatmap(fun(Matched) -> matched(Matched, Elixir) end, Signatures ++ witness_spec_parse:property_actions(Property)).
 

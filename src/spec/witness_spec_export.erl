@@ -32,8 +32,8 @@ properties(Properties, Exports) ->
     end, {[], #{}}, Signatures),
     Findings.
 
-signatures(#{signatures := Signatures} = Property) ->
-    [Pattern || #{pattern := Pattern} <- Signatures]
+signatures(Property) ->
+    [Pattern || #{pattern := Pattern} <- witness_spec_parse:property_signatures(Property)]
         ++ case Property of #{over := all} -> []; #{over := Actions} -> lists:flatmap(fun spawned_signatures/1, Actions) end
         ++ case Property of #{formula := Formula} -> spawned_signatures(Formula); _ -> [] end.
 

@@ -5,7 +5,8 @@ The grammar of specifications, by recursive descent; `m:witness_spec_record` has
 ```text
 file      = { attribute } { property | definition }
 definition = "define" X [ "(" V { "," V } ")" ] "=" formula "." | "action" X [ "(" V { "," V } ")" ] "=" action "."
-property  = [ name ":" ] selector [ "over" [ "taken" | "delivered" ] seen { "," seen } ] { "let" V "=" value } what "."
+property  = [ name ":" ] selector [ "over" [ "taken" | "delivered" ] seen { "," seen } ] [ "among" signature { "," signature } ]
+            { "let" V "=" value } what "."
 selector  = "with" signature { "," signature } [ "group" ] [ "per" V { "," V } ] | "per" V { "," V }
 seen      = [ "begin" ] action
 value     = "previously" condition | "once" [ window ] condition | condition "since" [ window ] condition
@@ -34,7 +35,7 @@ properties a comma may replace the dot. A condition without braces is a guard, w
 An error ends its property or definition; the next one is still read.
 """.
 
--export([file/2, actions/4, formula_actions/1, let_actions/1, map_lets/3, property_actions/1, names/1]).
+-export([file/2, actions/4, formula_actions/1, let_actions/1, map_lets/3, property_actions/1, property_signatures/1, names/1]).
 -export_type([property/0, definition/0, formula/0, argument/0, parameter/0, meta/0]).
 
 -doc "Where a formula begins and its source text, cut to a limit.".
@@ -62,8 +63,8 @@ A formula as it was written. A fixpoint may have parameters, and its recursion v
 A property; `formula` is missing if nothing is to be monitored. `all`: it has no `with`, and is about all processes
 together; the one signature matches every process then, and `group` is true. The values of the variables in `per` choose the
 slice; their places are in `per_at`. `over` are the actions that describe the events which count. `receives` says which messages
-`_ ? M` is about, with the place of that word. `lets` are what `m:witness_spec_let` computes. `requests`, from `m:witness_spec_otp`: some
-action needs the request of a reply.
+`_ ? M` is about, with the place of that word. `among` says which processes a property about all processes reads. `lets` are what
+`m:witness_spec_let` computes. `requests`, from `m:witness_spec_otp`: some action needs the request of a reply.
 """.
 -type property() :: #{name := binary() | undefined,
                       location := witness_spec_diagnostic:location(),
@@ -75,6 +76,7 @@ action needs the request of a reply.
                       per_at := [witness_spec_diagnostic:location()],
                       over := all | [witness_spec_action:action(), ...],
                       receives := any | {taken | delivered, witness_spec_diagnostic:location()},
+                      among := all | [witness_spec_action:signature(), ...],
                       lets := [witness_spec_let:definition()],
                       dialect := monitor | check | none,
                       requests => boolean(),
@@ -226,6 +228,8 @@ per([{atom, _, per} = Per | Rest], Property) ->
         [{atom, _, over} | _] ->
             {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
             over(After, Property#{per => Names, per_at => Places});
+        [{atom, _, among} = Among | _] ->
+            refuse(Among, "`among` stands behind `over`", "as in `per Id over _ ? {request, Id} among m:f(_)`");
         _ ->
             refuse(Per, "`per` needs an `over`",
                    "as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value")
@@ -249,9 +253,21 @@ over([{atom, _, over} = Over | Words], #{per := Per} = Property) ->
     {Actions, After} = list_of(fun(Item) -> over_action(Item, Per) end, Rest, Over),
     length(Actions) =< ?MAX_OVER orelse
         fail(witness_spec_scan:location(Over), too_large, io_lib:format("`over` has at most ~b actions", [?MAX_OVER])),
-    lets(After, Property#{over => Actions, receives => Receives});
+    among(After, Property#{over => Actions, receives => Receives});
 over(Tokens, Property) ->
-    lets(Tokens, Property#{over => all, receives => any}).
+    among(Tokens, Property#{over => all, receives => any}).
+
+among([{atom, _, among} = Among | Rest], #{all := true} = Property) ->
+    {Signatures, After} = signatures(Rest, Among),
+    length(Signatures) =< ?MAX_OVER orelse
+        fail(witness_spec_scan:location(Among), too_large, io_lib:format("`among` has at most ~b signatures", [?MAX_OVER])),
+    Text = witness_spec_scan:text(Rest, witness_spec_scan:location(hd(After))),
+    lets(After, Property#{among => Signatures, text := <<"all ", Text/binary>>});
+among([{atom, _, among} = Among | _], _) ->
+    refuse(Among, "`among` is for properties without `with`",
+           "`with` says which processes have a monitor each; `per V over ... among m:f(_)` is about all of these together");
+among(Tokens, Property) ->
+    lets(Tokens, Property#{among => all}).
 
 %% No action begins with one of these words.
 receives([{atom, _, Word} = Token | Rest]) when Word =:= taken; Word =:= delivered ->
@@ -384,9 +400,9 @@ dialect([{atom, _, none} | Rest], Property) ->
 dialect([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect =:= check ->
     {Formula, After} = formula(Rest),
     {Property#{dialect => Dialect, formula => Formula}, dot(After)};
-dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Word =:= over ->
+dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Word =:= over; Word =:= among ->
     refuse(Token, ["`", atom_to_list(Word), "` has no place here"],
-           "the order is `with`, `group`, `per`, `over`, `let`, and then `monitor` or `check`");
+           "the order is `with`, `group`, `per`, `over`, `among`, `let`, and then `monitor` or `check`");
 dialect(Tokens, _) ->
     expected("`monitor`, `check` or `none`", Tokens).
 
@@ -448,7 +464,7 @@ ends_guard(Tokens, Taken) -> ends_list(Tokens, Taken).
 
 ends_list([{End, _} | _], _) when End =:= dot; End =:= eof; End =:= 'let' -> true;
 ends_list([{atom, _, Word} | _], [Last | Before]) when
-        Word =:= group; Word =:= monitor; Word =:= check; Word =:= none; Word =:= per; Word =:= over ->
+        Word =:= group; Word =:= monitor; Word =:= check; Word =:= none; Word =:= per; Word =:= over; Word =:= among ->
     witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before);
 ends_list(_, _) -> false.
 
@@ -736,6 +752,11 @@ property_actions(#{over := Over, lets := Lets} = Property) ->
     case Over of all -> []; _ -> Over end
         ++ let_actions(Lets)
         ++ case Property of #{formula := Formula} -> formula_actions(Formula); #{} -> [] end.
+
+-doc "The signatures that say which processes a property reads.".
+-spec property_signatures(property() | witness_spec_code:unit()) -> [witness_spec_action:signature(), ...].
+property_signatures(#{among := [_ | _] = Among}) -> Among;
+property_signatures(#{signatures := Signatures}) -> Signatures.
 
 -doc "The names of parameters.".
 -spec names([parameter()]) -> ordsets:ordset(atom()).

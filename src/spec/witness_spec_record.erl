@@ -239,12 +239,14 @@ expand(Properties, Records) ->
     end, {[], [], ?MAX_GROWTH}, Properties),
     {lists:reverse(Expanded), lists:reverse(Findings)}.
 
-property(#{signatures := Signatures, over := Over, lets := Lets} = Property, Records, Left) ->
+property(#{signatures := Signatures, among := Among, over := Over, lets := Lets} = Property, Records, Left) ->
     Expand = fun(Guarded, Before) -> expand_guarded(Guarded, Records, Before) end,
     {Signed, Less} = lists:mapfoldl(Expand, Left, Signatures),
-    {Seen, Remaining} = case Over of all -> {all, Less}; _ -> lists:mapfoldl(Expand, Less, Over) end,
+    All = fun(all, Before) -> {all, Before}; (Several, Before) -> lists:mapfoldl(Expand, Before, Several) end,
+    {Members, Fewer} = All(Among, Less),
+    {Seen, Remaining} = All(Over, Fewer),
     {Known, Behind} = witness_spec_parse:map_lets(Expand, Remaining, Lets),
-    Plain = Property#{signatures := Signed, over := Seen, lets := Known},
+    Plain = Property#{signatures := Signed, among := Members, over := Seen, lets := Known},
     case Plain of
         #{formula := Formula} ->
             {Expanded, After} = witness_spec_parse:actions(fun(Action, none, Before) ->

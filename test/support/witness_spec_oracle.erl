@@ -7,17 +7,18 @@ intermediate result with the compiler. It is slow and direct.
 - `satisfies/4` is the definition of the sets of traces, without any rule. It judges the monitors.
 """.
 
--export([actions/1, machine/2, machine/3, time/2, event/2, finish/1, offers/1, obligations/1, coverage/1, decides/1,
+-export([actions/1, is_member/2, machine/2, machine/3, time/2, event/2, finish/1, offers/1, obligations/1, coverage/1, decides/1,
          heavy/1, failed/1, drop/2, asked/2, open/1, definition/1, values/1, project/2, valued/4, satisfies/4, binding/2, match/3,
          value/2, slice/2, ts/1, variables/1, normal/1]).
 -export_type([asked/0, property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0, residual/0]).
 
 -doc """
-Without a signature it is about all processes: what it reads are the events of all of them. `traces` says which random traces it is
-given.
+Without a signature it is about all processes: what it reads are the events of all of them, or of those that are `among` signatures.
+`traces` says which random traces it is given.
 """.
 -type property() :: #{signatures := [{pattern(), guard()}], dialect := monitor | check | none, formula => formula(),
-                      group := boolean(), per := [atom()], over := all | [action() | {'begin', action()}],
+                      among => [{pattern(), guard()}], group := boolean(), per := [atom()],
+                      over := all | [action() | {'begin', action()}],
                       name := undefined | atom(), values => witness_spec_oracle_values:values(),
                       traces => witness_spec_oracle_gen:traces(),
                       written => {[witness_spec_oracle_define:definition()], Over :: term(), Values :: term(), Formula :: term()}}.
@@ -418,6 +419,16 @@ binding(#{signatures := Signatures}, Signature) ->
             no -> no
         end
     end || {Pattern, Guard} <- Signatures]).
+
+-doc "Whether a property over all processes reads one with this signature, which is `undefined` if it is not known.".
+-spec is_member(property(), witness_event:signature() | undefined) -> boolean() | unknown.
+is_member(#{among := Among} = Property, Signature) ->
+    case binding(Property#{signatures := Among}, Signature) of
+        {ok, _} -> true;
+        no when Signature =:= undefined -> unknown;
+        no -> false
+    end;
+is_member(_, _) -> true.
 
 shared([]) -> [];
 shared(Signatures) ->

@@ -4,8 +4,8 @@ Random properties of the whole grammar, and random events that make their action
 `m:rand` in the calling process, so that a seed brings them back.
 """.
 
--export([property/1, with_values/1, signature/1, event/1, event/2, event/3, event_for/2, any_event/0, at/2, at/3, value/0, family/2,
-         records/0, fields/1]).
+-export([property/1, among/1, with_values/1, signature/1, event/1, event/2, event/3, event_for/2, any_event/0, at/2, at/3, value/0,
+         family/2, records/0, fields/1]).
 -export_type([traces/0]).
 
 -doc "Traces of fewer events, which mostly receive one of these messages, so much later than the latest one so far, or without a time.".
@@ -340,6 +340,27 @@ signed(Options) ->
 called(Scope, Options, Arguments) ->
     {tuple, [{lit, one_of([m, m, m, m, m, 'Elixir.My.App'])}, {lit, one_of(?FUNCTION_NAMES)},
              {list, times(Arguments, fun() -> pattern(1, Scope, Options) end), nil}]}.
+
+-doc "Every other property about all processes is about some of them: its signatures have variables of their own.".
+-spec among(witness_spec_oracle:property()) -> witness_spec_oracle:property().
+among(#{signatures := []} = Property) ->
+    Options = #{tags => [], otp => true, focus => plain, requests => false},
+    Some = times(one_of([1, 1, 2, 3]), fun() ->
+        case chance(5) of
+            true -> {one_of(['_', {var, 'A'}]), []};
+            false -> signed(Options)
+        end
+    end),
+    case chance(50) of
+        true -> Property#{among => renamed(Some)};
+        false -> Property
+    end;
+among(Property) -> Property.
+
+renamed({var, Name}) -> {var, list_to_atom("Among" ++ atom_to_list(Name))};
+renamed(Tuple) when is_tuple(Tuple) -> list_to_tuple(renamed(tuple_to_list(Tuple)));
+renamed([Head | Tail]) -> [renamed(Head) | renamed(Tail)];
+renamed(Other) -> Other.
 
 %% The alphabet: with keys, each action binds all of them or none.
 over(Scope, Options) ->

@@ -2,7 +2,7 @@
 -moduledoc """
 Compiled monitors against the oracle, pair by pair: a random property, and a random trace that its actions often match.
 
-For each pair: the process is monitored or not as the oracle says; each verdict falls at the same event and is vacuous
+For each pair: the process is monitored or not as the oracle says, and read by properties that are about all; each verdict falls at the same event and is vacuous
 by the same account, at the complete end too; the bound for obligations is kept; the same modalities are taken; the
 process that runs monitors tells the same; no
 extension of the trace contradicts a verdict by the definition of the sets of traces; what is undecided has, at the
@@ -55,7 +55,8 @@ files(Pairs, Seed, N, Options, Statistics) ->
 
 file(Seed, #{focus := Focus, properties := Count, traces := Traces}, Statistics) ->
     _ = rand:seed(exsss, erlang:phash2(Seed, 1 bsl 32)),
-    Others = [defined(N, named(N, witness_spec_oracle_gen:property(Focus))) || N <- lists:seq(1, Count)],
+    Whole = [defined(N, named(N, witness_spec_oracle_gen:property(Focus))) || N <- lists:seq(1, Count)],
+    Others = apart({among, Seed}, fun() -> [witness_spec_oracle_gen:among(Property) || Property <- Whole] end),
     Style = rand:uniform(1 bsl 30),
     Properties = Others ++ apart({values, Seed}, fun() -> with_values(Focus, Others) end),
     case compiled(Properties, Style) of
@@ -125,19 +126,37 @@ trace_of_each(_, [], _, _, Statistics) ->
     {ok, Statistics}.
 
 trace(Module, Index, Property, All, Style, Statistics) ->
-    Signature = witness_spec_oracle_gen:signature(Property),
+    Signature = signature(Property),
     %% What is about all processes is named by no signature.
     Named = [I || {I, #{signatures := [_ | _]} = Other} <- All, witness_spec_oracle:binding(Other, Signature) =/= no],
     Case = #{properties => [Property], style => Style, signature => Signature, events => []},
     case Module:match(Signature) of
         Named ->
-            case pair(Module, Index, Property, Signature, bound(Style), random, Statistics) of
-                {ok, More} -> {ok, More};
-                {Kind, Events, Detail} -> {Kind, Case#{events := Events, detail => Detail}}
+            Read = [{I, witness_spec_oracle:is_member(Other, S)} || {I, Other} <- All, S <- [Signature, undefined]],
+            case [{I, among(Module, I, S)} || {I, _} <- All, S <- [Signature, undefined]] of
+                Read ->
+                    case pair(Module, Index, Property, Signature, bound(Style), random, Statistics) of
+                        {ok, More} -> {ok, More};
+                        {Kind, Events, Detail} -> {Kind, Case#{events := Events, detail => Detail}}
+                    end;
+                Others ->
+                    {match, Case#{detail => {expected, Read -- Others, got, Others -- Read},
+                                  properties := [P || {_, P} <- All]}}
             end;
         Other ->
             {match, Case#{detail => {expected, Named, got, Other}, properties := [P || {_, P} <- All]}}
     end.
+
+signature(Property) ->
+    Signature = witness_spec_oracle_gen:signature(Property),
+    case Property of
+        #{among := Among} ->
+            apart({among, Signature}, fun() -> witness_spec_oracle_gen:signature(Property#{signatures := Among}) end);
+        #{} -> Signature
+    end.
+
+among(Module, Index, Signature) ->
+    not erlang:function_exported(Module, among, 2) orelse Module:among(Index, Signature).
 
 %% A pair. `Source` are the events, or `random`.
 pair(Module, Index, Property, Signature, Bound, Source, Statistics) ->

@@ -32,11 +32,11 @@ property(#{written := {_, Over, Values, Formula}} = Property, Style) ->
     property((maps:remove(written, Property))#{over := Over, values => Values, formula := Formula}, Style);
 property(#{name := Name, signatures := Signatures, group := Group, per := Per, over := Over} = Property, Style) ->
     [[[atom_to_list(Name), ": "] || Name =/= undefined],
-     [["with ", lists:join(", ", [[signature(Pattern), guard(Guard)] || {Pattern, Guard} <- Signatures])]
-      || Signatures =/= []],
+     [["with ", signatures(Signatures)] || Signatures =/= []],
      [" group" || Group],
      [[[" " || Signatures =/= []], "per ", lists:join(", ", [atom_to_list(X) || X <- Per])] || Per =/= []],
      [[" over ", lists:join(", ", [listed(Action, Style) || Action <- Over])] || is_list(Over)],
+     [["\n  among ", signatures(Among)] || #{among := Among} <- [Property]],
      [["\n  let ", atom_to_list(V), " = ", value(Value, Style)] || {V, Value} <- maps:get(values, Property, [])],
      " ", atom_to_list(map_get(dialect, Property)),
      [["\n  ", formula(Formula, Style, 0)] || #{formula := Formula} <- [Property]]].
@@ -72,6 +72,8 @@ listed(Action, Style) ->
         {none, {exit, [P, Reason], Guard}} -> [pattern(P), " ** ", pattern(Reason), guard(Guard)];
         {none, _} -> action(Action, Style)
     end.
+
+signatures(Signatures) -> lists:join(", ", [[signature(Pattern), guard(Guard)] || {Pattern, Guard} <- Signatures]).
 
 signature({var, Name}) -> atom_to_list(Name);
 signature('_') -> "_";
