@@ -54,6 +54,7 @@ compiled already.
                      format => text | json,
                      follow := boolean(),
                      skew := non_neg_integer() | infinity,
+                     sort => non_neg_integer(),
                      skip_malformed := boolean(),
                      max_atoms := pos_integer(),
                      max_line := pos_integer(),
@@ -156,6 +157,7 @@ check_fit(Complete = #{system := System}, Given) ->
     [throw_error({not_redacted, Name}) || #{redact := true} <- [Complete], Name <- excluded_by(redact), is_map_key(Name, Complete)],
     ok = check_inline(Complete, Given),
     case Complete of
+        #{sort := _, skew := Skew} when Skew =/= infinity -> throw_bad_option(skew, "no skew of a log that is sorted");
         #{system := {log, standard_input}, follow := true} -> throw_bad_option(follow, "a file to be followed");
         #{system := {log, standard_input}, from := _} -> throw_bad_option(from, "a file to go on with");
         #{system := {log, standard_input}, save := _} -> throw_bad_option(save, "a file to go on with");

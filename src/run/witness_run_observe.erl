@@ -97,7 +97,7 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
                         wants => wants(Input, Specs), mode => Mode,
                         spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
-    Given = maps:with([explain, max_slices, slice_idle, memory, save, from], Options),
+    Given = maps:merge(maps:with([explain, max_slices, slice_idle, memory, save, from], Options), sort(Options)),
     case witness_offline:start_link(maps:merge(Given, Config)) of
         {ok, Pid, Counter} ->
             {ok, {witness_offline, Pid, fun() -> witness_offline:counts(Counter) end}};
@@ -106,7 +106,12 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
 
 skew(#{skew := Milliseconds}) when is_integer(Milliseconds) ->
     #{skew => erlang:convert_time_unit(Milliseconds, millisecond, nanosecond)};
+%% In a sorted log no time goes back.
+skew(#{sort := _}) -> #{skew => 0};
 skew(_) -> #{}.
+
+sort(#{sort := Milliseconds}) -> #{sort => erlang:convert_time_unit(Milliseconds, millisecond, nanosecond)};
+sort(_) -> #{}.
 
 %% What recordings have is known, so the compiler has compared it.
 wants({Recording, _}, _) when Recording =:= recording; Recording =:= replay -> [];
@@ -128,6 +133,6 @@ identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options
                 unicode:characters_to_binary(Text)
             end || #{file := File} <- Specs],
     Handwritten = [{Pattern, Monitor, Module:module_info(md5)} || {Pattern, {Module, _} = Monitor} <- Monitors],
-    Bounds = maps:with([instrument, explain, max_slices, slice_idle, roots, format, skip_malformed, signatures], Options),
+    Bounds = maps:with([instrument, explain, max_slices, slice_idle, roots, format, sort, skip_malformed, signatures], Options),
     erlang:md5(term_to_binary({Code, Handwritten, Bounds}, [deterministic]));
 identity(_, _) -> <<>>.

@@ -195,21 +195,32 @@ process(Key) -> io_lib:format("key ~b", [Key]).
 %% Verdicts.
 
 -doc """
-The violations that Witness finds, in the order of the events, which are sorted by their times. A key without a violation is satisfied.
+The violations that Witness finds, in the order of the times of their events. A key without a violation is satisfied. The log is checked twice:
+sorted, and as it was, by `sort`.
 """.
 -spec violations(property(), [event()]) -> [place()].
 violations(Property, Unsorted) ->
-    Events = lists:keysort(1, Unsorted),
+    Found = violations(Property, lists:keysort(1, Unsorted), #{}),
+    %% One millisecond more, for the parts of one.
+    case violations(Property, Unsorted, #{sort => back(Unsorted) + 1}) of
+        Found -> Found;
+        Others -> exit({not_as_sorted, Found, Others})
+    end.
+
+violations(_, [], _) -> [];
+violations(Property, Events, Options) ->
     Processes = lists:usort([iolist_to_binary(Process) || {_, _, {_, Process, _}} <- Events]),
-    Lines = [io_lib:format("init(\"~ts\",_,{pobserve,process,[]})~n", [Process]) || Process <- Processes]
-        ++ [line(Event) || Event <- Events]
-        ++ [io_lib:format("exit(\"~ts\",normal)~n", [Process]) || Process <- Processes],
+    Times = times(lists:usort([Time || {Time, _, _} <- Events])),
+    At = lists:sort(maps:values(Times)),
+    Lines = [io_lib:format("@~b init(\"~ts\",_,{pobserve,process,[]})~n", [hd(At), Process]) || Process <- Processes]
+        ++ [line(map_get(Time, Times), Action) || {Time, _, Action} <- Events]
+        ++ [io_lib:format("@~b exit(\"~ts\",normal)~n", [lists:last(At), Process]) || Process <- Processes],
     Places = list_to_tuple([{Ms, Key} || {{Ms, _}, Key, _} <- Events]),
     File = string:trim(os:cmd("mktemp")),
     ok = file:write_file(File, Lines),
     try
-        {ok, Run} = witness:start(#{system => {log, {file, File}}, format => text, specs => [file(Property)], instrument => central,
-                                    satisfied => counted, log => false}),
+        {ok, Run} = witness:start(Options#{system => {log, {file, File}}, format => text, specs => [file(Property)],
+                                           instrument => central, satisfied => counted, log => false}),
         {ok, #{verdicts := #{inconclusive := 0}}} = witness:await(Run, ?WAIT_MS),
         Verdicts = witness:verdicts(Run),
         {ok, _} = witness:stop(Run),
@@ -224,8 +235,16 @@ file(Property) ->
     Root = witness_checkout:root(filename:dirname(code:which(?MODULE))),
     filename:join([Root, "test", "oracles", "pobserve", lists:concat([Property, ".hml"])]).
 
-line({{Ms, _}, _, {send, Process, Message}}) -> io_lib:format("@~b send(\"~ts\",log,~w)~n", [Ms * 1_000_000, Process, Message]);
-line({{Ms, _}, _, {recv, Process, Message}}) -> io_lib:format("@~b recv(\"~ts\",~w)~n", [Ms * 1_000_000, Process, Message]).
+line(Time, {send, Process, Message}) -> io_lib:format("@~b send(\"~ts\",log,~w)~n", [Time, Process, Message]);
+line(Time, {recv, Process, Message}) -> io_lib:format("@~b recv(\"~ts\",~w)~n", [Time, Process, Message]).
+
+%% In nanoseconds. Within a millisecond only the order counts.
+times(Sorted) ->
+    {_, Times} = lists:foldl(fun({Ms, _} = Time, {Before, Known}) ->
+        Next = max(Before + 1, Ms * 1_000_000),
+        {Next, Known#{Time => Next}}
+    end, {-1, #{}}, Sorted),
+    Times.
 
 %% The slice of a violation is the key of its line.
 place(#{log := Log, slice := [{_, Key}]}, Births, Places) ->

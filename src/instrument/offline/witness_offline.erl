@@ -32,12 +32,12 @@ end it reports `{log_ended, How}` (`t:ended/0`) once, and ends.
 
 -doc """
 `feed`: the log and how it is read (`t:witness_trace_feed:options/0`); `log`: what is made of it
-(`t:witness_offline_core:config/0`); `file`: how errors name the log; `each`: whether each verdict is reported by itself
+(`t:witness_offline_core:config/0`), sorted by times with `sort` (`witness_trace_sort:new/1`); `file`: how errors name the log; `each`: whether each verdict is reported by itself
 (`each/2`), as by default. With `save`, the position is saved in a file at intervals and when reading ends. With `from`,
 reading goes on at a position that was saved with the same `identity`. `called`, what processes are called, is set by `start_link/1`.
 """.
 -type config() :: #{feed := witness_trace_feed:options(), log := witness_offline_core:config(), file := binary(),
-                    each => boolean(), explain := pos_integer(), max_slices := pos_integer(),
+                    sort => non_neg_integer(), each => boolean(), explain := pos_integer(), max_slices := pos_integer(),
                     slice_idle => pos_integer() | infinity,
                     memory => pos_integer(), run := pid(),
                     identity := binary(), save => file:name_all(), from => file:name_all(),
@@ -97,12 +97,14 @@ of them; `lost`: how often a followed file was truncated too early; `unsaved`: w
 %% blocks: those that monitors work on; oldest: the number of the oldest of these
 %% unacknowledged: blocks for which the run has not called `acknowledge/2'
 %% each: 1 if each verdict is reported by itself
+%% sort: the items that wait, if the log is sorted
 %% saving: no block is taken until the run has acknowledged the others and the position is saved; then this is done
 %% line: lines so far; shift: from these to lines of the file, which restart when a file is rotated
 -record(offline, {config :: config(),
                   feed :: witness_trace_feed:feed(),
                   counter :: counters:counters_ref(),
                   log :: witness_offline_core:state(),
+                  sort = none :: none | witness_trace_sort:sort(),
                   reading = true :: boolean(),
                   next = 1 :: pos_integer(),
                   early = #{} :: #{pos_integer() => witness_trace_feed:what()},
@@ -220,7 +222,9 @@ init({Config = #{feed := Feed, log := Log}, {Counter, Progress}}) ->
         {ok, Started} ?= witness_trace_feed:start_link(maps:merge(Feed, maps:with([position], Saved)), Progress),
         Each = atomics:new(1, []),
         ok = put_each(maps:get(each, Config, true), Each),
-        O = #offline{config = Config, feed = Started, counter = Counter, log = witness_offline_core:new(Log), each = Each,
+        Sort = case Config of #{sort := Window} -> witness_trace_sort:new(Window); #{} -> none end,
+        O = #offline{config = Config, feed = Started, counter = Counter, log = witness_offline_core:new(Log), sort = Sort,
+                     each = Each,
                      ended = #{whole => false, tracers => 1, gaps => 0, hiding => 0, missing => [], orphans => [],
                                refused => undefined, skipped => 0,
                                malformed => [], lost => 0}},
@@ -238,9 +242,10 @@ read_saved(#{from := File, identity := Identity}) -> witness_offline_checkpoint:
 read_saved(#{}) -> {ok, #{}}.
 
 load(#{position := Position, log := Log, shards := Shards, metas := Metas, line := Line, shift := Shift, ended := Ended,
-       covered := Covered}, O) ->
+       covered := Covered} = Saved, O) ->
     #offline{config = #{log := Config}} = O,
     Loaded = O#offline{position = Position, log = witness_offline_core:load(Log, Config), metas = Metas, line = Line,
+                       sort = maps:get(sort, Saved, none),
                        shift = Shift, ended = Ended, masks = maps:from_list(Covered)},
     O1 = maps:fold(fun(Shard, Data, A) ->
         {Pid, A1} = find_shard(Shard, A#offline.log, A),
@@ -342,6 +347,12 @@ handle_feed({long, Bytes, #{lines := Last} = Position}, O0 = #offline{log = Log,
     end;
 handle_feed({lost, Reason}, O = #offline{log = Log, ended = Ended = #{lost := Lost}}) ->
     work(witness_offline_core:add_gap(Reason, O#offline.line, Log), O#offline{ended = Ended#{lost := Lost + 1}});
+handle_feed(idle, O = #offline{sort = Sort, log = Log}) when Sort =/= none ->
+    %% An item that waits may show which process is the root.
+    case witness_trace_sort:is_empty(Sort) of
+        true -> work(witness_offline_core:settle(O#offline.line, Log), false, O);
+        false -> O
+    end;
 handle_feed(idle, O = #offline{log = Log}) ->
     work(witness_offline_core:settle(O#offline.line, Log), false, O);
 handle_feed(eof, O) ->
@@ -350,12 +361,29 @@ handle_feed({error, Text}, O) ->
     end_reading(witness_offline_core:stop(O#offline.line, O#offline.log), put_refusal(Text, O)).
 
 %% With `skip_malformed' an impossible item is left out as well.
-take_items(Items, Base, Log, O) ->
+take_items(Items, Base, Log, O = #offline{sort = Sort}) when Sort =/= none ->
+    case witness_trace_sort:add(Items, Base, Sort) of
+        {ok, Sorted, Sort1} -> take_sorted(Sorted, Log, O#offline{sort = Sort1});
+        {refused, Line, What, Sorted, Rest, Sort1} ->
+            case take_sorted(Sorted, Log, O#offline{sort = Sort1}) of
+                {ok, Log1, O1} ->
+                    case skips_malformed(O) of
+                        true -> take_items(Rest, Base, Log1, skip(Line, undefined, What, O1));
+                        false -> {refused, Line, What, Log1, O1}
+                    end;
+                Refused -> Refused
+            end
+    end;
+take_items(Items, Base, Log, O) -> take_sorted(Items, Base, Log, O).
+
+take_sorted(Items, Log, O) -> take_sorted(Items, 0, Log, O).
+
+take_sorted(Items, Base, Log, O) ->
     case witness_offline_core:items(Items, Base, Log) of
         {ok, Log1} -> {ok, Log1, O};
         {refused, Line, What, Rest, Log1} ->
             case skips_malformed(O) of
-                true -> take_items(Rest, Base, Log1, skip(Line, undefined, What, O));
+                true -> take_sorted(Rest, Base, Log1, skip(Line, undefined, What, O));
                 false -> {refused, Line, What, Log1, O}
             end;
         {unseen, _, _, _} = Unseen -> Unseen
@@ -400,7 +428,7 @@ save_then(Then, O) -> after_save(Then, O).
 %% All that was read is done, and no message about it is on its way.
 save(O = #offline{position = undefined}) -> O;
 save(O = #offline{config = #{save := File, identity := Identity}, log = Log, shards = Shards, metas = Metas}) ->
-    State = #{position => O#offline.position, log => witness_offline_core:save(Log), metas => Metas,
+    State = #{position => O#offline.position, log => witness_offline_core:save(Log), sort => O#offline.sort, metas => Metas,
               line => O#offline.line, shift => O#offline.shift, ended => O#offline.ended,
               covered => maps:to_list(O#offline.masks),
               shards => #{Shard => witness_offline_shard:save(Pid) || Shard := Pid <- Shards}},
@@ -416,6 +444,13 @@ after_save(saved, O) ->
     take_next(O#offline{saving = no});
 after_save(stop, O = #offline{log = Log, line = Line}) ->
     end_reading(witness_offline_core:stop(Line, Log), O#offline{saving = no});
+after_save(eof, O = #offline{log = Log, sort = Sort}) when Sort =/= none ->
+    {Sorted, Sort1} = witness_trace_sort:flush(Sort),
+    case take_sorted(Sorted, Log, O#offline{saving = no, sort = Sort1}) of
+        {ok, Log1, O1} -> after_save(eof, O1#offline{log = Log1, sort = none});
+        {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1);
+        {unseen, Line, What, Log1} -> end_at(Line, undefined, What, Log1, O)
+    end;
 after_save(eof, O = #offline{log = Log, line = Line, ended = Ended}) ->
     {Orphans, Log1} = witness_offline_core:finish(Line, Log),
     end_reading(Log1, O#offline{saving = no, ended = Ended#{whole := true, orphans := Orphans}}).

@@ -55,7 +55,7 @@ were spawned with which signatures; births and ends with their lines, if they ar
 
 -doc """
 Where an operation stems from: the line of its item. If the item had to wait for its spawn, also the line with which it could
-be delivered. The latter never decreases, so operations can be put in an order (`place/1`).
+be delivered; in a sorted log, the rank of its item, or of that one. The latter never decreases, so operations can be put in an order (`place/1`).
 """.
 -type place() :: line() | {Delivered :: line(), line()}.
 
@@ -128,11 +128,12 @@ new_core(Tracer, #{maps := Maps, mode := Mode}) ->
     witness_outline_core:new(#{self => Tracer, sink => Tracer, assign => Assign}).
 
 -doc """
-Takes items. Their lines are counted from the line `Base`. An impossible item is refused, with its line; the items after it
+Takes items. Their lines are counted from the line `Base`, unless they were sorted (`m:witness_trace_sort`). An impossible item is refused, with its line; the items after it
 were not taken. `unseen`: the log, from this line on, does not have what a property wants.
 """.
--spec items([{line(), witness_log:entry()}], Base :: non_neg_integer(), state()) ->
-    {ok, state()} | {refused, line(), unicode:chardata(), Rest :: [{line(), witness_log:entry()}], state()}
+-spec items([{line(), witness_log:entry()}] | witness_trace_sort:sorted(), Base :: non_neg_integer(), state()) ->
+    {ok, state()}
+  | {refused, line(), unicode:chardata(), Rest :: [{line(), witness_log:entry()}] | witness_trace_sort:sorted(), state()}
   | {unseen, line(), unicode:chardata(), state()}.
 items([{Line, First} | _] = Items, Base, L = #log{receives = none}) ->
     case First of
@@ -146,7 +147,7 @@ items(Items, Base, L = #log{plain = Plain, operations = Operations, events = Eve
 agree(Receives, Line, Items, Base, L = #log{config = Config}) ->
     case [Wanted || {What, _} = Wanted <- maps:get(wants, Config, []), What =/= Receives] of
         [] -> items(Items, Base, L#log{receives = Receives});
-        [{What, Property} | _] -> {unseen, Base + Line, unseen(Receives, What, Property), L}
+        [{What, Property} | _] -> {unseen, line(at(Line, Base)), unseen(Receives, What, Property), L}
     end.
 
 unseen(unknown, What, Property) ->
@@ -183,19 +184,21 @@ note_time(E, Line, Items, Base, L = #log{time = Before, config = Config}) ->
     Skew = maps:get(skew, Config, none),
     case time(E) of
         Time when is_integer(Time), Before =:= none orelse Time > Before ->
-            L1 = L#log{time = Time, place = Base + Line},
+            L1 = L#log{time = Time, place = at(Line, Base)},
             add_timed(E, Line, Items, Base, case Skew of
                 none -> L1;
                 _ -> tell_time(Time - Skew, L1)
             end);
         Time when is_integer(Time), Skew =/= none, Time < Before - Skew ->
-            {refused, Base + Line, [~"the time of this event is ", duration(Before - Time),
-                                    ~" before the greatest one so far, which is more than skew allows"], Items, L};
+            {refused, line(at(Line, Base)), witness_trace_sort:too_early(Before - Time, ~"skew"), Items, L};
         _ -> add_timed(E, Line, Items, Base, L)
     end.
 
-duration(Nanoseconds) when Nanoseconds < 1_000_000 -> [integer_to_binary(Nanoseconds), ~" ns"];
-duration(Nanoseconds) -> [integer_to_binary(Nanoseconds div 1_000_000), ~" ms"].
+%% The place of an item that does not wait.
+at({_, _} = Sorted, _) -> Sorted;
+at(Line, Base) -> Base + Line.
+
+line(Place) -> element(2, place(Place)).
 
 time(Item) when element(1, Item) =:= receives -> undefined;
 time(Item) -> witness_event:ts(Item).
@@ -204,15 +207,16 @@ add_timed(E, Line, Items, Base, L = #log{plain = Plain, events = Events})
   when element(1, E) =:= recv; element(1, E) =:= send ->
     case Plain of
         #{element(2, E) := Readers} ->
-            items(Items, Base, give(Readers, E, L#log{place = Base + Line, events = Events + 1}));
+            items(Items, Base, give(Readers, E, L#log{place = at(Line, Base), events = Events + 1}));
         #{} -> add_item(E, Line, Items, Base, L)
     end;
 add_timed(E, Line, Items, Base, L) -> add_item(E, Line, Items, Base, L).
 
-add_item(E, Line, Items, Base, L = #log{source = Source, config = Config}) ->
-    case witness_trace_log:add(Base + Line, resolve(E, Config), Source) of
-        {ok, Source1} -> items(Items, Base, deliver(Base + Line, L#log{source = Source1}));
-        {error, What, Source1} -> {refused, Base + Line, What, Items, deliver(Base + Line, L#log{source = Source1})}
+add_item(E, At, Items, Base, L = #log{source = Source, config = Config}) ->
+    {Now, Line} = place(at(At, Base)),
+    case witness_trace_log:add(Line, resolve(E, Config), Source) of
+        {ok, Source1} -> items(Items, Base, deliver(Now, L#log{source = Source1}));
+        {error, What, Source1} -> {refused, Line, What, Items, deliver(Now, L#log{source = Source1})}
     end.
 
 %% What has written the log knew other rows, or none.
@@ -323,7 +327,7 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
 
 %% --- from the source to the tracers ----------------------------------------------
 
-%% Now: the line that was read last.
+%% Now: the line that was read last, or its rank.
 deliver(Now, L = #log{source = Source}) ->
     case witness_trace_log:next(Source) of
         {deliver, Tracer, Line, Item, Source1} ->

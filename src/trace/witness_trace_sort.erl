@@ -1,0 +1,83 @@
+-module(witness_trace_sort).
+-moduledoc """
+Puts the items of a log into the order of their times, for logs that were not written in it.
+
+How far the time of an item may be before the greatest one so far is known (the *window*). So an item goes on as soon as the greatest
+time is later by the window, since whatever still comes is as late as this item at least. Items with the same time stay in the order of the log.
+
+Each item that goes on has a rank, which counts from 1, beside its line. The state is plain data.
+""".
+
+-export([new/1, add/3, flush/1, is_empty/1, too_early/2]).
+-export_type([sort/0, sorted/0]).
+
+-doc "`{Rank, Line}` in place of the line of the log.".
+-type sorted() :: [{{Rank :: pos_integer(), Line :: pos_integer()}, witness_log:entry()}].
+
+-type held() :: gb_trees:tree({Time :: integer(), Line :: pos_integer()}, witness_log:entry()).
+
+-opaque sort() :: {Window :: non_neg_integer(), Greatest :: integer() | none, Rank :: non_neg_integer(), held()}.
+
+%% The most items that wait at a time.
+-define(MAX_HELD, 1_000_000).
+
+-doc "The window in nanoseconds.".
+-spec new(Window :: non_neg_integer()) -> sort().
+new(Window) -> {Window, none, 0, gb_trees:empty()}.
+
+-doc """
+Takes items, with lines that are counted from the line `Base`, and returns what goes on. An item is refused, with its line, if it has no time,
+if its time is too far back, or if too many would have to wait. The items after it were not taken.
+""".
+-spec add([{pos_integer(), witness_log:entry()}], Base :: non_neg_integer(), sort()) ->
+    {ok, sorted(), sort()}
+  | {refused, Line :: pos_integer(), unicode:chardata(), sorted(), Rest :: [{pos_integer(), witness_log:entry()}], sort()}.
+add(Items, Base, Sort) -> add(Items, Base, Sort, []).
+
+add([{Line, {receives, _} = Header} | Items], Base, {Window, Greatest, Rank, Held}, Out) ->
+    add(Items, Base, {Window, Greatest, Rank + 1, Held}, [{{Rank + 1, Base + Line}, Header} | Out]);
+add([{Line, Item} | Items], Base, {Window, Greatest, Rank, Held} = Sort, Out) ->
+    case witness_event:ts(Item) of
+        undefined ->
+            refuse(Base + Line, ~"a line without a time cannot be sorted", Items, Sort, Out);
+        Time when is_integer(Greatest), Time < Greatest - Window ->
+            refuse(Base + Line, too_early(Greatest - Time, ~"sort"), Items, Sort, Out);
+        Time ->
+            Last = case Greatest of none -> Time; _ -> max(Time, Greatest) end,
+            {Rank1, Held1, Out1} = release(Last - Window, Rank, gb_trees:insert({Time, Base + Line}, Item, Held), Out),
+            case gb_trees:size(Held1) > ?MAX_HELD of
+                false -> add(Items, Base, {Window, Last, Rank1, Held1}, Out1);
+                true -> refuse(Base + Line, [~"more than ", integer_to_binary(?MAX_HELD), ~" lines are within sort: expected a shorter time"],
+                               Items, {Window, Last, Rank1, gb_trees:delete({Time, Base + Line}, Held1)}, Out1)
+            end
+    end;
+add([], _, Sort, Out) ->
+    {ok, lists:reverse(Out), Sort}.
+
+refuse(Line, What, Rest, Sort, Out) -> {refused, Line, What, lists:reverse(Out), Rest, Sort}.
+
+release(Until, Rank, Held, Out) ->
+    case not gb_trees:is_empty(Held) andalso gb_trees:smallest(Held) of
+        {{Time, _}, _} when Time =< Until ->
+            {{_, Line}, Item, Rest} = gb_trees:take_smallest(Held),
+            release(Until, Rank + 1, Rest, [{{Rank + 1, Line}, Item} | Out]);
+        _ -> {Rank, Held, Out}
+    end.
+
+-doc "Nothing comes any more: all items that wait, in order.".
+-spec flush(sort()) -> {sorted(), sort()}.
+flush({Window, Greatest, Rank, Held}) ->
+    {Rank1, Held1, Out} = release(infinity, Rank, Held, []),
+    {lists:reverse(Out), {Window, Greatest, Rank1, Held1}}.
+
+-doc "Whether no item waits.".
+-spec is_empty(sort()) -> boolean().
+is_empty({_, _, _, Held}) -> gb_trees:is_empty(Held).
+
+-doc "The text for an event that is by so many nanoseconds further back than this option allows.".
+-spec too_early(pos_integer(), Option :: binary()) -> unicode:chardata().
+too_early(Back, Option) ->
+    [~"the time of this event is ", duration(Back), ~" before the greatest one so far, which is more than ", Option, ~" allows"].
+
+duration(Nanoseconds) when Nanoseconds < 1_000_000 -> [integer_to_binary(Nanoseconds), ~" ns"];
+duration(Nanoseconds) -> [integer_to_binary(Nanoseconds div 1_000_000), ~" ms"].

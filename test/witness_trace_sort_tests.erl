@@ -1,0 +1,158 @@
+-module(witness_trace_sort_tests).
+-moduledoc """
+What is sorted by its times against sorting the whole log, however it is divided; and runs over logs in no order against the same
+logs in order.
+""".
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(RUN_TIMEOUT, 60_000).
+
+%% --- the items -------------------------------------------------------------------
+
+the_order_is_that_of_the_times_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_sorted(), [quiet, {numtests, 1000}, {to_file, user}]))}.
+
+prop_sorted() ->
+    ?FORALL({Window, Steps, Sizes}, {integer(0, 20), list({integer(0, 9), integer(0, 20)}), list(integer(0, 7))},
+            begin
+                Items = items(Window, Steps),
+                {Out, Greatest, Sort} = taken(divided(Items, Sizes), Window),
+                {Rest, Empty} = witness_trace_sort:flush(Sort),
+                Times = [witness_event:ts(Item) || {_, Item} <- Out ++ Rest],
+                %% Of equal times the line decides, and each goes on as soon as nothing can come before it.
+                (lists:keysort(2, [{Line, witness_event:ts(Item), Item} || {Line, Item} <- lists:enumerate(Items)])
+                    =:= [{Line, witness_event:ts(Item), Item} || {{_, Line}, Item} <- Out ++ Rest])
+                    andalso lists:seq(1, length(Items)) =:= [Rank || {{Rank, _}, _} <- Out ++ Rest]
+                    andalso length([Time || Time <- Times, Time =< Greatest - Window]) =:= length(Out)
+                    andalso witness_trace_sort:is_empty(Sort) =:= (Rest =:= [])
+                    andalso witness_trace_sort:is_empty(Empty)
+            end).
+
+%% Times that go on by a step, and back by at most the window.
+items(Window, Steps) ->
+    {Items, _} = lists:mapfoldl(fun({On, Back}, Greatest) ->
+        Time = Greatest + On - min(Back, Window),
+        {event(Time), max(Time, Greatest)}
+    end, 0, Steps),
+    Items.
+
+event(Time) -> {recv, {external, ~"p"}, undefined, rand:uniform(3), Time}.
+
+divided([], _) -> [];
+divided(Items, []) -> [Items];
+divided(Items, [Size | Sizes]) ->
+    {Now, Later} = lists:split(min(Size, length(Items)), Items),
+    [Now | divided(Later, Sizes)].
+
+%% Sometimes it is saved and loaded in between.
+taken(Blocks, Window) ->
+    {Out, _, Greatest, Sort} = lists:foldl(fun(Block, {Before, Base, Latest, Sort}) ->
+        {ok, Sorted, Sort1} = witness_trace_sort:add(lists:enumerate(Block), Base, binary_to_term(term_to_binary(Sort))),
+        {Before ++ Sorted, Base + length(Block), lists:max([Latest | [witness_event:ts(Item) || Item <- Block]]), Sort1}
+    end, {[], 0, -1_000_000, witness_trace_sort:new(Window)}, Blocks),
+    {Out, Greatest, Sort}.
+
+what_cannot_be_sorted_is_refused_at_its_line_test() ->
+    Add = fun(Items) -> witness_trace_sort:add(lists:enumerate(Items), 10, witness_trace_sort:new(5)) end,
+    Text = fun(What) -> unicode:characters_to_binary(What) end,
+    Last = event(4),
+    {refused, 13, Early, [{{1, 11}, _}], [{4, Last}], Sort} = Add([event(1), event(9), event(3), Last]),
+    ?assertEqual(~"the time of this event is 6 ns before the greatest one so far, which is more than sort allows", Text(Early)),
+    ?assertMatch({ok, [{{2, 14}, Last}], _}, witness_trace_sort:add([{4, Last}], 10, Sort)),
+    {refused, 12, Timeless, [], [], _} = Add([event(1), setelement(5, event(1), undefined)]),
+    ?assertEqual(~"a line without a time cannot be sorted", Text(Timeless)),
+    %% What the log says of itself is no event.
+    ?assertMatch({ok, [{{1, 11}, {receives, taken}}], _}, Add([{receives, taken}, event(1)])).
+
+not_more_than_a_million_wait_test_() ->
+    {timeout, 120, fun() ->
+        Items = lists:enumerate([{recv, p, undefined, a, Time} || Time <- lists:seq(1, 1_000_002)]),
+        {refused, 1_000_001, What, [], [{1_000_002, _}], Sort} =
+            witness_trace_sort:add(Items, 0, witness_trace_sort:new(2_000_000)),
+        ?assertEqual(~"more than 1000000 lines are within sort: expected a shorter time", unicode:characters_to_binary(What)),
+        {Rest, _} = witness_trace_sort:flush(Sort),
+        ?assertEqual(1_000_000, length(Rest))
+    end}.
+
+%% --- whole runs ------------------------------------------------------------------
+
+logs_in_no_order_have_the_verdicts_of_those_in_order_test_() ->
+    {timeout, 120, fun() ->
+        {ok, _} = application:ensure_all_started(witness),
+        with_files(fun(Dir, Specs) ->
+            [begin
+                 Lines = lines(),
+                 Window = lists:nth(rand:uniform(4), [0, 3_000_000, 40_000_000, 1_000_000_000]),
+                 Shuffled = shuffled(Lines, Window),
+                 Expected = found(Dir, Lines, Specs, More#{skew => 0}),
+                 ?assert(length(Expected) > 20),
+                 expect(Expected, found(Dir, Shuffled, Specs, More#{sort => Window div 1_000_000})),
+                 expect(Expected, in_parts(Dir, Shuffled, Window, Specs, More))
+             end || More <- [#{}, #{instrument => central}, #{block => 64}, #{block => 700}]]
+        end)
+    end}.
+
+expect(Expected, Found) -> ?assertEqual({[], [], Expected =:= Found}, {Expected -- Found, Found -- Expected, true}).
+
+with_files(Fun) ->
+    Dir = string:trim(os:cmd("mktemp -d")),
+    Specs = [filename:join(Dir, Name) || Name <- ["workers.hml", "group.hml"]],
+    [ok = file:write_file(Spec, Text) || {Spec, Text} <- lists:zip(Specs, [
+        """
+        never: with m:w(_) over _ ? {_, bad} check [_ ? _] ff.
+        in_time: with m:w(_) check [_ <- _, _] [_ ? {_, _}] within 25 ms <_ ? {_, _}> tt.
+        """,
+        "again: with m:main() group per K over _ ? {K, _} check [_ ? _] [_ ? _] ff."])],
+    try Fun(Dir, Specs) after file:del_dir_r(Dir) end.
+
+%% Workers that take messages, a millisecond apart; each line with its time.
+lines() ->
+    Workers = [io_lib:format("<0.~b.0>", [N]) || N <- lists:seq(11, 20)],
+    Events = [~"init(<0.1.0>, undefined, {m, main, []})."]
+        ++ lists:append([[io_lib:format("fork(<0.1.0>, ~s, {m, w, [~b]}).", [W, N]),
+                          io_lib:format("init(~s, <0.1.0>, {m, w, [~b]}).", [W, N])]
+                         || {N, W} <- lists:enumerate(Workers)])
+        ++ [io_lib:format("recv(~s, {~b, ~s}).", [some(Workers), rand:uniform(60), some(["bad", "good", "good", "good"])])
+            || _ <- lists:seq(1, 300)]
+        ++ [io_lib:format("exit(~s, normal).", [W]) || W <- ["<0.1.0>" | Workers]],
+    [{Time * 1_000_000, iolist_to_binary(Event)} || {Time, Event} <- lists:enumerate(Events)].
+
+some(List) -> lists:nth(rand:uniform(length(List)), List).
+
+%% Times go back by at most the window.
+shuffled(Lines, Window) ->
+    [Line || {_, Line} <- lists:keysort(1, [{Time + rand:uniform(Window + 1) - 1, Line} || {Time, _} = Line <- Lines])].
+
+%% Verdicts with the times of the lines that have decided.
+found(Dir, Lines, Specs, Options) ->
+    File = filename:join(Dir, "whole.log"),
+    ok = file:write_file(File, text(Lines)),
+    checked(File, Lines, Specs, Options).
+
+checked(File, Lines, Specs, Options) ->
+    {ok, Run} = witness:start(Options#{system => {log, {file, File}}, format => text, specs => Specs, log => false}),
+    {ok, #{refused := undefined}} = witness:await(Run, ?RUN_TIMEOUT),
+    Found = [{Name, Verdict, P, Slice, Event, time(Log, Lines)}
+             || #{name := Name, verdict := Verdict, process := P, slice := Slice, event := Event, log := Log}
+                    <- witness:verdicts(Run), Verdict =/= inconclusive],
+    {ok, _} = witness:stop(Run),
+    Found.
+
+time(Log, Lines) ->
+    [_, Line] = string:split(Log, ":", trailing),
+    element(1, lists:nth(binary_to_integer(Line), Lines)).
+
+text(Lines) -> [[$@, integer_to_binary(Time), $\s, Line, $\n] || {Time, Line} <- Lines].
+
+%% The log grows, and a second run goes on where the first has ended. It judges again what has waited until then.
+in_parts(Dir, Lines, Window, Specs, Options) ->
+    {File, Position} = {filename:join(Dir, "parts.log"), filename:join(Dir, "parts.position")},
+    {Begin, End} = lists:split(rand:uniform(length(Lines) - 1), Lines),
+    Sorted = Options#{sort => Window div 1_000_000},
+    ok = file:write_file(File, text(Begin)),
+    First = checked(File, Lines, Specs, Sorted#{save => Position}),
+    ok = file:write_file(File, text(End), [append]),
+    Second = checked(File, Lines, Specs, Sorted#{from => Position}),
+    Until = lists:max([Time || {Time, _} <- Begin]) - Window,
+    [Found || Found <- First, element(6, Found) =< Until] ++ Second.
