@@ -55,6 +55,7 @@ compiled already.
                      follow := boolean(),
                      skew := non_neg_integer() | infinity,
                      sort => non_neg_integer(),
+                     clock := boolean(),
                      skip_malformed := boolean(),
                      max_atoms := pos_integer(),
                      max_line := pos_integer(),
@@ -158,6 +159,9 @@ check_fit(Complete = #{system := System}, Given) ->
     ok = check_inline(Complete, Given),
     case Complete of
         #{sort := _, skew := Skew} when Skew =/= infinity -> throw_bad_option(skew, "no skew of a log that is sorted");
+        #{clock := true, follow := false} -> throw_bad_option(clock, "a log that is followed (follow)");
+        #{clock := true, skew := infinity} when not is_map_key(sort, Complete) ->
+            throw_bad_option(clock, "skew, or sort: how far times may go back");
         #{system := {log, standard_input}, follow := true} -> throw_bad_option(follow, "a file to be followed");
         #{system := {log, standard_input}, from := _} -> throw_bad_option(from, "a file to go on with");
         #{system := {log, standard_input}, save := _} -> throw_bad_option(save, "a file to go on with");

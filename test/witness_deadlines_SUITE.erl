@@ -15,7 +15,8 @@ load.
 
 suite() -> [{timetrap, {hours, 1}}].
 
-all() -> [{group, native}, {group, evm}, a_log_tells_the_time, times_of_a_log_may_go_back_as_far_as_asked_for].
+all() -> [{group, native}, {group, evm}, a_log_tells_the_time, times_of_a_log_may_go_back_as_far_as_asked_for,
+          a_silent_log_asks_the_clock].
 
 groups() ->
     Both = [a_deadline_passes_while_nothing_happens, what_has_passed_is_decided_at_a_stop, nothing_in_time_is_late],
@@ -117,6 +118,51 @@ times_of_a_log_may_go_back_as_far_as_asked_for(Config) ->
     ok = file:write_file(Near, ~"@2 fork(<0.90.0>, <0.91.0>, {shop, init, [a]}).\n@0 init(<0.91.0>, <0.90.0>, {shop, init, [a]}).\n"),
     [?assertEqual(~":2: the time of this event is 2 ns before the greatest one so far, which is more than skew allows",
                   refused(Near, Properties, 0)) || Properties <- [File, Untimed]].
+
+%% Times go back by up to an hour. A request from more than an hour ago is late without a further line, one from less is not. A line
+%% is read then as before; its time is that of tomorrow, since the clock may be read between the time and the line.
+a_silent_log_asks_the_clock(Config) ->
+    File = write(clock, ~"""
+    answered: with shop:init(_) per N over _ ? {ask, N}, _ : _ ! {answer, N} check
+      [_ ? {ask, N}] within 20 ms <_ : _ ! {answer, N}> tt.
+    """, Config),
+    Log = filename:join(proplists:get_value(priv_dir, Config), "silent.log"),
+    Timed = fun(Minutes, Lines) ->
+        Time = integer_to_binary(os:system_time(nanosecond) + Minutes * 60_000_000_000),
+        [[$@, Time, $\s, Line, $\n] || Line <- Lines]
+    end,
+    Begin = [~"init(<0.90.0>, undefined, {main, run, []})", ~"fork(<0.90.0>, <0.91.0>, {shop, init, [a]})",
+             ~"init(<0.91.0>, <0.90.0>, {shop, init, [a]})", ~"recv(<0.91.0>, <0.90.0>, {ask, 1})"],
+    [begin
+         ok = file:write_file(Log, [Timed(-70, Begin), Timed(-30, [~"recv(<0.91.0>, <0.90.0>, {ask, 2})"])]),
+         {ok, Run} = witness:start(More#{system => {log, {file, Log}}, specs => [File], log => false, follow => true,
+                                         clock => true}),
+         Late = fun() ->
+             [begin
+                  ?assertMatch(#{verdict := no, event := undefined, info := #{deadline := _}}, V),
+                  N
+              end || #{slice := [{_, N}]} = V <- witness:verdicts(Run)]
+         end,
+         ok = witness_await:until(fun() -> Late() =/= [] end),
+         ?assertEqual([1], Late()),
+         ok = file:write_file(Log, Timed(24 * 60, [~"recv(<0.91.0>, <0.90.0>, {ask, 3})"]), [append]),
+         ok = witness_await:until(fun() -> length(Late()) > 1 end),
+         ?assertEqual([1, 2], Late()),
+         {ok, #{outcome := violated, refused := undefined}} = witness:stop(Run)
+     end || Hour <- [3_600_000],
+            More <- [#{skew => Hour}, #{sort => Hour}, #{skew => Hour, instrument => central}, #{sort => Hour, block => 1}]],
+    %% Times that are not those of the clock say nothing about it.
+    ok = file:write_file(Log, [[~"@-576460751234567890 ", Line, $\n] || Line <- Begin]),
+    {ok, Other} = witness:start(#{system => {log, {file, Log}}, specs => [File], log => false, follow => true, clock => true,
+                                  skew => 0}),
+    {ok, #{refused := Refused}} = witness:await(Other, ?RUN_TIMEOUT),
+    {ok, _} = witness:stop(Other),
+    ?assertEqual(~":1: this time is none of a system clock: clock expects nanoseconds since 1970",
+                 string:prefix(unicode:characters_to_binary(Refused), Log)),
+    %% It needs to know how far times go back, and a log that grows.
+    [?assertMatch({error, {witness_option, {bad_option, clock, _}}},
+                  witness:start(Less#{system => {log, {file, Log}}, specs => [File], clock => true}))
+     || Less <- [#{follow => true}, #{skew => 0}, #{}]].
 
 %% The place in the log, and why it is not read any further.
 refused(Log, File, Skew) ->

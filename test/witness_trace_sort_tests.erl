@@ -17,17 +17,34 @@ prop_sorted() ->
     ?FORALL({Window, Steps, Sizes}, {integer(0, 20), list({integer(0, 9), integer(0, 20)}), list(integer(0, 7))},
             begin
                 Items = items(Window, Steps),
-                {Out, Greatest, Sort} = taken(divided(Items, Sizes), Window),
+                {All, Greatest, Sort} = taken(divided(Items, Sizes), Window),
                 {Rest, Empty} = witness_trace_sort:flush(Sort),
+                {Passed, Out} = lists:partition(fun({_, Item}) -> element(1, Item) =:= passed end, All),
                 Times = [witness_event:ts(Item) || {_, Item} <- Out ++ Rest],
+                Ranks = [Rank || {{Rank, _}, _} <- All ++ Rest],
                 %% Of equal times the line decides, and each goes on as soon as nothing can come before it.
                 (lists:keysort(2, [{Line, witness_event:ts(Item), Item} || {Line, Item} <- lists:enumerate(Items)])
                     =:= [{Line, witness_event:ts(Item), Item} || {{_, Line}, Item} <- Out ++ Rest])
-                    andalso lists:seq(1, length(Items)) =:= [Rank || {{Rank, _}, _} <- Out ++ Rest]
+                    andalso Ranks =:= lists:seq(1, length(Ranks))
+                    %% Behind a line with the greatest time so far: what comes next is not before.
+                    andalso lists:all(fun({{Rank, _}, {passed, Time}}) ->
+                                [] =:= [Item || {{Later, _}, Item} <- Out ++ Rest, Later > Rank, witness_event:ts(Item) < Time]
+                            end, Passed)
+                    andalso [Line || {{_, Line}, _} <- Passed] =:= records(Items)
                     andalso length([Time || Time <- Times, Time =< Greatest - Window]) =:= length(Out)
                     andalso witness_trace_sort:is_empty(Sort) =:= (Rest =:= [])
                     andalso witness_trace_sort:is_empty(Empty)
             end).
+
+%% The lines with times that are greater than all before them.
+records(Items) ->
+    {Lines, _} = lists:foldl(fun({Line, Item}, {Before, Greatest}) ->
+        case witness_event:ts(Item) of
+            Time when Greatest =:= none; Time > Greatest -> {[Line | Before], Time};
+            _ -> {Before, Greatest}
+        end
+    end, {[], none}, lists:enumerate(Items)),
+    lists:reverse(Lines).
 
 %% Times that go on by a step, and back by at most the window.
 items(Window, Steps) ->
@@ -53,24 +70,36 @@ taken(Blocks, Window) ->
     end, {[], 0, -1_000_000, witness_trace_sort:new(Window)}, Blocks),
     {Out, Greatest, Sort}.
 
+%% As an item with this time would, of which there is none.
+a_time_lets_go_on_what_is_before_it_test() ->
+    Items = lists:enumerate([event(9), event(5)]),
+    {ok, [{{1, 1}, {passed, 4}}], Sort} = witness_trace_sort:add(Items, 0, witness_trace_sort:new(5)),
+    ?assertMatch({[], Sort}, witness_trace_sort:pass(8, 2, Sort)),
+    {[{{2, 2}, _}, {{3, 2}, {passed, 5}}], Sort1} = witness_trace_sort:pass(10, 2, Sort),
+    ?assertMatch({refused, 3, _, [], [], _}, witness_trace_sort:add([{1, event(4)}], 2, Sort1)),
+    ?assertMatch({ok, [{{4, 3}, _}], _}, witness_trace_sort:add([{1, event(5)}], 2, Sort1)),
+    ?assertMatch({[{{2, 2}, _}, {{3, 1}, _}, {{4, 2}, {passed, 9}}], _}, witness_trace_sort:pass(14, 2, Sort)).
+
 what_cannot_be_sorted_is_refused_at_its_line_test() ->
     Add = fun(Items) -> witness_trace_sort:add(lists:enumerate(Items), 10, witness_trace_sort:new(5)) end,
     Text = fun(What) -> unicode:characters_to_binary(What) end,
     Last = event(4),
-    {refused, 13, Early, [{{1, 11}, _}], [{4, Last}], Sort} = Add([event(1), event(9), event(3), Last]),
+    {refused, 13, Early, [{_, {passed, -4}}, {{2, 11}, _}, {_, {passed, 4}}], [{4, Last}], Sort} =
+        Add([event(1), event(9), event(3), Last]),
     ?assertEqual(~"the time of this event is 6 ns before the greatest one so far, which is more than sort allows", Text(Early)),
-    ?assertMatch({ok, [{{2, 14}, Last}], _}, witness_trace_sort:add([{4, Last}], 10, Sort)),
-    {refused, 12, Timeless, [], [], _} = Add([event(1), setelement(5, event(1), undefined)]),
+    ?assertMatch({ok, [{{4, 14}, Last}], _}, witness_trace_sort:add([{4, Last}], 10, Sort)),
+    {refused, 12, Timeless, [_], [], _} = Add([event(1), setelement(5, event(1), undefined)]),
     ?assertEqual(~"a line without a time cannot be sorted", Text(Timeless)),
     %% What the log says of itself is no event.
-    ?assertMatch({ok, [{{1, 11}, {receives, taken}}], _}, Add([{receives, taken}, event(1)])).
+    ?assertMatch({ok, [{{1, 11}, {receives, taken}}, {{2, 12}, {passed, -4}}], _}, Add([{receives, taken}, event(1)])).
 
 not_more_than_a_million_wait_test_() ->
     {timeout, 120, fun() ->
         Items = lists:enumerate([{recv, p, undefined, a, Time} || Time <- lists:seq(1, 1_000_002)]),
-        {refused, 1_000_001, What, [], [{1_000_002, _}], Sort} =
+        {refused, 1_000_001, What, Passed, [{1_000_002, _}], Sort} =
             witness_trace_sort:add(Items, 0, witness_trace_sort:new(2_000_000)),
         ?assertEqual(~"more than 1000000 lines are within sort: expected a shorter time", unicode:characters_to_binary(What)),
+        ?assertEqual([], [Item || {_, Item} <- Passed, element(1, Item) =/= passed]),
         {Rest, _} = witness_trace_sort:flush(Sort),
         ?assertEqual(1_000_000, length(Rest))
     end}.

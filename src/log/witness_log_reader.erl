@@ -14,7 +14,7 @@ A block ends where a line ends, except the last line of a file, which may have n
 The process that opened a log reads it.
 """.
 
--export([open/2, read/1, progress/1, close/1, format_error/1]).
+-export([open/2, read/1, is_between_lines/1, progress/1, close/1, format_error/1]).
 
 -export_type([reader/0, input/0, options/0, position/0, reason/0, error/0]).
 
@@ -186,6 +186,10 @@ position(#reader{name = Name, place = Place, mark = Mark, lines = Lines}) ->
 -doc "How many bytes were read, as they are on disk, and how many there are in total.".
 -spec progress(reader()) -> {non_neg_integer(), non_neg_integer() | unknown}.
 progress(#reader{module = Module, text = Text}) -> Module:progress(Text).
+
+-doc "Whether everything that was read was given: no line has begun.".
+-spec is_between_lines(reader()) -> boolean().
+is_between_lines(#reader{pending = Pending, size = Size, long = Long}) -> Pending =:= ~"" andalso Size =:= 0 andalso not Long.
 
 -doc "Closes the log.".
 -spec close(reader()) -> ok.

@@ -89,7 +89,7 @@ central_config(_, _) -> #{}.
 
 start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
     Spread = erlang:system_info(schedulers_online),
-    Feed = maps:with([format, follow, block, max_line, max_atoms, skip_malformed, signatures], Options),
+    Feed = maps:with([format, follow, clock, block, max_line, max_atoms, skip_malformed, signatures], Options),
     Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
                feed => Feed#{input => log_input(Input, Options), parsers => Spread},
                log => (skew(Options))#{maps => Maps, signatures => table(Options),
@@ -104,10 +104,10 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
         {error, _} = Error -> Error
     end.
 
-skew(#{skew := Milliseconds}) when is_integer(Milliseconds) ->
-    #{skew => erlang:convert_time_unit(Milliseconds, millisecond, nanosecond)};
+skew(#{skew := Milliseconds} = Options) when is_integer(Milliseconds) ->
+    (maps:with([clock], Options))#{skew => erlang:convert_time_unit(Milliseconds, millisecond, nanosecond)};
 %% In a sorted log no time goes back.
-skew(#{sort := _}) -> #{skew => 0};
+skew(#{sort := _} = Options) -> (maps:with([clock], Options))#{skew => 0};
 skew(_) -> #{}.
 
 sort(#{sort := Milliseconds}) -> #{sort => erlang:convert_time_unit(Milliseconds, millisecond, nanosecond)};

@@ -17,13 +17,14 @@ The feed is linked to its consumer and ends with it.
 -doc """
 Where the log is, and how it is read (`witness_log_reader:open/2`, `witness_log:parser/1`). Without `format` the file's name
 decides, or its first bytes. `parsers`: so many blocks are parsed in parallel. For a recording (`m:witness_trace_recording`)
-only `max_atoms` and `signatures` count. `events`: events that another module reads or makes, of the recording in this folder.
+only `max_atoms` and `signatures` count. `clock`: of a followed log, what time it is where nothing waits to be read. `events`: events
+that another module reads or makes, of the recording in this folder.
 """.
 -type options() :: #{input := {file, file:name_all()} | standard_input | {recording, file:name_all()}
                               | {events, file:name_all(), witness_trace_recording:events()}, format => witness_log:format(),
-                     parsers := pos_integer(), follow => boolean(), block => pos_integer(), max_line => pos_integer(),
-                     max_atoms => pos_integer(), signatures => [witness_event_wrapper:row()], skip_malformed => boolean(),
-                     position => witness_log_reader:position()}.
+                     parsers := pos_integer(), follow => boolean(), clock => boolean(), block => pos_integer(),
+                     max_line => pos_integer(), max_atoms => pos_integer(), signatures => [witness_event_wrapper:row()],
+                     skip_malformed => boolean(), position => witness_log_reader:position()}.
 
 -opaque feed() :: pid().
 
@@ -33,12 +34,13 @@ only `max_atoms` and `signatures` count. `events`: events that another module re
 -doc """
 What comes: a block with its place; a line that is too long (`long`) or bytes that are `lost`, each of which counts as one
 message; `idle`, if there is nothing more to read at the moment; and at last `eof` or an error for people. `idle` does not
-count as one of the messages that were asked for; it comes once before each pause. The block of a recording also has `places`.
+count as one of the messages that were asked for; it comes once before each pause. Neither does `clock`: when that system time was read, in
+nanoseconds, all lines that were there before had been given. The block of a recording also has `places`.
 """.
 -type what() :: {block, witness_log:parsed(), witness_log_reader:position()}
               | {block, #{places := tuple(), _ => _}, #{lines := non_neg_integer()}}
               | {long, Bytes :: pos_integer(), witness_log_reader:position()}
-              | {lost, Reason :: atom()} | idle | eof | {error, unicode:chardata()}.
+              | {lost, Reason :: atom()} | idle | {clock, integer()} | eof | {error, unicode:chardata()}.
 
 %% Milliseconds between two reads of a followed file that has nothing new.
 -define(POLL_MS, 50).
@@ -121,15 +123,26 @@ loop(F = #feed{wanted = 0}) ->
         {system, From, Request} -> witness_event_process:system(Request, From, fun loop/1, F)
     end;
 loop(F = #feed{reader = Reader}) ->
+    Time = os:system_time(nanosecond),
     case witness_log_reader:read(Reader) of
         {block, Block, Position, Reader1} ->
             loop(dispatch_block(Block, Position, put_progress(F#feed{reader = Reader1, idle = false})));
         {long, Bytes, Position, Reader1} -> loop(send_counted({long, Bytes, Position}, F#feed{reader = Reader1}));
         {lost, Reason, Reader1} -> loop(send_counted({lost, Reason}, F#feed{reader = Reader1}));
-        {wait, Reader1} -> pause(put_progress(F#feed{reader = Reader1}));
+        {wait, Reader1} -> pause(send_clock(Time, put_progress(F#feed{reader = Reader1})));
         {eof, _} -> send(eof, F);
         {error, {Module, Reason}, _} -> send({error, Module:format_error(Reason)}, F)
     end.
+
+%% The rest of a line that was begun may be a time before this one.
+send_clock(Time, F = #feed{options = #{clock := true}, reader = Reader, number = Number}) ->
+    case witness_log_reader:is_between_lines(Reader) of
+        true ->
+            send({clock, Time}, F),
+            F#feed{number = Number + 1};
+        false -> F
+    end;
+send_clock(_, F) -> F.
 
 pause(F = #feed{idle = false}) ->
     send(idle, F),

@@ -5,14 +5,15 @@ Puts the items of a log into the order of their times, for logs that were not wr
 How far the time of an item may be before the greatest one so far is known (the *window*). So an item goes on as soon as the greatest
 time is later by the window, since whatever still comes is as late as this item at least. Items with the same time stay in the order of the log.
 
-Each item that goes on has a rank, which counts from 1, beside its line. The state is plain data.
+Each item that goes on has a rank, which grows, beside its line. Behind a line that has the greatest time so far comes the time before which
+nothing comes any more. The state is plain data.
 """.
 
--export([new/1, add/3, flush/1, is_empty/1, too_early/2]).
+-export([new/1, add/3, pass/3, flush/1, is_empty/1, place/2, too_early/2]).
 -export_type([sort/0, sorted/0]).
 
--doc "`{Rank, Line}` in place of the line of the log.".
--type sorted() :: [{{Rank :: pos_integer(), Line :: pos_integer()}, witness_log:entry()}].
+-doc "`{Rank, Line}` in place of the line of the log. `passed`: what comes behind it has this time at least.".
+-type sorted() :: [{{Rank :: pos_integer(), Line :: non_neg_integer()}, witness_log:entry() | {passed, Time :: integer()}}].
 
 -type held() :: gb_trees:tree({Time :: integer(), Line :: pos_integer()}, witness_log:entry()).
 
@@ -36,25 +37,33 @@ add(Items, Base, Sort) -> add(Items, Base, Sort, []).
 
 add([{Line, {receives, _} = Header} | Items], Base, {Window, Greatest, Rank, Held}, Out) ->
     add(Items, Base, {Window, Greatest, Rank + 1, Held}, [{{Rank + 1, Base + Line}, Header} | Out]);
-add([{Line, Item} | Items], Base, {Window, Greatest, Rank, Held} = Sort, Out) ->
+add([{Line, Item} | Items], Base, {Window, Greatest, _, Held} = Sort, Out) ->
     case witness_event:ts(Item) of
         undefined ->
             refuse(Base + Line, ~"a line without a time cannot be sorted", Items, Sort, Out);
         Time when is_integer(Greatest), Time < Greatest - Window ->
             refuse(Base + Line, too_early(Greatest - Time, ~"sort"), Items, Sort, Out);
         Time ->
-            Last = case Greatest of none -> Time; _ -> max(Time, Greatest) end,
-            {Rank1, Held1, Out1} = release(Last - Window, Rank, gb_trees:insert({Time, Base + Line}, Item, Held), Out),
+            With = setelement(4, Sort, gb_trees:insert({Time, Base + Line}, Item, Held)),
+            {{_, _, _, Held1} = Sort1, Out1} = reach(Time, Base + Line, With, Out),
             case gb_trees:size(Held1) > ?MAX_HELD of
-                false -> add(Items, Base, {Window, Last, Rank1, Held1}, Out1);
+                false -> add(Items, Base, Sort1, Out1);
                 true -> refuse(Base + Line, [~"more than ", integer_to_binary(?MAX_HELD), ~" lines are within sort: expected a shorter time"],
-                               Items, {Window, Last, Rank1, gb_trees:delete({Time, Base + Line}, Held1)}, Out1)
+                               Items, setelement(4, Sort1, gb_trees:delete({Time, Base + Line}, Held1)), Out1)
             end
     end;
 add([], _, Sort, Out) ->
     {ok, lists:reverse(Out), Sort}.
 
 refuse(Line, What, Rest, Sort, Out) -> {refused, Line, What, lists:reverse(Out), Rest, Sort}.
+
+%% The log has come to this time with this line.
+reach(Time, Line, {Window, Greatest, Rank, Held}, Out) when Greatest =:= none; Time > Greatest ->
+    {Rank1, Held1, Out1} = release(Time - Window, Rank, Held, Out),
+    {{Window, Time, Rank1 + 1, Held1}, [{{Rank1 + 1, Line}, {passed, Time - Window}} | Out1]};
+reach(_, _, {Window, Greatest, Rank, Held}, Out) ->
+    {Rank1, Held1, Out1} = release(Greatest - Window, Rank, Held, Out),
+    {{Window, Greatest, Rank1, Held1}, Out1}.
 
 release(Until, Rank, Held, Out) ->
     case not gb_trees:is_empty(Held) andalso gb_trees:smallest(Held) of
@@ -64,11 +73,21 @@ release(Until, Rank, Held, Out) ->
         _ -> {Rank, Held, Out}
     end.
 
+-doc "The greatest time is this one, if it is not greater, without a further line: what goes on because of that.".
+-spec pass(Time :: integer(), Line :: non_neg_integer(), sort()) -> {sorted(), sort()}.
+pass(Time, Line, Sort) ->
+    {Sort1, Out} = reach(Time, Line, Sort, []),
+    {lists:reverse(Out), Sort1}.
+
 -doc "Nothing comes any more: all items that wait, in order.".
 -spec flush(sort()) -> {sorted(), sort()}.
 flush({Window, Greatest, Rank, Held}) ->
     {Rank1, Held1, Out} = release(infinity, Rank, Held, []),
     {lists:reverse(Out), {Window, Greatest, Rank1, Held1}}.
+
+-doc "The place behind all that has gone on, with this line.".
+-spec place(Line, sort()) -> {Rank :: pos_integer(), Line}.
+place(Line, {_, _, Rank, _}) -> {Rank + 1, Line}.
 
 -doc "Whether no item waits.".
 -spec is_empty(sort()) -> boolean().

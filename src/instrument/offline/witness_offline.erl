@@ -346,19 +346,28 @@ handle_feed({long, Bytes, #{lines := Last} = Position}, O0 = #offline{log = Log,
         false -> end_at(Base + 1, undefined, What, Log, O)
     end;
 handle_feed({lost, Reason}, O = #offline{log = Log, ended = Ended = #{lost := Lost}}) ->
-    work(witness_offline_core:add_gap(Reason, O#offline.line, Log), O#offline{ended = Ended#{lost := Lost + 1}});
+    work(witness_offline_core:add_gap(Reason, here(O), Log), O#offline{ended = Ended#{lost := Lost + 1}});
 handle_feed(idle, O = #offline{sort = Sort, log = Log}) when Sort =/= none ->
     %% An item that waits may show which process is the root.
     case witness_trace_sort:is_empty(Sort) of
-        true -> work(witness_offline_core:settle(O#offline.line, Log), false, O);
+        true -> work(witness_offline_core:settle(here(O), Log), false, O);
         false -> O
     end;
+handle_feed({clock, Time}, O = #offline{sort = none, log = Log, line = Line}) ->
+    work(witness_offline_core:clock(Time, Line, Log), false, O);
+handle_feed({clock, Time}, O = #offline{sort = Sort, log = Log, line = Line}) ->
+    {Sorted, Sort1} = witness_trace_sort:pass(Time, Line, Sort),
+    case take_sorted(Sorted, Log, O#offline{sort = Sort1}) of
+        {ok, Log1, O1} -> work(Log1, false, O1);
+        {refused, Line1, What, Log1, O1} -> end_at(Line1, undefined, What, Log1, O1);
+        {unseen, Line1, What, Log1} -> end_at(Line1, undefined, What, Log1, O)
+    end;
 handle_feed(idle, O = #offline{log = Log}) ->
-    work(witness_offline_core:settle(O#offline.line, Log), false, O);
+    work(witness_offline_core:settle(here(O), Log), false, O);
 handle_feed(eof, O) ->
     save_then(eof, O);
 handle_feed({error, Text}, O) ->
-    end_reading(witness_offline_core:stop(O#offline.line, O#offline.log), put_refusal(Text, O)).
+    end_reading(witness_offline_core:stop(here(O), O#offline.log), put_refusal(Text, O)).
 
 %% With `skip_malformed' an impossible item is left out as well.
 take_items(Items, Base, Log, O = #offline{sort = Sort}) when Sort =/= none ->
@@ -405,7 +414,7 @@ skip(_, _, _, O = #offline{ended = Ended = #{skipped := Skipped}}) ->
     O#offline{ended = Ended#{skipped := Skipped + 1}}.
 
 end_at(Line, Column, What, Log, O) ->
-    end_reading(witness_offline_core:stop(Line, Log), put_refusal(error_text(Line, Column, What, O), O)).
+    end_reading(witness_offline_core:stop(here(Line, O), Log), put_refusal(error_text(Line, Column, What, O), O)).
 
 put_refusal(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{refused := Text}}.
 
@@ -442,18 +451,27 @@ put_unsaved(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{unsav
 after_save(saved, O) ->
     save_later(O),
     take_next(O#offline{saving = no});
-after_save(stop, O = #offline{log = Log, line = Line}) ->
-    end_reading(witness_offline_core:stop(Line, Log), O#offline{saving = no});
+after_save(stop, O = #offline{log = Log}) ->
+    end_reading(witness_offline_core:stop(here(O), Log), O#offline{saving = no});
 after_save(eof, O = #offline{log = Log, sort = Sort}) when Sort =/= none ->
     {Sorted, Sort1} = witness_trace_sort:flush(Sort),
     case take_sorted(Sorted, Log, O#offline{saving = no, sort = Sort1}) of
-        {ok, Log1, O1} -> after_save(eof, O1#offline{log = Log1, sort = none});
+        {ok, Log1, O1} -> finish(Log1, O1);
         {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1);
         {unseen, Line, What, Log1} -> end_at(Line, undefined, What, Log1, O)
     end;
-after_save(eof, O = #offline{log = Log, line = Line, ended = Ended}) ->
-    {Orphans, Log1} = witness_offline_core:finish(Line, Log),
+after_save(eof, O = #offline{log = Log}) ->
+    finish(Log, O).
+
+finish(Log, O = #offline{ended = Ended}) ->
+    {Orphans, Log1} = witness_offline_core:finish(here(O), Log),
     end_reading(Log1, O#offline{saving = no, ended = Ended#{whole := true, orphans := Orphans}}).
+
+%% The place behind all that was taken.
+here(O = #offline{line = Line}) -> here(Line, O).
+
+here(Line, #offline{sort = none}) -> Line;
+here(Line, #offline{sort = Sort}) -> witness_trace_sort:place(Line, Sort).
 
 %% Nothing more is read.
 end_reading(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).

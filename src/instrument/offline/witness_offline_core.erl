@@ -16,7 +16,7 @@ In mode `central` one tracer owns everything; monitors see the same. Properties 
 their monitors are started first and read every event, in the order of delivery.
 """.
 
--export([new/1, items/3, add_gap/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
+-export([new/1, items/3, clock/3, add_gap/3, settle/2, finish/2, stop/2, take/1, property/2, counts/1, save/1,
          load/2]).
 -export([place/1, report_lives/1]).
 
@@ -26,13 +26,13 @@ their monitors are started first and read every event, in the order of delivery.
 `maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
 `spread`: the number of shards for the monitors of each property; `wants`: properties, as text, about messages that are taken, or
 delivered: the log must say that it has these. `skew`: by how many nanoseconds the time of an event may be before the greatest one so
-far; without it only the events of a monitor, and the end of the log, tell it the time. The others are for the source (`witness_trace_log:new/1`).
+far; without it only the events of a monitor, and the end of the log, tell it the time. `clock`: the times are system times (`clock/3`). The others are for the source (`witness_trace_log:new/1`).
 """.
 -type config() :: #{maps := [witness_instrument_map:instrumentation()], signatures => witness_event_wrapper:table(),
                     properties := [witness_instrument_map:entry()],
                     all => [witness_instrument_map:entry()], wants => [{taken | delivered, unicode:chardata()}],
                     mode := outline | central, spread := pos_integer(),
-                    skew => non_neg_integer(),
+                    skew => non_neg_integer(), clock => boolean(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 
 -doc "A shard of the monitors of one property (`property/2`).".
@@ -103,6 +103,8 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
 
 %% The most gaps that are listed.
 -define(MAX_MISSING, 20).
+%% No system clock shows a time before the year 2000; a clock that counts from the start of a machine or VM does.
+-define(YEAR_2000_NS, 946_684_800_000_000_000).
 
 %% The tracer that owns the first processes, for as long as the log lasts.
 -define(TOP, 0).
@@ -170,6 +172,8 @@ items([{Line, E} | Items], Base, Plain, Operations, Events, L = #log{ticking = [
     end;
 items([{Line, E} | Items], Base, _, Operations, Events, L) when element(1, E) =:= recv; element(1, E) =:= send ->
     note_time(E, Line, Items, Base, L#log{operations = Operations, events = Events});
+items([{At, {passed, Time}} | Items], Base, _, Operations, Events, L) ->
+    items(Items, Base, tell_passed(Time, L#log{operations = Operations, events = Events, place = At}));
 items([{Line, {receives, What}} | Items], Base, _, Operations, Events, L) ->
     agree(What, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([{Line, E} | Items], Base, _, Operations, Events, L) ->
@@ -183,6 +187,9 @@ note_time(E, Line, Items, Base, L = #log{ticking = [], config = Config}) when no
 note_time(E, Line, Items, Base, L = #log{time = Before, config = Config}) ->
     Skew = maps:get(skew, Config, none),
     case time(E) of
+        Time when is_integer(Time), Time < ?YEAR_2000_NS, map_get(clock, Config) ->
+            {refused, line(at(Line, Base)),
+             ~"this time is none of a system clock: clock expects nanoseconds since 1970", Items, L};
         Time when is_integer(Time), Before =:= none orelse Time > Before ->
             L1 = L#log{time = Time, place = at(Line, Base)},
             add_timed(E, Line, Items, Base, case Skew of
@@ -239,8 +246,18 @@ give(Readers, What, L = #log{place = Place, operations = Operations}) ->
 place({_, _} = Place) -> Place;
 place(Line) -> {Line, Line}.
 
+-doc "All lines up to this one were taken when it was this time, in nanoseconds. Needs `skew` and `clock`.".
+-spec clock(Time :: integer(), line(), state()) -> state().
+clock(Time, Line, L = #log{time = Before, config = #{skew := Skew}}) when Before =/= none, Time > Before ->
+    tell_time(Time - Skew, L#log{time = Time, place = Line});
+clock(_, _, L) -> L.
+
+%% The time of a sorted log. In front of its first event nothing can pass.
+tell_passed(Time, L = #log{time = Before}) when Before =/= none, Time > Before -> tell_time(Time, L#log{time = Time});
+tell_passed(_, L) -> L.
+
 -doc "Events of unknown processes are missing after this line: no monitor that is undecided now can be judged.".
--spec add_gap(Reason :: atom(), line(), state()) -> state().
+-spec add_gap(Reason :: atom(), place(), state()) -> state().
 add_gap(Reason, Line, L) -> give_all({gap, Reason}, Line, L).
 
 give_all(What, Line, L = #log{cores = Cores, all = All}) ->
@@ -250,11 +267,13 @@ give_all(What, Line, L = #log{cores = Cores, all = All}) ->
 readers(Labels) -> lists:usort(lists:append([witness_instrument_map:label(readers, Label) || Label <- Labels])).
 
 -doc "Decides which process is the root, if that is open. Called when there is nothing to read at the moment after this line.".
--spec settle(line(), state()) -> state().
-settle(Line, L = #log{source = Source}) -> deliver(Line, L#log{source = witness_trace_log:settle(Source)}).
+-spec settle(place(), state()) -> state().
+settle(Place, L = #log{source = Source}) ->
+    {Now, _} = place(Place),
+    deliver(Now, L#log{source = witness_trace_log:settle(Source)}).
 
 -doc "The log has ended with this line. Returns the processes with items left, as their spawn was never seen, and how many.".
--spec finish(line(), state()) -> {[{witness_event:proc(), pos_integer()}], state()}.
+-spec finish(place(), state()) -> {[{witness_event:proc(), pos_integer()}], state()}.
 finish(Line, L0) ->
     L = #log{source = Source} = settle(Line, L0),
     {Orphans, Source1} = witness_trace_log:finish(Source),
@@ -267,7 +286,7 @@ pass_all(Line, L = #log{time = Time}) -> tell_time(Time, L#log{place = Line}).
 tell_time(Time, L = #log{ticking = Shards}) -> give([{Shard, all} || Shard <- Shards], {time, Time}, L).
 
 -doc "Watching ends after this line: undecided monitors stay so.".
--spec stop(line(), state()) -> state().
+-spec stop(place(), state()) -> state().
 stop(Line, L) -> give_all(stopped, Line, L).
 
 -doc "Takes the operations that monitors have to perform.".
