@@ -15,6 +15,9 @@ otherwise a module of its name, made here, that does as much as is needed.
 -define(NUMBER, 4711_0815_1234).
 -define(FLOAT, 271.828459045).
 
+%% How long a process may take to answer a system message.
+-define(ANSWER_MS, 60_000).
+
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() -> [{group, native}, {group, evm}, the_command_line_redacts, a_log_is_redacted].
@@ -350,8 +353,8 @@ ask_all() ->
 
 ask(P) ->
     try
-        {status, P, {module, _}, [_ | _]} = sys:get_status(P, 60_000),
-        _ = sys:get_state(P, 60_000),
+        {status, P, {module, _}, [_ | _]} = sys:get_status(P, ?ANSWER_MS),
+        _ = sys:get_state(P, ?ANSWER_MS),
         answered
     catch
         exit:{timeout, _} -> timeout;
@@ -379,10 +382,10 @@ what_is_suspended_loses_nothing(Config) ->
     {Run, System} = load(Config),
     Suspended = [P || {P, Label} <- own(), Label =/= witness_run],
     ?assert(length(Suspended) >= 5),
-    [ok = sys:suspend(P) || P <- Suspended],
+    [ok = sys:suspend(P, ?ANSWER_MS) || P <- Suspended],
     System ! go,
     receive {done, _, _, _} -> ok end,
-    [ok = sys:resume(P) || P <- Suspended],
+    [ok = sys:resume(P, ?ANSWER_MS) || P <- Suspended],
     ?assertMatch({ok, #{outcome := ok, gaps := 0, verdicts := #{yes := 303, no := 0, inconclusive := 0}}},
                  witness:await(Run, infinity)),
     over(Run).
@@ -392,7 +395,9 @@ what_is_terminated_is_missed(Config) ->
     [begin
          {Run, System} = load(Config),
          [Victim | _] = lists:sort([P || {P, Label} <- own(), kind(Label) =:= Kind]),
-         ok = sys:terminate(Victim, normal),
+         ok = sys:terminate(Victim, normal, ?ANSWER_MS),
+         %% It answers before it ends, and the load might be over by then.
+         _ = witness_await:down(Victim),
          System ! go,
          receive {done, _, _, _} -> ok end,
          case witness:await(Run, infinity) of
@@ -410,11 +415,18 @@ load(Config) ->
     {ok, Run} = witness:start(#{system => {?MODULE, loaded, [self()]}, source => proplists:get_value(source, Config), log => false,
                                 monitors => [Quiet, Quiet, {{witness_load, '_', '_'}, {witness_load_monitor, check}},
                                              {{?MODULE, busy, 1}, {?MODULE, quiet}}]}),
-    receive {loaded, System} -> ready(System, Run) end.
+    receive {loaded, System} -> ready(System, Run, kinds(Config)) end.
 
-%% The monitors of the first process have read its birth.
-ready(System, Run) ->
-    witness_await:until(fun() -> length([P || {P, {witness_monitor, _, System1}} <- own(), System1 =:= System]) =:= 2 end),
+%% The monitors of the first process have read its birth, and each process of the run has come to give itself its label.
+ready(System, Run, Kinds) ->
+    witness_await:until(fun() ->
+        Labels = [Label || {_, Label} <- own()],
+        Missing = Kinds -- [kind(Label) || Label <- Labels],
+        case {length([P || {witness_monitor, _, P} <- Labels, P =:= System]), lists:member(undefined, Labels), Missing} of
+            {2, false, []} -> true;
+            NotYet -> NotYet
+        end
+    end),
     {Run, System}.
 
 loaded(Test) ->
