@@ -33,7 +33,7 @@ programs() ->
      {processes_of_proc_lib, witness_recorded_mailbox, tasks, exact},
      {a_relay_that_is_not_woven, witness_recorded_mailbox, relayed, verified},
      {calls_with_timeouts, witness_recorded_server, calls, exact},
-     {a_state_machine, witness_recorded_machine, events, exact},
+     {a_state_machine, witness_recorded_machine, events, late_timers},
      {restarts_of_a_supervisor, witness_recorded_tree, restarts, exact},
      {deaths_and_signals, witness_recorded_signals, deaths, exact},
      {kills_at_any_point, witness_recorded_signals, kills, exact},
@@ -106,7 +106,16 @@ program(Case, Config) ->
     {Journal = #{result := Result}, Recorded = #{entries := Entries}} = witness_record_comparison:both(File, Dir),
     ct:pal("result ~tp, ~b processes, ~b entries",
            [Result, map_size(Entries), lists:sum([length(List) || _ := List <- Entries])]),
-    ?assertEqual([], lists:sublist(witness_record_comparison:differences(Journal, Recorded, Strictness), 5)).
+    ?assertEqual([], lists:sublist(differences(Journal, Recorded, Strictness), 5)).
+
+%% A state machine that has cancelled a timer too late takes its message, and tells none of its callbacks.
+differences(Journal, #{entries := Entries} = Recorded, late_timers) ->
+    case witness_record_comparison:differences(Journal, Recorded, exact) of
+        [{process, _, Id, _, {recorded, {content, {timeout, Ref, _}} = Late}} | _] when is_reference(Ref) ->
+            differences(Journal, Recorded#{entries := Entries#{Id := lists:delete(Late, maps:get(Id, Entries))}}, late_timers);
+        Differences -> Differences
+    end;
+differences(Journal, Recorded, Strictness) -> witness_record_comparison:differences(Journal, Recorded, Strictness).
 
 options(Dir, Run, Config) ->
     Out = proplists:get_value(programs, Config),
@@ -210,13 +219,23 @@ ends_by_itself(How, Status, Config) ->
 
 a_killed_vm_leaves_what_was_written(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
-    {ok, Summary} = witness_record:record(options(Dir, {witness_recorded_ends, halting, [kill]}, Config)),
+    %% Signal 0 does nothing: it does what it has to do, and waits.
+    {ok, Recording} = witness_record:start(options(Dir, {witness_recorded_ends, halting, [{signal, "0"}]}, Config)),
+    {links, Links} = process_info(Recording, links),
+    [{os_pid, Vm}] = [erlang:port_info(Port, os_pid) || Port <- Links, is_port(Port)],
+    %% What processes have buffered is written by time.
+    ok = witness_await:until(fun() -> case taken(Dir) of 200 -> true; Taken -> Taken end end),
+    "" = os:cmd("kill -KILL " ++ integer_to_list(Vm)),
+    {ok, Summary} = witness_record:await(Recording, infinity),
     ?assertMatch(#{outcome := {ended, {vm, 137}}, ended := halted, vm := 137}, Summary),
     {ok, R} = witness_log_recording:open(Dir),
     ?assertMatch(#{complete := false}, witness_log_recording:info(R)),
+    ?assertEqual(200, taken(Dir)).
+
+taken(Dir) ->
+    {ok, R} = witness_log_recording:open(Dir),
     {ok, Processes} = witness_log_recording:processes(R),
-    Taken = [N || #{id := Id} <- Processes, {ok, Demand} <- [witness_log_recording:demand(Id, R)], _ := N <- Demand],
-    ?assertEqual(200, lists:sum(Taken)).
+    lists:sum([N || #{id := Id} <- Processes, {ok, Demand} <- [witness_log_recording:demand(Id, R)], _ := N <- Demand]).
 
 stop_ends_it(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
