@@ -222,6 +222,7 @@ names() ->
     register(witness_record_outside, Outside),
     #{entries := Entries, said := [{names, Stack}]} = recorded(names),
     Outside ! stop,
+    normal = gone(Outside),
     [P] = spawned(Entries),
     Register = number(erlang, register, 2),
     Send = number(erlang, send, 2),
@@ -288,6 +289,7 @@ a_process_that_is_not_recorded_has_label_0() ->
     register(witness_record_outside, Forwarder),
     #{entries := Entries, births := Births} = recorded(outside),
     Forwarder ! stop,
+    normal = gone(Forwarder),
     [P, Q] = spawned(Entries),
     ?assertEqual([{named, 0}, {content, {forwarded, first}}, {spawn, P}, {from, P}, {spawn, Q},
                   {content, {forwarded, third}}, {exit, normal}], Entries),
@@ -296,8 +298,10 @@ a_process_that_is_not_recorded_has_label_0() ->
 %% Code that is not woven passes labels on: with labels that are believed, the process seems to have sent to itself.
 code_that_is_not_woven_passes_labels_on() ->
     Entries = fun(Verify) ->
-        register(witness_record_outside, spawn(?MODULE, relay, [])),
+        Relay = spawn(?MODULE, relay, []),
+        register(witness_record_outside, Relay),
         #{entries := Entries} = recorded(#{verify => Verify}, outside_of_two),
+        normal = gone(Relay),
         Entries
     end,
     Text = ["-module(witness_record_case).\n-compile([export_all, nowarn_export_all]).\n"
@@ -368,6 +372,13 @@ ended(Pid, Monitor, Calming) ->
             ?assert(lists:member(Calming, element(2, process_info(Asking, monitored_by)))),
             Asking ! looked,
             ended(Pid, Monitor, Calming)
+    end.
+
+%% It may have ended before; its name is free then.
+gone(Pid) ->
+    case witness_await:down(Pid) of
+        noproc -> normal;
+        Reason -> Reason
     end.
 
 wait_for_ends() -> witness_await:until(fun() -> #{born := Born, ended := Ended} = ?R:info(), Born =:= Ended end).

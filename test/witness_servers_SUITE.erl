@@ -132,7 +132,7 @@ servers_are_neither_observed_nor_awaited(Config) ->
     {ok, Run} = watch(#{checks => [calls]}, [Parent]),
     Parent ! go,
     {ok, Worker} = receive {started, Started} -> Started end,
-    #{processes := Busy, servers := Idle} = witness_run:remaining(Run),
+    #{processes := Busy, servers := Idle} = remaining(Run),
     Alive = [P || #{process := P} <- Busy ++ Idle],
     ?assertEqual(lists:sort([Parent, Worker]), lists:sort(Alive)),
     ?assertNot(lists:member(Supervisor, Alive) orelse lists:member(Desk, Alive)),
@@ -144,6 +144,13 @@ servers_are_neither_observed_nor_awaited(Config) ->
                  lists:usort([Signature || #{signature := Signature} <- witness:verdicts(Run)])),
     {ok, _} = witness:stop(Run),
     ?assertEqual(mine, gen_server:call(Worker, name)).
+
+%% A run that has no time to look within a second says so.
+remaining(Run) ->
+    case witness_run:remaining(Run) of
+        none -> remaining(Run);
+        Remaining -> Remaining
+    end.
 
 %% A process that was started for others is a server, and so is what it starts. A worker that is of the run starts for the run.
 children_of_strangers_are_of_no_run(Config) ->
@@ -191,10 +198,16 @@ a_parent_with_a_signature_is_observed(Config) ->
 %% After the run the servers are not traced, and the native code has nothing left.
 nothing_is_left(Config) ->
     {Supervisor, Desk} = Servers = proplists:get_value(servers, Config),
+    %% Also those of a process of an earlier run that is ending.
     Before = witness_trace_native:resources(),
     ?assertEqual([{leaves, N} || N <- lists:seq(1, 20)], ask(leaves, 20, #{}, Servers)),
     erlang:garbage_collect(),
-    ok = witness_await:until(fun() -> witness_trace_native:resources() =:= Before end),
+    ok = witness_await:until(fun() ->
+        case maps:filter(fun(Kind, Number) -> Number > maps:get(Kind, Before) end, witness_trace_native:resources()) of
+            More when map_size(More) =:= 0 -> true;
+            More -> More
+        end
+    end),
     [?assertEqual([], trace:session_info(P)) || P <- [Supervisor, Desk]].
 
 refused(_) ->
