@@ -19,11 +19,8 @@ the_demonstration(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "terminal_programs"),
     ok = filelib:ensure_path(Out),
     [{ok, _} = compile:file(Source, [{outdir, Out}, debug_info]) || Source <- filelib:wildcard(filename:join(Folder, "*.erl"))],
-    Dir = filename:join(proplists:get_value(priv_dir, Config), "terminal_demo.rec"),
-    %% In some evenings the seat is sold twice.
-    #{exit := Code} = witness_command:run(Config, filename:join([Root, "bin", "witness"]),
-                                          ["record", "--contents", "--spec", Spec, "--pa", Out, "-o", Dir, "last_seat:main(2)"]),
-    ?assert(lists:member(Code, [0, 1])),
+    Arguments = ["--contents", "--spec", Spec, "--pa", Out, "last_seat:main(2)"],
+    Dir = recorded(1, filename:join([Root, "bin", "witness"]), Arguments, Config),
     session([
         {"help", [~"what there is", ~"PROCESS: its pid"]},
         {"help why", [~"the chain of causes"]},
@@ -72,6 +69,25 @@ the_demonstration(Config) ->
         {"int:i(last_seat_hall)", wrong, ~"interprets modules"},
         {"jump", wrong, ~"no command 'jump'"}
     ], ["--spec", Spec, Dir], Config).
+
+%% In some evenings the seat is sold twice. Then nobody is told that it is sold out, which has to happen in the first one.
+recorded(Attempt, Program, Arguments, Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), ["terminal_demo-", integer_to_list(Attempt), ".rec"]),
+    #{exit := Code} = witness_command:run(Config, Program, ["record", "-o", Dir | Arguments]),
+    ?assert(lists:member(Code, [0, 1])),
+    case is_sold_out(Dir) of
+        true -> Dir;
+        false -> recorded(Attempt + 1, Program, Arguments, Config)
+    end.
+
+%% By the first hall, which is process 2.
+is_sold_out(Dir) ->
+    {ok, R} = witness_log_recording:open(Dir),
+    Told = fun({from, From}, {_, Is}) -> {From, Is};
+              ({contents, {_, sold_out}}, {2, _}) -> {2, true};
+              (_, So) -> So
+           end,
+    [] =/= [Id || Id <- witness_log_recording:ids(R), {ok, {_, true}} <- [witness_log_recording:fold(Told, {none, false}, Id, R)]].
 
 an_elixir_project(Config) ->
     case os:find_executable("elixirc") of
