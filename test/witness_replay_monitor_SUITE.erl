@@ -113,21 +113,29 @@ a_replay_stops_at_the_first_violation(Config) ->
     #{exit := 1, stdout := Text} = witness(Config, Arguments ++ ["--until", "verdict", Dir]),
     witness_command:contains(Text, [~"VIOLATION", ~"STOPPED at the first violation, at",
                                     unicode:characters_to_binary([Dir, ":2:"])]),
-    #{exit := 1, stdout := Json} = witness(Config, Arguments ++ ["--json", "--until", "verdict", Dir]),
-    Lines = [json:decode(Line) || Line <- binary:split(Json, ~"\n", [global, trim_all])],
-    [#{~"events" := Events}] = [S || #{~"type" := ~"summary"} = S <- Lines],
-    [#{~"log" := Place} | _] = [V || #{~"type" := ~"verdict", ~"verdict" := ~"no"} = V <- Lines],
-    ?assertMatch(#{~"type" := ~"replay", ~"outcome" := ~"stopped", ~"at" := Place}, lists:last(Lines)),
     #{exit := 1, stdout := Whole} = witness(Config, Arguments ++ ["--json", Dir]),
     [#{~"events" := All}] =
         [S || #{~"type" := ~"summary"} = S <- [json:decode(L) || L <- binary:split(Whole, ~"\n", [global, trim_all])]],
-    ct:pal("~b of ~b events", [Events, All]),
     ?assert(All > 6000),
-    ?assert(Events < All),
+    stopped_early(3, All, Arguments ++ ["--json", "--until", "verdict", Dir], Config),
     %% Without a violation it goes to the end.
     #{exit := 0,
       stdout := End} = witness(Config, ["replay", "--spec", spec(Config), "--until", "verdict", answering("[1]", [], Config)]),
     witness_command:contains(End, [~"IDENTICAL"]).
+
+%% The replay goes on until the command is told of the violation. It may come to its end if that takes long, but not each time.
+stopped_early(Attempts, All, Arguments, Config) ->
+    #{exit := 1, stdout := Json} = witness(Config, Arguments),
+    Lines = [json:decode(Line) || Line <- binary:split(Json, ~"\n", [global, trim_all])],
+    [#{~"events" := Events}] = [S || #{~"type" := ~"summary"} = S <- Lines],
+    [#{~"log" := Place} | _] = [V || #{~"type" := ~"verdict", ~"verdict" := ~"no"} = V <- Lines],
+    ?assertMatch(#{~"type" := ~"replay", ~"outcome" := ~"stopped", ~"at" := Place}, lists:last(Lines)),
+    ct:pal("~b of ~b events", [Events, All]),
+    case Attempts of
+        1 -> ?assert(Events < All);
+        _ when Events < All -> ok;
+        _ -> stopped_early(Attempts - 1, All, Arguments, Config)
+    end.
 
 verdicts_are_those_of_the_recording(Config) ->
     Dir = answering("[1, 10]", ["--spec", spec(Config)], Config),
