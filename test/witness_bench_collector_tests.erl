@@ -4,7 +4,9 @@
 
 -define(EVENT, 30_000).
 
-rows_have_what_was_measured_test() ->
+rows_have_what_was_measured_test_() -> {timeout, 120, fun rows_have_what_was_measured/0}.
+
+rows_have_what_was_measured() ->
     File = file(),
     M = witness_bench_response:new(#{}),
     {ok, C} = collector(M, File),
