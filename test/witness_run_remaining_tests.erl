@@ -18,6 +18,7 @@ states_test_() ->
 what_is_spawned_with_a_fun_is_named_by_its_module_test() ->
     Sleeper = spawn(fun() -> timer:sleep(infinity) end),
     witness_await:until(fun() -> in(Sleeper) =:= {timer, sleep, 1} end),
+    witness_await:waits(Sleeper),
     Process = witness_run_remaining:describe(Sleeper),
     exit(Sleeper, kill),
     ?assertMatch(#{state := sleeps, signature := {erlang, apply, 2}}, Process),
@@ -36,6 +37,7 @@ a_process_of_elixir_sleeps_test() ->
     _ = [{module, Module} = code:load_binary(Module, "process.erl", Code) || not IsThere],
     Sleeper = spawn(Module, sleep, [infinity]),
     witness_await:until(fun() -> in(Sleeper) =:= {Module, sleep, 1} end),
+    witness_await:waits(Sleeper),
     Process = witness_run_remaining:describe(Sleeper),
     {_, Ref} = {exit(Sleeper, kill), monitor(process, Sleeper)},
     receive {'DOWN', Ref, process, Sleeper, _} -> ok end,
@@ -93,6 +95,8 @@ started() ->
                      P = spawn(?MODULE, Function, Args),
                      %% It does not wait for the module of the function.
                      witness_await:until(fun() -> {_, In, _} = in(P), In =:= Waits end),
+                     %% It is in its first function before it has begun with it.
+                     Kind =:= runs orelse witness_await:waits(P),
                      {Kind, Function, P, awaited(Kind, P, Args)}
                  end || {Kind, Function, Args, Waits} <- Started],
     %% The calls have arrived.
