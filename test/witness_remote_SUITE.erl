@@ -30,7 +30,7 @@ With both releases of OTP in the cache of `bin/toolchain`, targets of the other 
 
 %% At the target.
 -export([use_library/0, library/1]).
--export([serve/0, parent/0, child/0, crowd/1, visitor/0, messages/1, work/2, send_large/0, relay/2, keep/0, snapshot/0,
+-export([serve/0, parent/0, child/0, crowd/1, visitor/0, messages/1, work/2, send_large/0, relay/2, keep/0, snapshot/0, delivered/1,
          settled/0, tools/0, log/2]).
 %% In the tool.
 -export([systems/2, attached/3, told/2, hold/4, slow/3, run_delayed/4, sessions/1]).
@@ -555,16 +555,10 @@ a_long_name_is_no_obstacle(Config) ->
     peer:stop(Peer).
 
 verdicts_that_are_not_taken_are_counted(Config) ->
-    #{peer := Peer, node := Node} = Target = proplists:get_value(target, Config),
+    #{node := Node} = Target = proplists:get_value(target, Config),
     Tool = tool(),
     Asked = 1500,
-    Reply = self(),
-    _ = spawn_link(fun() ->
-        Reply ! {slow, peer:call(Tool, ?MODULE, slow, [where(Node, Config), options(Config), Asked], 4 * ?EVENT)}
-    end),
-    %% When watching ends, each process that asks yields a verdict of its own.
-    ok = witness_await:until(fun() -> peer:call(Peer, erlang, whereis, ['witness$1']) =/= undefined end),
-    {Told, Counted, Missed} = receive {slow, Result} -> Result end,
+    {Told, Counted, Missed} = peer:call(Tool, ?MODULE, slow, [where(Node, Config), options(Config), Asked], 4 * ?EVENT),
     peer:stop(Tool),
     ?assert(Counted >= Asked),
     ?assertEqual(Counted, Told + Missed),
@@ -584,12 +578,19 @@ slow(Where = #{node := Node}, Options, Asked) ->
     receive first -> ok end,
     %% Each of them ends when the server has answered it.
     [receive {'DOWN', Ref, process, _, _} -> ok end || Ref <- Refs],
+    ok = witness_await:until(fun() -> erpc:call(Node, ?MODULE, delivered, [Asked]) end),
     _ = spawn(fun() -> Self ! {ended, witness:stop(Run)} end),
     Run ! go_on,
     receive
         {ended, {ok, #{verdicts := #{no := No} = Verdicts, warnings := Warnings}}} when No >= Asked ->
             {counters:get(Told, 1), lists:sum(maps:values(Verdicts)), lists:sum(maps:values(missed(Warnings)))}
     end.
+
+%% Whether the run at the target has that many violations, and has delivered them, or counted them as missed.
+delivered(Asked) ->
+    [Run, Notifier] = [P || Label <- ['witness_run$1', 'witness_run_notifier$1'], P <- processes(), proc_lib:get_label(P) =:= Label],
+    #{verdicts := #{no := No}} = gen_server:call(Run, info, infinity),
+    No >= Asked andalso process_info(Notifier, [message_queue_len, status]) =:= [{message_queue_len, 0}, {status, waiting}].
 
 %% The numbers of the warning, by the word that follows each.
 missed(Warnings) ->
