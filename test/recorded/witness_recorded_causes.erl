@@ -8,9 +8,9 @@ given up, two senders. Each has a twin without the fault.
 -export([main/1, client/1, patient/1, plain_server/0, silent/0, send_later/1, send_last/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% When a caller gives up, its request has come to the last server, also where the machine stalls meanwhile.
--define(GIVEN_UP_MS, 1000).
--define(LATE_MS, 2500).
+%% When a caller gives up, its request has come to the last server, and no answer, also where a thread stands still for two seconds.
+-define(GIVEN_UP_MS, 3000).
+-define(LATE_MS, 6000).
 
 -spec main(atom()) -> term().
 %% The timer has fired when the process cancels it.
