@@ -4,7 +4,9 @@
 
 -define(W, witness_cli_record_size).
 
-it_is_said_when_it_has_doubled_test() ->
+it_is_said_when_it_has_doubled_test_() -> {timeout, 60, fun it_is_said_when_it_has_doubled/0}.
+
+it_is_said_when_it_has_doubled() ->
     in_folder(fun(Dir) ->
         Watch = watch(Dir),
         grow(Dir, "a", 3),
@@ -19,7 +21,9 @@ it_is_said_when_it_has_doubled_test() ->
         ?assertEqual(none, receive {noted, Text} -> Text after 0 -> none end)
     end).
 
-it_is_said_once_at_a_size_test() ->
+it_is_said_once_at_a_size_test_() -> {timeout, 60, fun it_is_said_once_at_a_size/0}.
+
+it_is_said_once_at_a_size() ->
     in_folder(fun(Dir) ->
         grow(Dir, "a", 3),
         Looks = counters:new(1, []),

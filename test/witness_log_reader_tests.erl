@@ -48,7 +48,9 @@ a_line_of_100_mb_takes_no_memory_test_() ->
 
 %% --- compression -----------------------------------------------------------------
 
-compressed_text_is_read_whatever_its_name_test() ->
+compressed_text_is_read_whatever_its_name_test_() -> {timeout, 60, fun compressed_text_is_read_whatever_its_name/0}.
+
+compressed_text_is_read_whatever_its_name() ->
     Text = numbered(20_000),
     [?assertEqual({Text, 20_000, ok}, read_all(compress(Kind, Text), #{block => Block}))
      || Kind <- kinds(), Block <- [7, 1000, 262_144]].
@@ -61,7 +63,9 @@ a_short_file_is_not_taken_for_compressed_test() ->
     [?assertMatch({Text, _, ok}, read_all(Text, #{block => 1}))
      || Text <- [<<16#1f>>, ~"(", <<16#28, 16#b5>>, ~"P", ~"P*\n"]].
 
-what_is_cut_off_anywhere_is_truncated_test() ->
+what_is_cut_off_anywhere_is_truncated_test_() -> {timeout, 60, fun what_is_cut_off_anywhere_is_truncated/0}.
+
+what_is_cut_off_anywhere_is_truncated() ->
     Text = numbered(300),
     [begin
          Bytes = compress(Kind, Text),
@@ -73,7 +77,9 @@ what_is_cut_off_anywhere_is_truncated_test() ->
           end || Size <- lists:seq(4, byte_size(Bytes) - 1)]
      end || Kind <- kinds()].
 
-what_was_whole_is_read_before_the_error_test() ->
+what_was_whole_is_read_before_the_error_test_() -> {timeout, 60, fun what_was_whole_is_read_before_the_error/0}.
+
+what_was_whole_is_read_before_the_error() ->
     Text = numbered(100_000),
     [begin
          Bytes = compress(Kind, Text),
@@ -97,7 +103,9 @@ garbage_behind_a_member_is_damage_test() ->
     [?assertMatch({_, _, {error, {_, {_, {damaged, Kind}}}}}, read_all([compress(Kind, ~"a\n"), ~"garbage"], #{}))
      || Kind <- kinds()].
 
-zeros_behind_gzip_are_padding_test() ->
+zeros_behind_gzip_are_padding_test_() -> {timeout, 60, fun zeros_behind_gzip_are_padding/0}.
+
+zeros_behind_gzip_are_padding() ->
     [?assertEqual({Text, Lines, ok}, read_all([zlib:gzip(Text), binary:copy(<<0>>, Zeros)], #{block => Block}))
      || {Text, Lines} <- [{~"", 0}, {~"a\n", 1}, {numbered(300), 300}], Zeros <- [1, 7, 8, 9, 511, 10_240],
      Block <- [1, 7, 1000, 262_144]].

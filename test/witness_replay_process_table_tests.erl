@@ -77,7 +77,9 @@ a_number_that_no_table_can_have_is_refused_test() ->
          fun(Read) -> ?assertEqual({{ok, []}, none}, {Read, witness_replay_process_table:parent(1)}) end).
 
 %% Each word has bits of processes of both.
-ends_are_told_side_by_side_test() ->
+ends_are_told_side_by_side_test_() -> {timeout, 60, fun ends_are_told_side_by_side/0}.
+
+ends_are_told_side_by_side() ->
     Count = 1_500_000,
     with([birth(1, pid(1, 1))], fun({ok, _}) ->
         ok = witness_replay_proxies:start(Count),

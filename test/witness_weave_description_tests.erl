@@ -6,17 +6,19 @@
 
 %% A module that weaving changes, and one that it leaves as it is, as the recorder weaves them.
 tools_read_the_original_test_() ->
-    [{atom_to_list(Module), fun() ->
+    [{atom_to_list(Module), {timeout, 60, fun() ->
         {ok, Object = {Module, _, Original}} = object(Module),
         {ok, #{woven := Woven}} = witness_weave:prepare(Object, plan()),
         ?assertMatch({ok, {Module, [{attributes, [_ | _]}]}}, beam_lib:chunks(Woven, [attributes])),
         ?assertEqual(described(Original), described(Woven)),
         ?assertNotEqual([], described(Woven)),
         ?assertMatch([_ | _], [Runtime || {witness_weave, Runtime} <- attributes(Woven)])
-    end} || Module <- [gen_server, proplists]].
+    end}} || Module <- [gen_server, proplists]].
 
 %% The forms of the original come back, so it can be woven once more.
-it_can_be_woven_again_test() ->
+it_can_be_woven_again_test_() -> {timeout, 60, fun it_can_be_woven_again/0}.
+
+it_can_be_woven_again() ->
     {ok, Object = {Module, File, Original}} = object(gen_server),
     {ok, #{woven := Woven}} = witness_weave:prepare(Object, plan()),
     {ok, Forms, _} = witness_weave:forms(Object),

@@ -249,7 +249,9 @@ tail_calls_test_() ->
     end}.
 
 %% A fault that the test above would find.
-a_call_that_is_no_tail_call_any_more_is_found_test() ->
+a_call_that_is_no_tail_call_any_more_is_found_test_() -> {timeout, 60, fun a_call_that_is_no_tail_call_any_more_is_found/0}.
+
+a_call_that_is_no_tail_call_any_more_is_found() ->
     Weaver = witness_weave_mutant:load(witness_weave_entry, "[{clause, G, [{atom, G, go}], [], Body},",
                                        "[{clause, G, [{atom, G, go}], [], [{'catch', G, {block, G, Body}}]},"),
     load(Weaver:weave(loop(), (plan())#{entries => all})),
@@ -302,7 +304,9 @@ names_of_funs_test_() ->
     end}.
 
 %% Funs are numbered from the last argument to the first.
-names_of_funs_in_arguments_test() ->
+names_of_funs_in_arguments_test_() -> {timeout, 60, fun names_of_funs_in_arguments/0}.
+
+names_of_funs_in_arguments() ->
     Cases = [witness_weave_source:forms(["-module(witness_weave_case).\n-export([f/0]).\nf() ->\nP = self(),\n_ = ", Text, ",\n",
                                          "receive F when is_function(F) -> [A, F, fun() -> 3 end] end.\n"])
              || Text <- ["begin A = fun() -> 1 end, P end ! fun() -> 2 end",
