@@ -200,8 +200,8 @@ a_test_finds_what_goes_wrong_between_processes(Config) ->
 
 %% --- instances -------------------------------------------------------------------
 
-%% The times are those of the events: what is idle here is so however slow the machine is. Each value but 1 is not, if the process does
-%% not stand still meanwhile; the last one has not.
+%% The times are those of the events: what is idle here is so however slow the machine is. Each value but 1 is not, if the process
+%% does not stand still meanwhile; with the last one it has not.
 slices_end_when_idle(Config) ->
     Spec = write(idle, "answered: per Id over begin _ ? {ask, Id}, _ ? {answer, Id}, _ ? last\n"
                        "check [_ ? {ask, _}] <_ ? {answer, _}> tt.\n", Config),

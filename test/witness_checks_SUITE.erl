@@ -241,7 +241,7 @@ a_deadlock_in_an_application_is_found(_) ->
     [exit(P, kill) || #{process := P} <- Left],
     ok = witness_test_shop:close().
 
-%% What a look has found that has seen a circle. One that comes later, such as the last one of the run, may not have had the time to see it.
+%% What a look has found that has seen a circle. A later one, such as the last one of the run, may not have had the time to see it.
 with_circle(Run) ->
     Self = self(),
     witness_await:until(fun() ->

@@ -588,7 +588,8 @@ slow(Where = #{node := Node}, Options, Asked) ->
 
 %% Whether the run at the target has that many violations, and has delivered them, or counted them as missed.
 delivered(Asked) ->
-    [Run, Notifier] = [P || Label <- ['witness_run$1', 'witness_run_notifier$1'], P <- processes(), proc_lib:get_label(P) =:= Label],
+    [Run, Notifier] = [P || Label <- ['witness_run$1', 'witness_run_notifier$1'],
+                            P <- processes(), proc_lib:get_label(P) =:= Label],
     #{verdicts := #{no := No}} = gen_server:call(Run, info, infinity),
     No >= Asked andalso process_info(Notifier, [message_queue_len, status]) =:= [{message_queue_len, 0}, {status, waiting}].
 
