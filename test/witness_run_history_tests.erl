@@ -142,7 +142,10 @@ no_history_unless_asked_for_test_() ->
 a_history_that_dies_takes_nothing_with_it_test_() ->
     {timeout, 60, fun() ->
         {ok, Run} = witness:start(#{system => {timer, sleep, [infinity]}, specs => [?SPEC], log => false, history => true}),
-        [Historian] = [P || P <- processes(), proc_lib:get_label(P) =:= witness_run_history],
+        %% That of the run before may just end.
+        Historians = fun() -> [P || P <- processes(), proc_lib:get_label(P) =:= witness_run_history] end,
+        ok = witness_await:until(fun() -> case Historians() of [_] -> true; Others -> Others end end),
+        [Historian] = Historians(),
         Ref = monitor(process, Historian),
         exit(Historian, kill),
         receive {'DOWN', Ref, process, Historian, _} -> ok end,
