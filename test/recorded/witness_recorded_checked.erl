@@ -69,11 +69,11 @@ says_too_much(Times) ->
     Old ! stop,
     ok.
 
-%% What was written by then is all that there is.
+%% What was written by then is all that there is: what is flushed each second, also where a thread stands still for two.
 killed() ->
     Echo = spawn(?MODULE, echo, []),
     [begin Echo ! {N, self()}, receive {_, N} -> ok end end || N <- lists:seq(1, 100)],
-    receive after 2500 -> ok end,
+    receive after 5000 -> ok end,
     Pid = os:getpid(),
     os:cmd("kill -9 " ++ Pid),
     receive never -> ok end.
