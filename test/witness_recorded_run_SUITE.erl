@@ -279,8 +279,10 @@ it_is_kept_however_the_program_ends(Config) ->
 %% After the kill, no process could write what was in the VM's memory.
 a_killed_vm_leaves_what_was_kept_before(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
-    {ok, Recording} = witness_record:start(last({witness_recorded_ends, halting, [kill]}, Dir, Config)),
+    Go = file(?FUNCTION_NAME, ".go", Config),
+    {ok, Recording} = witness_record:start(last({witness_recorded_checked, killed, [Go]}, Dir, Config)),
     {ok, Folder} = witness_record:keep(Recording),
+    ok = file:write_file(Go, ~""),
     ?assertMatch({ok, #{outcome := {ended, {vm, 137}}, vm := 137}}, witness_record:await(Recording, infinity)),
     {ok, _} = witness_log_recording:open(Folder),
     ?assertMatch({error, _}, witness_log_recording:open(Dir)).

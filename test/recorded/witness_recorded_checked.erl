@@ -5,7 +5,7 @@ are taken. It has a server, and processes that were spawned with funs, by name a
 """.
 -behaviour(gen_server).
 
--export([run/0, forever/0, large/0, killed/0, long/1, long/2]).
+-export([run/0, forever/0, large/0, killed/0, killed/1, long/1, long/2]).
 -export([init/1, handle_call/3, handle_cast/2, named/1, echo/0, waiting/1, sized/2]).
 
 run() ->
@@ -74,6 +74,14 @@ killed() ->
     Echo = spawn(?MODULE, echo, []),
     [begin Echo ! {N, self()}, receive {_, N} -> ok end end || N <- lists:seq(1, 100)],
     receive after 5000 -> ok end,
+    kill().
+
+%% When this file is there.
+killed(File) ->
+    until_there(File),
+    kill().
+
+kill() ->
     Pid = os:getpid(),
     os:cmd("kill -9 " ++ Pid),
     receive never -> ok end.
