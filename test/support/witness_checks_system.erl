@@ -392,8 +392,10 @@ a_server_with_a_table_is_not_stopped() ->
 
 %% --- their twins --------------------------------------------------------------------
 
+%% While the other one sleeps, it is not known to wait in vain, however late that wakes.
 it_ends_a_little_later() ->
-    spawn(fun() -> receive after 300 -> ok end end).
+    P = spawn(fun() -> receive go -> ok end end),
+    spawn(fun() -> timer:sleep(300), P ! go end).
 
 %% For longer than what is left does nothing before the run ends.
 it_sleeps_and_ends() ->
