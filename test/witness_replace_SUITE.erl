@@ -140,7 +140,8 @@ a_group_goes_on_as_it_began(Config) ->
     end,
     {ok, _} = witness:stop(Run).
 
-%% Two files, replaced again and again while processes are born: each process has the monitors of one version.
+%% Two files, replaced again and again while processes are born: each process has the monitors of one version. In the time of each
+%% version some are born, however late the processes of this test run.
 each_process_has_all_of_one_version(Config) ->
     Spec = fun(Name) ->
         write(Name ++ ".hml", [Name, ": with witness_replace_SUITE:brief(_) monitor [_ <- _, _] [_ ** killed] ff."], Config)
@@ -149,7 +150,8 @@ each_process_has_all_of_one_version(Config) ->
     {Run, Root} = start(#{specs => Files, max_verdicts => 1_000_000}, Config),
     Root ! {briefly, self()},
     [begin
-         receive {briefly, _} -> ok end,
+         Root ! {several, self()},
+         receive several -> ok end,
          {ok, []} = witness:replace(Run, Files)
      end || _ <- lists:seq(1, 5)],
     Root ! enough,
@@ -174,6 +176,8 @@ a_monitored_module_is_loaded_twice(Config) ->
     {Run, Root} = start(#{specs => [File], monitors => [{{witness_replace_server, stay, 0}, {?MODULE, reason}}]}, Config),
     [Server, Stays] = [made(Root, Call) || Call <- [{loop, [0, 0]}, {stay, []}]],
     Ref = monitor(process, Stays),
+    %% It runs the first version from here on.
+    witness_await:waits(Stays),
     ?assertEqual([{0, 1}, {1, 1}], [asked(Server) || _ <- [1, 2]]),
     load_server(2),
     ?assertEqual([{2, 1}, {3, 2}], [asked(Server) || _ <- [1, 2]]),
@@ -303,11 +307,17 @@ serve(Children) ->
             From ! {finished, self()}
     end.
 
-%% Until the test has answered that it is enough, and once more.
+%% Until the test says that it is enough, and once more. Of the processes that it asks for all begin after the question.
 briefly(N, From) ->
     once(N),
-    _ = N rem 10 =:= 0 andalso N =< 50 andalso (From ! {briefly, N}),
-    receive enough -> once(N), From ! enough after 0 -> briefly(N + 1, From) end.
+    receive
+        {several, From} ->
+            [once(I) || I <- lists:seq(N + 1, N + 10)],
+            From ! several,
+            briefly(N + 11, From);
+        enough -> once(N), From ! enough
+    after 0 -> briefly(N + 1, From)
+    end.
 
 once(N) ->
     {Pid, Ref} = spawn_monitor(?MODULE, brief, [N]),
