@@ -407,7 +407,10 @@ the_registry_comes_back(Config) ->
     ?assertMatch([_], claims()),
     Q = spawn(?S, sleeper, [self()]),
     {sleeping, Q} = told(),
-    [R ! wake || R <- [P, Q]],
+    %% The run ends with the system's first process.
+    Q ! wake,
+    _ = witness_await:down(Q),
+    P ! wake,
     {ok, #{verdicts := #{yes := 2}, outcome := ok}} = witness:await(Run, 60_000),
     {ok, _} = witness:stop(Run),
     ?assertEqual([], claims()).
@@ -492,6 +495,8 @@ beside_an_outline_run(Config) ->
 undecided_monitors_end_with_what_they_have_seen(Config) ->
     Run = started(observing(Config, worker, [100, {wait, self()}])),
     {waiting, P} = told(),
+    %% The message may be there before the monitor has its event.
+    witness_await:waits(P),
     {ok, #{events := Events}} = witness_run:finish(Run),
     [#{verdict := inconclusive, reason := stopped, info := Seen, steps := Steps, skipped := Skipped}] = witness:verdicts(Run),
     {ok, _} = witness:stop(Run),
@@ -564,9 +569,12 @@ a_monitor_cannot_do_what_is_an_event(Config) ->
 exceptions_are_as_before(Config) ->
     [begin
          Spawns = [{?S, raising, [Class, Value]}],
-         Before = ended(fun() -> spawn(?S, main, [self(), Spawns]) end),
+         Unwatched = spawn(?S, main, [self(), Spawns]),
+         Before = ended(),
+         %% Until it has ended, the original code is in use.
+         _ = witness_await:down(Unwatched),
          Run = started(options(Config, #{system => {?S, main, [self(), Spawns]}, monitors => [{{?S, raising, 2}, {?M, events}}]})),
-         Watched = ended(fun() -> ok end),
+         Watched = ended(),
          {ok, _} = witness:await(Run, 60_000),
          [#{verdict := yes, info := [_, {exit, _, Told, _}]}] = witness:verdicts(Run),
          {ok, _} = witness:stop(Run),
@@ -574,8 +582,7 @@ exceptions_are_as_before(Config) ->
          ?assertEqual(Watched, Told)
      end || {Class, Value} <- [{error, reason}, {error, badmatch}, {exit, reason}, {throw, ball}, {clause, none}]].
 
-ended(Start) ->
-    _ = Start(),
+ended() ->
     receive {ended, raising, _, Reason} -> receive {started, raising, _} -> Reason end end.
 
 a_dictionary_is_the_process_s_own(Config) ->
