@@ -182,7 +182,10 @@ every_form_of_spawn() ->
              fun() -> proc_lib:spawn_link(Fun) end,
              fun() -> proc_lib:spawn_opt(Fun, [link]) end],
     {Root, #{births := Births, mine := Entries}} = recorded(fun(_) ->
-        Self ! {children, [begin Id = ?R:child(), {Id, Form()} end || Form <- Forms]}
+        Born = [begin Id = ?R:child(), {Id, Form()} end || Form <- Forms],
+        Self ! {children, Born},
+        %% They ask for their identifiers while there is a recording.
+        join([Pid || {_, Pid} <- Born])
     end),
     Children = receive {children, Asked} -> Asked end,
     ?assertEqual(lists:usort([Id || {Id, _} <- Children]), [Id || {Id, _} <- Children]),
