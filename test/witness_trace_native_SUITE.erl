@@ -858,7 +858,7 @@ numbers(N) ->
 %% No process is traced any more. The test has a node of its own, since a module that is loaded again does not know older sessions.
 without_the_code_nothing_crashes(_) ->
     {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
-    ?assertEqual({[], badarg, 15}, peer:call(Peer, ?MODULE, delete_code, [])),
+    ?assertEqual({[], badarg, 15}, peer:call(Peer, ?MODULE, delete_code, [], 60_000)),
     peer:stop(Peer).
 
 delete_code() ->
