@@ -19,7 +19,8 @@ a_line_says_what_a_process_holds_test() ->
                  " and UDP socket (port " ++ integer_to_list(Number) ++ "), monitors 2 processes", text(Holds, erlang)),
     ?assertEqual("; has the name :witness_run_holdings_tests, table Shop.Stock (0 objects), table :orders (2 objects)"
                  " and UDP socket (port " ++ integer_to_list(Number) ++ "), monitors 2 processes", text(Holds, elixir)),
-    [exit(Of, kill) || Of <- [P, Other]].
+    %% Its name is another one's later.
+    [begin exit(Of, kill), witness_await:down(Of) end || Of <- [P, Other]].
 
 what_holds_nothing_has_no_more_to_say_test() ->
     P = holder(fun() -> ok end),
