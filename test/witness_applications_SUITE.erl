@@ -179,7 +179,7 @@ what_was_started_is_stopped_when_one_does_not_start(_) ->
 
 what_cannot_be_started_is_named(_) ->
     in_peer(fun(Peer) ->
-        [?assertMatch({match, _}, re:run(peer:call(Peer, ?MODULE, refused, [Options]), Words), {Options, Words})
+        [?assertMatch({match, _}, re:run(peer:call(Peer, ?MODULE, refused, [Options], ?WAIT_MS), Words), {Options, Words})
          || {Options, Words} <- [
             {#{system => {application, inet}}, "no application inet .*did you mean inets"},
             {#{system => {application, xmerl}}, "xmerl is a library"},
