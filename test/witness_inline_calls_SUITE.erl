@@ -32,7 +32,7 @@ init_per_suite(Config) ->
     ok = peer:call(Peer, witness_calls_program, write, [?WRITTEN, peer:call(Peer, ?MODULE, rows, []), Out], ?WAIT_MS),
     true = peer:call(Peer, code, add_patha, [Out]),
     %% A process that loads code gets messages from the code server.
-    ok = peer:call(Peer, code, ensure_modules_loaded, [[witness_called_server, inline_monitor() | ?WOVEN]]),
+    ok = peer:call(Peer, code, ensure_modules_loaded, [[witness_called_server, inline_monitor() | ?WOVEN]], ?WAIT_MS),
     [{peer, Peer} | Config].
 
 end_per_suite(Config) -> peer:stop(proplists:get_value(peer, Config)).
@@ -119,7 +119,14 @@ of_process(_, #{verdict := Verdict, reason := Reason}) -> {Verdict, Reason}.
 %% A process that is monitored when it may have ended.
 is_by_chance({one, {_, _, Way}}, {recv, _, _, {'DOWN', _, _, _, _}, _}) ->
     lists:member(Way, [spawn_1, spawn_3, spawn_4, spawn_request_3, proc_lib_spawn_3, proc_lib_spawn_4]);
+%% What comes to a process that ends without waiting for it.
+is_by_chance({Begun, {{_, Function, _}, _, _}}, {recv, _, _, Message, _}) when Begun =/= one ->
+    lists:member(Function, [send_request, spawn_monitor]) andalso is_answer(Message);
 is_by_chance(_, _) -> false.
+
+is_answer({'DOWN', _, process, _, _}) -> true;
+is_answer({[alias | _], _}) -> true;
+is_answer(_) -> false.
 
 done({fork, _, _, {M, F, Args}, _}) -> {fork, {M, F, length(Args)}};
 done({send, _, To, Message, _}) -> {send, ?CALLS:plain(To), ?CALLS:plain(Message)}.
