@@ -112,7 +112,7 @@ round_in_circles_test() ->
     ok = witness_replay_backpressure:disable(),
     goes_on(Sender).
 
-%% The receiver waits for a process that seems to wait for the sender, but has a message. The sender waits for a second at least, so a
+%% The receiver waits for a process that seems to wait for the sender, but has a message. The sender waits for about a second, so a
 %% test that was late tries again.
 a_process_that_has_a_message_needs_no_sender_test() ->
     Pid = with_a_message(),
