@@ -30,10 +30,10 @@ init_per_testcase(_, Config) ->
 
 forward(Outer) -> receive Request -> Outer ! Request, forward(Outer) end.
 
-%% What a case leaves waiting.
+%% What a case leaves waiting, or ending: also processes that are linked to the case.
 end_per_testcase(_, _) ->
     Left = [P || P <- processes(), P =/= self(), {?MODULE, _, _} <- [witness_event_signature:of_process(P)]],
-    [exit(P, kill) || P <- Left],
+    [begin unlink(P), exit(P, kill) end || P <- Left],
     lists:foreach(fun witness_await:down/1, Left),
     application:stop(witness).
 
@@ -114,10 +114,12 @@ is_witness(P) ->
 a_group_gathers_what_is_there_and_what_is_spawned_later(Config) ->
     P = spawn_link(?MODULE, echo, []),
     Lingering = ask(P, linger),
+    %% The child may end before P answers.
     Run = specified("with witness_run_attach_SUITE:echo() group check [_ <- _, _:_()] [_ <- _, _:linger()] max X.("
-                    "[_ -> _, _:child()] [_ <- _, _:_()] max Y.([C ** normal] [_ ? stop] ff and [_ : _ ! _] Y) and [_ ? _] X "
-                    "and [_ : _ ! _] X).", P, Config),
-    ask(P, spawn),
+                    "[_ -> _, _:child()] [_ <- _, _:_()] max Y.([C ** normal] max Z.([_ ? stop] ff and [_ : _ ! _] Z) "
+                    "and [_ : _ ! _] Y) and [_ ? _] X and [_ : _ ! _] X).", P, Config),
+    Child = ask(P, spawn),
+    witness_await:down(Child),
     P ! stop,
     Lingering ! stop,
     #{verdicts := #{no := 1}, outcome := violated} = await(Run),
@@ -334,7 +336,7 @@ checks_that_only_look_gather_no_events(_) ->
          P = spawn_link(?MODULE, echo, []),
          {ok, Run} = witness:start(#{system => {Kind, [P]}, checks => [deadlock, mailboxes, leaks], rate => 1, log => false}),
          Child = ask(P, linger),
-         [_ = ask(P, spawn) || _ <- lists:seq(1, 100)],
+         [witness_await:down(ask(P, spawn)) || _ <- lists:seq(1, 100)],
          ?assertEqual(lists:sort([P, Child]), lists:sort(witness_run:awaited(Run))),
          P ! stop,
          witness_await:until(fun() -> maps:get(waiting_for, witness:info(Run)) =:= 1 end),
@@ -464,10 +466,8 @@ races(_) ->
     Driver = driver(Table),
     Cycles = witness_setting:number("WITNESS_ATTACH_CYCLES", 100),
     cycles(20, Driver, Table),
-    Before = left(),
-    cycles(Cycles, Driver, Table),
-    ?assertEqual(Before, left()),
-    [_ = gen_server:call(W, last) || W <- witness_attach_system:workers(Table)],
+    leave_nothing(Cycles, Driver, Table, 3),
+    [handled(W) || W <- witness_attach_system:workers(Table)],
     clean([whereis(witness_attach_pool), whereis(witness_attach_top) | witness_attach_system:workers(Table)]),
     Beside ! {stop, self()},
     {Restarts, Wrong} = receive {seen, Beside, Seen} -> Seen end,
@@ -476,7 +476,17 @@ races(_) ->
     ok = logger:set_primary_config(level, Level),
     witness_attach_system:finish(Table).
 
-%% What stays for ever. Other modules may be loaded when they are first called.
+%% A module may be loaded in any cycle, when it is first called. What each cycle leaves, it leaves again.
+leave_nothing(Cycles, Driver, Table, Rounds) ->
+    Before = left(),
+    cycles(Cycles, Driver, Table),
+    case left() of
+        Before -> ok;
+        _ when Rounds > 1 -> leave_nothing(Cycles, Driver, Table, Rounds - 1);
+        After -> ?assertEqual(Before, After)
+    end.
+
+%% What stays for ever.
 left() ->
     {erlang:system_info(atom_count), lists:sort([M || {M, _} <- code:all_loaded(), lists:prefix("witness", atom_to_list(M))])}.
 
@@ -504,6 +514,9 @@ cycles(N, Driver, Table) ->
     witness_attach_system:forget(From, Table),
     0 = some(10 - N rem 7, Driver),
     cycles(N - 1, Driver, Table).
+
+%% A worker may still have to take what makes it crash.
+handled(Worker) -> try gen_server:call(Worker, last) catch exit:_ -> ok end.
 
 %% Waits for so many rounds; the others go on while the run ends.
 some(0, _) -> 0;
