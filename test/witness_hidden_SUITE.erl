@@ -104,6 +104,8 @@ a_process_that_is_not_monitored_may_hide(Config) ->
     end, #{scope => node}),
     unlink(Server),
     Server ! stop,
+    %% Another case counts the hidden processes of the node.
+    _ = witness_await:down(Server),
     ?assertEqual([{worker, yes, undefined}], Verdicts),
     ?assertMatch(#{outcome := ok, warnings := []}, Summary).
 
