@@ -58,25 +58,22 @@ nothing_dies(Config) ->
     #{verdicts := #{yes := N, no := 0, inconclusive := 0}, monitored := N, outcome := ok, gaps := 0} = Summary,
     ?assertEqual(N, length(Verdicts)).
 
-the_instrumentation_dies(Config) -> events_are_lost(Config, {found, fun() -> [first(coordinator_label(Config))] end}).
+the_instrumentation_dies(Config) -> events_are_lost(Config, {found, fun(Run) -> first(coordinator_label(Config), Run) end}).
 
-the_timer_dies(Config) -> events_are_lost(Config, {found, fun() -> [first(witness_timer)] end}).
+the_timer_dies(Config) -> events_are_lost(Config, {found, fun(Run) -> first(witness_timer, Run) end}).
 
-the_root_tracer_dies(Config) -> events_are_lost(Config, fun(Pool) -> [element(1, pool(root, Pool))] end).
+the_root_tracer_dies(Config) -> a_tracer_dies(root, Config).
 
-a_busy_tracer_dies(Config) ->
-    events_are_lost(Config, fun(Pool) -> [hd(maps:keys(some(fun() -> pool(busy, Pool) end)))] end).
+a_busy_tracer_dies(Config) -> a_tracer_dies(busy, Config).
 
-an_idle_tracer_dies(Config) ->
-    events_are_lost(Config, fun(Pool) -> [element(1, hd(some(fun() -> pool(free, Pool) end)))] end).
+an_idle_tracer_dies(Config) -> a_tracer_dies(free, Config).
+
+a_tracer_dies(Field, Config) ->
+    events_are_lost(Config, fun(Run) -> lists:sublist(some(fun() -> pool(Field, Config) end, Run), 1) end).
 
 %% Everything that is not decided by then ends with a gap, and the run says so.
 events_are_lost(Config, Victims) ->
-    Chosen = case Victims of
-        {found, _} -> Victims;
-        _ -> fun(_) -> Victims(coordinator(Config)) end
-    end,
-    #{summary := {ok, Summary}, verdicts := Verdicts} = in_time(fun() -> run(Config, Chosen) end),
+    #{summary := {ok, Summary}, verdicts := Verdicts} = in_time(fun() -> run(Config, Victims) end),
     #{verdicts := #{no := 0, inconclusive := Gaps}, gaps := Gaps, outcome := untrusted, warnings := Warnings} = Summary,
     ?assert(Gaps > 0),
     ?assertMatch([#{code := tracer_lost}], [W || W = #{code := tracer_lost} <- Warnings]),
@@ -87,7 +84,7 @@ the_tracer_of_a_partition_dies(Config) ->
     Before = processes(),
     Monitors = #{monitors => [the_loads(), {{witness_load, '_', '_'}, {?MODULE, load}}]},
     #{summary := {ok, Summary}, verdicts := Verdicts} =
-        in_time(fun() -> run(Config, Monitors, {at_once, fun() -> [first_tracer(Before)] end}) end),
+        in_time(fun() -> run(Config, Monitors, {at_once, fun(Run) -> first_tracer(Before, Run) end}) end),
     {load, {flat, [Workers | _]}} = lists:keyfind(load, 1, Config),
     #{verdicts := #{no := 0, inconclusive := 2, yes := Yes}, gaps := 2, outcome := untrusted, warnings := Warnings} = Summary,
     ?assertEqual(2 * Workers, Yes),
@@ -95,7 +92,7 @@ the_tracer_of_a_partition_dies(Config) ->
     ?assertEqual([{gap, tracer_lost}], lists:usort([R || #{verdict := inconclusive, reason := R} <- Verdicts])).
 
 a_runner_dies(Config) ->
-    runners_die(Config, fun(Runners) -> [hd(Runners)] end).        % that of the load's first process
+    runners_die(Config, fun(Runners) -> lists:sublist(Runners, 1) end). % that of the load's first process
 
 every_runner_dies(Config) ->
     runners_die(Config, fun(Runners) -> Runners end).
@@ -105,7 +102,7 @@ runners_die(Config, Victims) ->
     #{summary := {ok, Summary}, verdicts := Verdicts, victims := Killed} =
         in_time(fun() ->
             run(Config, #{monitors => [{{witness_load, '_', '_'}, {?MODULE, load}}]},
-                fun(_) -> Victims(some(fun runners/0)) end)
+                fun(Run) -> Victims(some(fun runners/0, Run)) end)
         end),
     #{verdicts := #{no := 0, inconclusive := N}, monitored := Monitored, gaps := 0, outcome := untrusted} = Summary,
     ?assertEqual(Monitored, length(Verdicts)),
@@ -117,7 +114,7 @@ the_run_dies(Config) -> the_run_is_lost(Config, fun(Run) -> [Run] end).
 
 the_supervisor_dies(Config) -> the_run_is_lost(Config, fun(_) -> [whereis(witness_sup)] end).
 
-the_notifier_dies(Config) -> the_run_is_lost(Config, {found, fun() -> [first(witness_run_notifier)] end}).
+the_notifier_dies(Config) -> the_run_is_lost(Config, {found, fun(Run) -> first(witness_run_notifier, Run) end}).
 
 the_run_is_lost(Config, Victims) ->
     #{summary := Summary} = run(Config, Victims),
@@ -224,7 +221,7 @@ the_load_is_sound_while_the_node_is_observed(Config) ->
     ?assertMatch(#{verdicts := #{yes := 5001, no := 0, inconclusive := 0}, outcome := ok, gaps := 0}, Summary).
 
 the_instrumentation_dies_that_observes_the_node(Config) ->
-    Coordinator = {found, fun() -> [first(coordinator_label(Config))] end},
+    Coordinator = {found, fun(Run) -> first(coordinator_label(Config), Run) end},
     #{summary := {ok, Summary}} = in_time(fun() -> run(Config, #{scope => node}, Coordinator) end),
     ?assertMatch(#{verdicts := #{no := 0}, outcome := untrusted}, Summary).
 
@@ -246,7 +243,7 @@ run(Config, Options, Victims) ->
     Run = receive {run, Owner, {ok, R}} -> R end,
     %% Asked later, a busy node may take longer to find a process than to end the load.
     {When, Chosen} = case Victims of
-        {How, Find} -> Found = Find(), {How, fun(_) -> Found end};
+        {How, Find} -> Found = Find(Run), {How, fun(_) -> Found end};
         _ -> {found, Victims}
     end,
     When =:= at_once orelse receive {verdict, _} -> ok end,
@@ -263,8 +260,8 @@ run(Config, Options, Victims) ->
     clean(Before),
     #{summary => Summary, verdicts => Verdicts, victims => Killed}.
 
-%% If the victims are killed when everything has been decided, no verdict is lost (the run may still be untrusted): then the
-%% run is tried again.
+%% If the victims have ended before they were found, or are killed when everything has been decided, no verdict is lost (the run may
+%% still be untrusted): then the run is tried again.
 in_time(Run) ->
     case Run() of
         #{summary := {ok, #{gaps := 0, verdicts := #{no := 0, inconclusive := 0}}}} -> in_time(Run);
@@ -308,37 +305,43 @@ is_own(Label) ->
 runners() ->
     element(2, lists:unzip(lists:sort([{Read, P} || P <- processes(), {witness_monitor, _, Read} <- [proc_lib:get_label(P)]]))).
 
-first(Label) -> hd(some(fun() -> lists:sort([P || P <- processes(), proc_lib:get_label(P) =:= Label]) end)).
+first(Label, Run) -> some(fun() -> lists:sublist(lists:sort(labelled(Label)), 1) end, Run).
 
 %% It is one of the first processes of the run: to ask all those of a busy node for their labels may take longer than the
 %% load. When it watches its monitors, they have been started and announced.
-first_tracer(Before) -> first_tracer(lists:sort(processes() -- Before), Before).
+first_tracer(Before, Run) -> some(fun() -> first_tracer(lists:sort(processes() -- Before)) end, Run).
 
-first_tracer([], Before) ->
-    erlang:yield(),
-    first_tracer(Before);
-first_tracer([P | Others], Before) ->
+first_tracer([]) -> [];
+first_tracer([P | Others]) ->
     case proc_lib:get_label(P) =:= witness_tracer andalso process_info(P, monitors) of
-        false -> first_tracer(Others, Before);
-        {monitors, [_, _]} -> P;
-        _ -> first_tracer(Before)
+        false -> first_tracer(Others);
+        {monitors, [_, _]} -> [P];
+        _ -> []
     end.
-
-coordinator(Config) -> labelled(coordinator_label(Config)).
 
 coordinator_label(Config) ->
     case proplists:get_value(source, Config) of native -> witness_dispatcher; evm -> witness_pool end.
 
-labelled(Label) ->
-    [P] = [P || P <- processes(), proc_lib:get_label(P) =:= Label],
-    P.
+labelled(Label) -> [P || P <- processes(), proc_lib:get_label(P) =:= Label].
 
-pool(Field, Pool) ->
-    State = sys:get_state(Pool),
-    element(case Field of root -> 3; free -> 4; busy -> 7 end, State).
+%% The tracers of one kind that the pool has; none if the pool has ended.
+pool(Field, Config) ->
+    try [{Field, sys:get_state(Pool)} || Pool <- labelled(coordinator_label(Config))] of
+        [{root, State}] -> [P || {P, _, _} <- [element(3, State)]];
+        [{free, State}] -> [P || {P, _, _} <- element(4, State)];
+        [{busy, State}] -> maps:keys(element(7, State));
+        [] -> []
+    catch
+        exit:_ -> []
+    end.
 
-some(Fun) ->
+%% What is there at last; nothing if the run has finished before it was seen.
+some(Fun, Run) ->
     case Fun() of
-        Empty when Empty =:= []; Empty =:= #{} -> erlang:yield(), some(Fun);
+        [] ->
+            case witness:info(Run) of
+                #{phase := finished} -> [];
+                #{} -> erlang:yield(), some(Fun, Run)
+            end;
         Some -> Some
     end.
