@@ -75,6 +75,8 @@ it_is_judged_like_a_run(Config) ->
         Monitors = [{{witness_recorded_checked, '_', '_'}, {witness_recorded_monitor, []}}],
         Call = {witness_recorded_checked, run, []},
         ok = witness_recorded_checked:run(),
+        %% One of its processes, which ends by itself, has a name that is needed again.
+        ok = witness_await:until(fun() -> whereis(witness_recorded_checked) =:= undefined end),
         {ok, Live} = witness:start(#{system => Call, monitors => Monitors}),
         {ok, #{outcome := ok}} = witness:await(Live, 60_000),
         Seen = seen(witness:verdicts(Live)),
