@@ -287,7 +287,7 @@ attachments_are_written_as_elixir(Config) ->
     try
         _ = witness_command:until(Node, ~"up", <<>>),
         [begin
-             #{exit := 1, stdout := Text} = witness(["attach", "--cookie-file", Cookie, "--for", "2",
+             #{exit := 1, stdout := Text} = witness(["attach", "--cookie-file", Cookie, "--for", "8",
                                                      "--spec", proplists:get_value(spec, Config), "--name", "Elixir.Secrets.Till",
                                                      Name ++ "@" ++ host() | Given], Config),
              ?assertMatch({_, _}, binary:match(Text, ~"VIOLATION of asked")),
