@@ -79,7 +79,7 @@ run_has_the_exit_codes(Config) ->
     #{exit := 0, stdout := Test} = mix([{"MIX_ENV", "test"}], ["witness.run", "Shop.ask(1)"], Config),
     contains(Test, [~"says {:test, \"runtime\", 1}"]),
     %% Its application, without a function.
-    #{exit := 0, stdout := Application} = mix(["witness.run", "--for", "0.5"], Config),
+    #{exit := 0, stdout := Application} = mix(["witness.run", "--for", "5"], Config),
     contains(Application, [~"system    shop still ran"]).
 
 run_takes_arguments_and_input_unchanged(Config) ->
@@ -205,7 +205,7 @@ an_umbrella_project_is_run(Config) ->
     write(Own, "apps/shop/mix.exs", string:replace(Mix, "[app: :shop, ", ["[app: :shop, ", shared_build()])),
     #{exit := 2, stderr := Error} = mix(["witness.run"], Own),
     contains(Error, [~"the project has the applications cart and shop: name one with --app"]),
-    #{exit := 0, stdout := Named} = mix(["witness.run", "--app", "shop", "--for", "0.5"], Own),
+    #{exit := 0, stdout := Named} = mix(["witness.run", "--app", "shop", "--for", "5"], Own),
     contains(Named, [~"system    shop still ran", ~"monitors  1: 1 undecided"]),
     #{exit := 1} = mix(["witness.run", "Shop.ask(3)"], Own),
     #{exit := 2, stderr := Init} = mix(["witness.init"], Own),
