@@ -105,7 +105,9 @@ with_processes(Test) ->
     {Gone, Ref} = spawn_monitor(fun() -> ok end),
     receive {'DOWN', Ref, process, Gone, _} -> ok end,
     try Test(Named, Labelled, Text, Spawned, Fun, Gone)
-    after [exit(P, kill) || P <- [Named, Labelled, Text, Spawned, Fun]]
+    after
+        %% The next test registers the name again.
+        [begin exit(P, kill), witness_await:down(P) end || P <- [Named, Labelled, Text, Spawned, Fun]]
     end.
 
 labelled(Label) ->

@@ -325,7 +325,7 @@ children_are_logged_test_() ->
         try
             {failed, violation, _} = by_itself(big_sums, Source#{log_file => File}),
             {ok, Run} = witness:start(#{system => {log, {file, File}}, specs => [?SUMS], log => false}),
-            ?assertMatch({ok, #{outcome := violated, monitored := 1, warnings := []}}, witness:await(Run, 5000)),
+            ?assertMatch({ok, #{outcome := violated, monitored := 1, warnings := []}}, witness:await(Run, 60_000)),
             {ok, _} = witness:stop(Run)
         after
             file:delete(File)
