@@ -65,7 +65,7 @@ steps_are_written_as_elixir(Config) ->
     %% In a drawing a reference is broken at the end of a line.
     Plain = lists:append([["--command", Command] || Command <- Commands, not lists:prefix("sequence", Command)]),
     #{exit := 0, stdout := Steps} = witness(["replay", "--step", "--trust"] ++ Plain ++ [Dir], Config),
-    snapshot("step", Steps, Config),
+    snapshot("step", by_process(Steps), Config),
     [?assertMatch({_, _}, binary:match(Text, Part), Part)
      || Part <- [~"begins: Secrets.main([a: \"b\"])", ~": Secrets.Till.init(#Secrets.User<...>), linked",
                  ~"calls :erlang.register(",
@@ -377,6 +377,19 @@ lines_of(Text) -> binary:split(Text, ~"\n", [global]).
 differences([Line | Kept], [Line | Lines]) -> differences(Kept, Lines);
 differences(Kept, Lines) -> [{kept, lists:sublist(Kept, 3), got, lists:sublist(Lines, 3)} || Kept =/= Lines].
 
+%% What processes do beside each other has any order: here each list has one process after the other, and steps have no numbers.
+by_process(Text) ->
+    Lines = [{re:run(Line, "^(?:=>| ) *\\d+ +(\\d+):(\\d+) ", [{capture, all_but_first, list}]),
+              re:replace(Line, "^((?:=>|<-)? *)\\d+( +\\d+:\\d+ )", "\\1N\\2", [{return, binary}])} || Line <- lines_of(Text)],
+    iolist_to_binary(lists:join($\n, in_lists(Lines))).
+
+in_lists([{nomatch, Line} | Lines]) -> [Line | in_lists(Lines)];
+in_lists([]) -> [];
+in_lists(Lines) ->
+    {List, Others} = lists:splitwith(fun({Found, _}) -> Found =/= nomatch end, Lines),
+    [Line || {_, Line} <- lists:keysort(1, [{[list_to_integer(N) || N <- Place], Line} || {{match, Place}, Line} <- List])]
+        ++ in_lists(Others).
+
 %% Violations of several properties may be told in any order: here they have that of their properties.
 in_order(Text, End) ->
     {Before, Violations, After} = violations(Text, End),
@@ -400,7 +413,7 @@ stable(Text, Config) ->
                             {"[+]?\\d+(\\.\\d+)? (ms|s|us)\\b", "TIME"}, {"\\d{4}-\\d\\d-\\d\\d", "DATE"}, {"line: \\d+", "line: N"},
                             {"\\d+ B\\b", "N B"}, {"current_stacktrace, [^\n]*", "current_stacktrace, ..."}, {"\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?", "CLOCK"},
                             {"(in its mailbox: \\d+ messages?), [^\n]*", "\\1, ..."}, {"at most \\d+ tracers?", "at most N tracers"}, {"\\d+ events", "N events"},
-                            {"log( +)\\d+ lines", "log\\1N lines"}, {"\\.jsonl:\\d+", ".jsonl:N"},
+                            {"log( +)\\d+ lines", "log\\1N lines"}, {"\\.(jsonl|log):\\d+", ".\\1:N"}, {"#Function<[0-9.]+/", "#Function<N/"},
                             {"[0-9.]+ seconds[^\n]*", "TIME"}, {"-5764\\d+", "MONOTONIC"},
                             {"(#Reference<|#35;Reference#60;)[0-9.]+(?![0-9.>])[^\n]*", "#Reference<..."},
                             {"-{3,}", "--"}, {" +", " "}, {" +\n", "\n"}]),

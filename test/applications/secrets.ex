@@ -38,7 +38,8 @@ defmodule Secrets do
     GenServer.call(p, {:ask, secret()})
     send(self(), {:note, %Secrets.Plain{name: "x", size: 2}, arg})
     receive do {:note, _, _} -> :ok end
-    spawn(fn -> exit({:shutdown, secret()}) end)
+    {_, ref} = spawn_monitor(fn -> exit({:shutdown, secret()}) end)
+    receive do {:DOWN, ^ref, _, _, _} -> :ok end
     GenServer.call(p, {:ask, :last})
     GenServer.stop(p, {:shutdown, secret()})
   end
