@@ -56,7 +56,7 @@ prepare() ->
 init_per_group(one_scheduler, Config) ->
     Paths = lists:append([["-pa", Dir] || Dir <- code:get_path(), filename:basename(Dir) =/= "."]),
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
-    {ok, Peer, _} = peer:start(#{connection => standard_io, exec => Erl, args => ["+S", "1" | Paths]}),
+    {ok, Peer, _} = peer:start(#{connection => standard_io, exec => Erl, args => ["+S", "1" | Paths], wait_boot => ?RUN_TIMEOUT}),
     1 = peer:call(Peer, erlang, system_info, [schedulers]),
     _ = peer:call(Peer, ?MODULE, prepare, [], ?RUN_TIMEOUT),
     [{peer, Peer} | Config];
