@@ -30,7 +30,7 @@ groups() ->
                  marks_of_several_properties_stay_apart, explanations_are_those_of_outline_mode, shapes_instead_of_contents,
                  a_module_belongs_to_one_run, two_runs_of_what_was_compiled_so, beside_an_outline_run, the_registry_comes_back,
                  parts_of_a_test, what_a_signal_ends_does_not_fail_a_test,
-                 original_code_in_use_does_not_fail_a_test,
+                 original_code_in_use_does_not_fail_a_test, a_module_of_an_earlier_run_is_woven_again,
                  wrong_options_are_refused,
                  groups_are_refused_with_their_place, a_module_that_is_named_has_to_be_woven, specifications_are_not_replaced,
                  what_a_replaced_module_does_is_not_judged, a_version_that_is_woven_too_goes_on,
@@ -565,6 +565,20 @@ a_monitor_cannot_do_what_is_an_event(Config) ->
     %% While the monitor runs, what it does is not an event of the process.
     ?assertMatch(#{verdict := yes, info := [_, _, _, _, _, _]}, V),
     [?assertMatch({sent, _, from_the_monitor}, told()) || _ <- [1, 2]].
+
+%% The module stays for as long as a process is in its original code. The next run is the first to see that it has ended.
+a_module_of_an_earlier_run_is_woven_again(Config) ->
+    Old = spawn(?S, sleeper, [self()]),
+    receive {sleeping, Old} -> ok end,
+    Options = options(Config, #{system => {?S, worker, [1, normal]}, monitors => [{{?S, worker, 2}, {?M, events}}]}),
+    First = started(Options),
+    {ok, #{outcome := ok}} = witness:await(First, 60_000),
+    {ok, _} = witness:stop(First),
+    Old ! wake,
+    _ = witness_await:down(Old),
+    Second = started(Options),
+    {ok, #{outcome := ok}} = witness:await(Second, 60_000),
+    {ok, _} = witness:stop(Second).
 
 exceptions_are_as_before(Config) ->
     [begin

@@ -82,9 +82,11 @@ modules(App) ->
         undefined -> unknown
     end.
 
+%% To ask for the modules that are loaded for runs may restore those of an earlier run: so before and after.
 is_woven(Module) ->
     _ = code:ensure_loaded(Module),
-    witness_weave:woven(Module) =:= {ok, ?RUNTIME} andalso not is_map_key(Module, loaded_for_runs()).
+    not is_map_key(Module, loaded_for_runs()) andalso witness_weave:woven(Module) =:= {ok, ?RUNTIME}
+        andalso not is_map_key(Module, loaded_for_runs()).
 
 %% Modules that are woven for other runs were not woven by their compiler.
 loaded_for_runs() ->
