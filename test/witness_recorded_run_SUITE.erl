@@ -39,6 +39,7 @@ a_recording_is_judged_like_a_run(Config) ->
     Call = {witness_recorded_checked, run, []},
     %% To load a module, a process sends and receives messages of its own. So the program runs once before.
     ok = witness_recorded_checked:run(),
+    ok = witness_await:until(fun() -> whereis(witness_recorded_checked) =:= undefined end),
     Monitors = [{{'_', '_', '_'}, {witness_recorded_monitor, []}}],
     {ok, Live} = witness:start(#{system => Call, monitors => Monitors, explain => 1}),
     {ok, #{outcome := ok}} = witness:await(Live, 60_000),
@@ -122,6 +123,7 @@ a_program_is_monitored_while_it_is_recorded(Config) ->
     Call = {witness_recorded_checked, run, []},
     Monitors = [{{'_', '_', '_'}, {witness_recorded_monitor, []}}],
     ok = witness_recorded_checked:run(),
+    ok = witness_await:until(fun() -> whereis(witness_recorded_checked) =:= undefined end),
     {ok, Live} = witness:start(#{system => Call, monitors => Monitors}),
     {ok, #{outcome := ok}} = witness:await(Live, 60_000),
     Seen = seen(witness:verdicts(Live)),

@@ -51,7 +51,7 @@ defmodule SupervisedTest do
     assert {:error, {:witness_run, :timeout}} = Witness.await(Watch, 1)
     Supervisor.stop(supervisor)
     # It was stopped in order: undecided monitors have ended, and the log is complete.
-    assert_receive {:told, %Witness.Verdict{verdict: :inconclusive, reason: :stopped, info: {:stopped, 10}}}
+    assert_receive {:told, %Witness.Verdict{verdict: :inconclusive, reason: :stopped, info: {:stopped, 10}}}, 60_000
     assert File.read!(log) =~ "{paid,3}"
     assert {:ok, {%{outcome: :ok}, _}} = Witness.check(system: {:log, {:file, log}}, monitors: [{:_, {Small, 10}}])
     assert Process.whereis(Watch) == nil
@@ -60,7 +60,7 @@ defmodule SupervisedTest do
 
   test "with the node, a process is watched also when it is started again" do
     {:ok, supervisor} = start([{Witness, options(name: Watch, system: :node)}, told(Till, [])])
-    assert_receive {:started, first}
+    assert_receive {:started, first}, 60_000
     Till.pay(30)
     assert_receive {:told, %Witness.Verdict{verdict: :no, process: ^first}}, 60_000
     Process.exit(first, :kill)
@@ -100,7 +100,7 @@ defmodule SupervisedTest do
 
   test "it is restarted if that is wanted" do
     {:ok, supervisor} = start([Till, told({Witness, options(name: Watch)}, restart: :permanent)])
-    assert_receive {:started, first}
+    assert_receive {:started, first}, 60_000
     assert Process.whereis(Watch) == first
     {:ok, _} = Witness.stop(Watch)
     assert_receive {:started, second}, 60_000
