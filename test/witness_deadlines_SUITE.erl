@@ -16,7 +16,7 @@ load.
 suite() -> [{timetrap, {hours, 1}}].
 
 all() -> [{group, native}, {group, evm}, a_log_tells_the_time, times_of_a_log_may_go_back_as_far_as_asked_for,
-          a_silent_log_asks_the_clock].
+          times_that_go_back_within_a_process_are_told, a_silent_log_asks_the_clock].
 
 groups() ->
     Both = [a_deadline_passes_while_nothing_happens, what_has_passed_is_decided_at_a_stop, nothing_in_time_is_late],
@@ -163,6 +163,22 @@ a_silent_log_asks_the_clock(Config) ->
     [?assertMatch({error, {witness_option, {bad_option, clock, _}}},
                   witness:start(Less#{system => {log, {file, Log}}, specs => [File], clock => true}))
      || Less <- [#{follow => true}, #{skew => 0}, #{}]].
+
+%% Where nothing depends on times, or it was said how far they go back, there is nothing to warn of.
+times_that_go_back_within_a_process_are_told(Config) ->
+    {Log, File} = log(Config),
+    Untimed = write(untimed, ~"untimed: with shop:init(_) check [_ ? nothing] ff.", Config),
+    Warned = fun(Spec, More) ->
+        {ok, Run} = witness:start(More#{system => {log, {file, Log}}, specs => [Spec], log => false}),
+        {ok, #{warnings := Warnings}} = witness:await(Run, ?RUN_TIMEOUT),
+        {ok, _} = witness:stop(Run),
+        [Text || #{code := times, text := Text} <- Warnings]
+    end,
+    Expected = iolist_to_binary(["the time at ", Log, ":10 is before that of an earlier event of the same process (by at most 100.000 ms in the "
+                                 "log), and there are deadlines: if the lines are in no order, use --sort"]),
+    [?assertEqual([Expected], Warned(File, More)) || More <- [#{}, #{block => 1}, #{instrument => central}]],
+    ?assertEqual([], Warned(Untimed, #{})),
+    [?assertEqual([], Warned(File, More)) || More <- [#{skew => 100}, #{sort => 100}]].
 
 %% The place in the log, and why it is not read any further.
 refused(Log, File, Skew) ->

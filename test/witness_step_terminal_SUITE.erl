@@ -70,7 +70,7 @@ the_demonstration(Config) ->
         {"jump", wrong, ~"no command 'jump'"}
     ], ["--spec", Spec, Dir], Config).
 
-%% In some evenings the seat is sold twice. Then nobody is told that it is sold out, which has to happen in the first one.
+%% In some evenings the seat is sold twice. Then no reply says that it is sold out, and one has to in the first evening.
 recorded(Attempt, Program, Arguments, Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), ["terminal_demo-", integer_to_list(Attempt), ".rec"]),
     #{exit := Code} = witness_command:run(Config, Program, ["record", "-o", Dir | Arguments]),

@@ -226,7 +226,8 @@ format_place(Line) -> <<$:, (integer_to_binary(Line))/binary>>.
 end_log(#{refused := Refused} = Ended, F) ->
     F1 = F#findings{refused = case Refused of undefined -> undefined; _ -> text(Refused) end,
                     gaps = maps:with([gaps, missing], Ended)},
-    F2 = lists:foldl(fun({Code, Text}, A) -> warn(Code, Text, A) end, F1, witness_run_warnings:gap_warnings(Ended)),
+    F2 = lists:foldl(fun({Code, Text}, A) -> warn(Code, Text, A) end, F1,
+                     witness_run_warnings:gap_warnings(Ended) ++ witness_run_warnings:time_warnings(Ended)),
     lists:foldl(fun({Code, Text}, A) -> distrust(Code, Text, A) end, F2, witness_run_warnings:log_warnings(Ended)).
 
 %% --- verdicts --------------------------------------------------------------------

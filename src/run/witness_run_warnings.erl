@@ -1,7 +1,8 @@
 -module(witness_run_warnings).
 -moduledoc "The texts of a run's warnings: what a log lacks, what was skipped, and what was not observed.".
 
--export([log_warnings/1, gap_warnings/1, format_process/2, format_loss/2, format_orphans/2, format_crash/1, format_sensitive/1,
+-export([log_warnings/1, gap_warnings/1, time_warnings/1]).
+-export([format_process/2, format_loss/2, format_orphans/2, format_crash/1, format_sensitive/1,
          format_missed/1, format_ended_looks/1]).
 
 %% Gaps that a warning names.
@@ -31,6 +32,13 @@ gap_warnings(#{gaps := Gaps, missing := Missing}) ->
              || #{process := P, signature := Signature, reason := Reason} <- lists:sublist(Missing, ?MAX_GAPS)],
     [{gaps, [format_count(Gaps, " gap is", " gaps are"), " in the log: events are missing there: ", lists:join("; ", Named),
              ["; ..." || Gaps > length(Named)]]}].
+
+-doc "The warning about times that go back within a process: deadlines are decided by them.".
+-spec time_warnings(witness_offline:ended()) -> [{Code :: atom(), unicode:chardata()}].
+time_warnings(#{back := {Place, Nanoseconds}}) ->
+    [{times, ["the time at ", Place, " is before that of an earlier event of the same process (by at most ",
+              witness_text:exact_duration(Nanoseconds), " in the log), and there are deadlines: if the lines are in no order, use --sort"]}];
+time_warnings(#{}) -> [].
 
 -doc "A process with the function that it was spawned with, if that is known.".
 -spec format_process(witness_event:proc(), witness_event:signature() | mfa() | undefined) -> unicode:chardata().

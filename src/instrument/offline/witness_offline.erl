@@ -64,14 +64,15 @@ undecided, for each reason; `found`: verdicts with the place that decided them, 
 How reading has ended. `whole`: whether at the end of the log; `tracers`: how many there were at most; `gaps`: how many,
 `hiding` of which may hide births; `missing`: the first gaps, with signatures where these are known; `orphans`: processes
 without a spawn in the log, with the number of their items; `skipped`: how many lines were left out; `malformed`: the first
-of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the position could not be saved.
+of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the position could not be saved; `back`: the place
+of the first time before that of an earlier event of the same process, and by how many nanoseconds such times go back at most.
 """.
 -type ended() :: #{whole := boolean(), tracers := pos_integer(), gaps := non_neg_integer(), hiding := non_neg_integer(),
                    missing := [missing()],
                    orphans := [{witness_event:proc(), pos_integer()}],
                    refused := undefined | unicode:chardata(),
                    skipped := non_neg_integer(), malformed := [unicode:chardata()], lost := non_neg_integer(),
-                   unsaved => unicode:chardata()}.
+                   unsaved => unicode:chardata(), back => {unicode:chardata(), pos_integer()}}.
 
 -doc "A gap.".
 -type missing() :: #{process := witness_event:proc(), signature := witness_event:signature() | mfa() | undefined, reason := atom(),
@@ -503,13 +504,19 @@ report_lives(Lives, #offline{lives = To, shift = Shift}) ->
     end.
 
 update_counters(O = #offline{counter = Counter, log = Log, line = Line}) ->
-    #{processes := Processes, events := Events, alive := Alive, tracers := Tracers, gaps := Gaps, hiding := Hiding} =
+    #{processes := Processes, events := Events, alive := Alive, tracers := Tracers, gaps := Gaps, hiding := Hiding, back := Back} =
         witness_offline_core:counts(Log),
     counters:put(Counter, ?PROCESSES_INDEX, Processes),
     counters:put(Counter, ?EVENTS_INDEX, Events),
     counters:put(Counter, ?ALIVE_INDEX, Alive),
     counters:put(Counter, ?LINES_INDEX, Line),
-    O#offline{ended = (O#offline.ended)#{tracers := Tracers, gaps := Gaps, hiding := Hiding}}.
+    add_back(Back, O#offline{ended = (O#offline.ended)#{tracers := Tracers, gaps := Gaps, hiding := Hiding}}).
+
+%% The first place is that of the file that is read then.
+add_back(none, O) -> O;
+add_back({_, Most}, O = #offline{ended = #{back := {Place, _}} = Ended}) -> O#offline{ended = Ended#{back := {Place, Most}}};
+add_back({Line, Most}, O = #offline{config = #{file := File}, shift = Shift, ended = Ended}) ->
+    O#offline{ended = Ended#{back => {[File, $:, integer_to_binary(Line + Shift)], Most}}}.
 
 find_shard(Shard, Log, O = #offline{shards = Shards, numbers = Numbers, config = Config, each = Each}) ->
     case Shards of

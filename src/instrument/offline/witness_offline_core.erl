@@ -71,6 +71,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
 %% place: that of the item that is delivered
 %% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
 %% ticking: the shards with monitors that may have deadlines; time: the greatest one of an event
+%% latest: without `skew', of each process; back: the first time that is before that, and by how much the times go back at most
 %% operations, births: newest first
 -record(log, {config :: config(),
               source :: witness_trace_log:log(),
@@ -91,6 +92,8 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
               missing = [] :: [missing()],
               ticking = [] :: [shard()],
               time = none :: none | integer(),
+              latest = #{} :: #{witness_event:proc() => integer()},
+              back = none :: none | {line(), pos_integer()},
               operations = #{} :: #{shard() => [witness_offline_shard:op(), ...]},
               started = [] :: [{witness_offline_shard:id(), shard(), meta()}],
               births = [] :: [{witness_event:proc(), witness_event:signature()}],
@@ -184,7 +187,8 @@ items([], _, _, Operations, Events, L) ->
 %% With a limit for how far times may go back, each time tells which deadlines have passed, in all processes.
 note_time(E, Line, Items, Base, L = #log{ticking = [], config = Config}) when not is_map_key(skew, Config) ->
     add_item(E, Line, Items, Base, L);
-note_time(E, Line, Items, Base, L = #log{time = Before, config = Config}) ->
+note_time(E, Line, Items, Base, L0 = #log{time = Before, config = Config}) ->
+    L = case Config of #{skew := _} -> L0; #{} -> note_back(E, at(Line, Base), L0) end,
     Skew = maps:get(skew, Config, none),
     case time(E) of
         Time when is_integer(Time), Time < ?YEAR_2000_NS, map_get(clock, Config) ->
@@ -199,6 +203,21 @@ note_time(E, Line, Items, Base, L = #log{time = Before, config = Config}) ->
         Time when is_integer(Time), Skew =/= none, Time < Before - Skew ->
             {refused, line(at(Line, Base)), witness_trace_sort:too_early(Before - Time, ~"skew"), Items, L};
         _ -> add_timed(E, Line, Items, Base, L)
+    end.
+
+%% Deadlines compare the times of a process's events, which the user may not know to go back.
+note_back({exit, P, _, _}, _, L = #log{latest = Latest}) -> L#log{latest = maps:remove(P, Latest)};
+note_back(E, Line, L = #log{latest = Latest, back = Back}) ->
+    case time(E) of
+        undefined -> L;
+        Time ->
+            P = element(2, E),
+            case Latest of
+                #{P := Later} when Time < Later ->
+                    {First, Most} = case Back of none -> {Line, 0}; _ -> Back end,
+                    L#log{back = {First, max(Most, Later - Time)}};
+                #{} -> L#log{latest = Latest#{P => Time}}
+            end
     end.
 
 %% The place of an item that does not wait.
@@ -308,13 +327,15 @@ property(Shard, #log{config = #{spread := Spread, properties := Properties}}) ->
 
 -doc """
 Processes, events and gaps so far, processes that are alive, and the highest number of tracers at one time. `hiding`: gaps
-that may hide the birth of a process, which may have had monitors; `missing`: the first gaps.
+that may hide the birth of a process, which may have had monitors; `missing`: the first gaps; `back`: the first line with a time before that
+of an earlier event of the same process, and by how many nanoseconds such times go back at most, if there are deadlines and no `skew`.
 """.
 -spec counts(state()) -> #{processes := non_neg_integer(), events := non_neg_integer(), gaps := non_neg_integer(),
-                           hiding := non_neg_integer(), missing := [missing()],
+                           hiding := non_neg_integer(), missing := [missing()], back := none | {line(), pos_integer()},
                            alive := non_neg_integer(), tracers := pos_integer()}.
-counts(#log{processes = Processes, events = Events, gaps = Gaps, hiding = Hiding, missing = Missing, plain = Plain, most = Most}) ->
-    #{processes => Processes, events => Events, gaps => Gaps, hiding => Hiding, missing => lists:reverse(Missing),
+counts(#log{processes = Processes, events = Events, gaps = Gaps, hiding = Hiding, missing = Missing, plain = Plain, most = Most,
+            back = Back}) ->
+    #{processes => Processes, events => Events, gaps => Gaps, hiding => Hiding, missing => lists:reverse(Missing), back => Back,
       alive => map_size(Plain), tracers => Most}.
 
 -doc "The state as plain data. There must be nothing left to take.".
@@ -324,7 +345,7 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
       plain => L#log.plain, all => L#log.all, receives => L#log.receives,
-      ticking => L#log.ticking, time => L#log.time,
+      ticking => L#log.ticking, time => L#log.time, latest => L#log.latest, back => L#log.back,
       alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
       processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
 
@@ -341,6 +362,7 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
                           receives = maps:get(receives, Saved, unknown),
                           %% An older position has no properties with deadlines.
                           ticking = maps:get(ticking, Saved, []), time = maps:get(time, Saved, none),
+                          latest = maps:get(latest, Saved, #{}), back = maps:get(back, Saved, none),
                           %% An older position does not say which gaps may hide births, so all of them may.
                           hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
 
