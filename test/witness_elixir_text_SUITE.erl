@@ -114,7 +114,9 @@ reports_are_written_as_elixir(Config) ->
     OfSystem = (maps:remove(~"monitors", History))#{~"processes" := Shown},
     Text = iolist_to_binary([[Part, $\n] || Part <- texts(Report#{~"history" := OfSystem})]),
     is_elixir(Text),
-    snapshot("report", iolist_to_binary([[Part, $\n] || Part <- texts(maps:get(~"properties", Report))]), Config),
+    Properties = iolist_to_binary([[Part, $\n] || Part <- texts(maps:get(~"properties", Report))]),
+    %% A process that crashes under load may get answers while it reports that. The time of an event is in the next line.
+    snapshot("report", re:replace(Properties, "\\{#Reference<[0-9.]+>, true\\}\n[^\n]*\n", "", [global, {return, binary}]), Config),
     [Violating | _] = [P || #{~"places" := Places} <- maps:get(~"properties", Report), #{~"violations" := Violations} <- Places,
                             #{~"process" := P} <- Violations],
     ?assert(lists:any(fun([P | _]) -> P =:= Violating end, Shown)),
