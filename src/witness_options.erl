@@ -158,7 +158,7 @@ check_fit(Complete = #{system := System}, Given) ->
     [throw_error({not_redacted, Name}) || #{redact := true} <- [Complete], Name <- excluded_by(redact), is_map_key(Name, Complete)],
     ok = check_inline(Complete, Given),
     case Complete of
-        #{sort := _, skew := Skew} when Skew =/= infinity -> throw_bad_option(skew, "no skew of a log that is sorted");
+        #{sort := _, skew := Skew} when Skew =/= infinity -> throw_bad_option(skew, "either skew or sort: in a log that is sorted no time goes back");
         #{clock := true, follow := false} -> throw_bad_option(clock, "a log that is followed (follow)");
         #{clock := true, skew := infinity} when not is_map_key(sort, Complete) ->
             throw_bad_option(clock, "skew, or sort: how far times may go back");

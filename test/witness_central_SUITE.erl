@@ -291,7 +291,12 @@ some_of_all_processes_are_read(Config) ->
                         "[_ ? _] [_ ? _] ff.\n", Config),
     {Summary, Verdicts} = run(#{system => {?MODULE, voices, []}, specs => [Spec], instrument => central}, Config),
     ?assertEqual([{both, no}, {loud, no}, {one, yes}], lists:sort([{Id, V} || #{verdict := V, slice := [{~"Id", Id}]} <- Verdicts])),
-    ?assertMatch(#{outcome := violated}, Summary).
+    ?assertMatch(#{outcome := violated}, Summary),
+    Other = write(none, "none: per Id over _ ? {say, Id} among witness_central_SUITE:sayer(_) check [_ ? _] ff.\n", Config),
+    {#{warnings := Warnings}, []} = run(#{system => {?MODULE, voices, []}, specs => [Other], instrument => central,
+                                          max_verdicts => 0}, Config),
+    [Text] = [Warned || #{code := nothing_monitored, text := Warned} <- Warnings],
+    ?assertMatch({_, _}, binary:match(Text, ~"no process had a signature that matches all witness_central_SUITE:sayer(_); seen: ")).
 
 voices() ->
     Both = [spawn(?MODULE, sayer, []) || _ <- [1, 2]],

@@ -16,7 +16,8 @@ load.
 suite() -> [{timetrap, {hours, 1}}].
 
 all() -> [{group, native}, {group, evm}, a_log_tells_the_time, times_of_a_log_may_go_back_as_far_as_asked_for,
-          times_that_go_back_within_a_process_are_told, a_silent_log_asks_the_clock].
+          times_that_go_back_within_a_process_are_told, nothing_passes_before_what_waits, a_silent_log_asks_the_clock,
+          what_waits_at_an_interrupt_is_told].
 
 groups() ->
     Both = [a_deadline_passes_while_nothing_happens, what_has_passed_is_decided_at_a_stop, nothing_in_time_is_late],
@@ -107,7 +108,7 @@ a_log_tells_the_time(Config) ->
 
 times_of_a_log_may_go_back_as_far_as_asked_for(Config) ->
     {Log, File} = log(Config),
-    ?assertEqual(~":10: the time of this event is 100 ms before the greatest one so far, which is more than skew allows",
+    ?assertEqual(~":10: the time of this event is 100 ms before the greatest one so far (with --clock, that of the clock), which is more than --skew allows",
                  refused(Log, File, 99)),
     ?assertMatch({violated, [{~"answered", 1}]}, check(Log, File, #{skew => 100})),
     %% Whether there are deadlines or not.
@@ -116,7 +117,7 @@ times_of_a_log_may_go_back_as_far_as_asked_for(Config) ->
     ?assertMatch({ok, []}, check(Log, Untimed, #{skew => 100})),
     Near = filename:join(proplists:get_value(priv_dir, Config), "near.log"),
     ok = file:write_file(Near, ~"@2 fork(<0.90.0>, <0.91.0>, {shop, init, [a]}).\n@0 init(<0.91.0>, <0.90.0>, {shop, init, [a]}).\n"),
-    [?assertEqual(~":2: the time of this event is 2 ns before the greatest one so far, which is more than skew allows",
+    [?assertEqual(~":2: the time of this event is 2 ns before the greatest one so far (with --clock, that of the clock), which is more than --skew allows",
                   refused(Near, Properties, 0)) || Properties <- [File, Untimed]].
 
 %% Times go back by up to an hour. A request from more than an hour ago is late without a further line, one from less is not. A line
@@ -157,12 +158,52 @@ a_silent_log_asks_the_clock(Config) ->
                                   skew => 0}),
     {ok, #{refused := Refused}} = witness:await(Other, ?RUN_TIMEOUT),
     {ok, _} = witness:stop(Other),
-    ?assertEqual(~":1: this time is none of a system clock: clock expects nanoseconds since 1970",
+    ?assertEqual(~":1: this is no time of a system clock: with --clock nanoseconds since 1970 are expected",
                  string:prefix(unicode:characters_to_binary(Refused), Log)),
     %% It needs to know how far times go back, and a log that grows.
     [?assertMatch({error, {witness_option, {bad_option, clock, _}}},
                   witness:start(Less#{system => {log, {file, Log}}, specs => [File], clock => true}))
      || Less <- [#{follow => true}, #{skew => 0}, #{}]].
+
+%% What waits for its spawn, or until the first process is known, comes later, and its times are earlier ones.
+nothing_passes_before_what_waits(Config) ->
+    Formula = fun(Scope, Request) ->
+        write(waits, [~"it: ", Scope, ~" over begin ", Request, ~", _ : _ ! {ans, Id} check [", Request, ~"] within 2 s <_ : _ ! {ans, Id}> tt."],
+              Config)
+    end,
+    Late = ["@1000000000 init(\"main\",_,{m,main,[]})\n@2000000000 send(\"main\",\"w\",{req,1})\n"
+            "@2500000000 send(\"w\",\"main\",{ans,1})\n@5000000000 fork(\"main\",\"w\",{m,w,[]})\n"
+            "@6000000000 exit(\"w\",normal)\n@6000000000 exit(\"main\",normal)\n"],
+    Root = ["@1000000000 recv(\"front\",{req,0})\n@1000000000 init(\"w\",_,{m,w,[]})\n@2000000000 recv(\"w\",{req,1})\n"
+            "@2500000000 send(\"front\",\"w\",{ans,1})\n@5000000000 recv(\"w\",{x,1})\n@6000000000 send(\"w\",\"front\",{ans,0})\n"],
+    [begin
+         Log = filename:join(proplists:get_value(priv_dir, Config), "waits.log"),
+         ok = file:write_file(Log, Lines),
+         File = Formula(Scope, Request),
+         [?assertEqual({More, Expected}, {More, violations_of(Log, File, More)})
+          || Block <- [1, 1000], Times <- [#{}, #{skew => 0}, #{sort => 0}, #{sort => 60_000}],
+             More <- [Times#{instrument => central, block => Block}]]
+     end || {Lines, Scope, Request, Expected} <- [{Late, ~"per Id", ~"_ : _ ! {req, Id}", []},
+                                                  {Late, ~"with m:main(_) group per Id", ~"_ : _ ! {req, Id}", []},
+                                                  {Root, ~"per Id", ~"_ ? {req, Id}", [0]}]].
+
+violations_of(Log, File, More) ->
+    {ok, Run} = witness:start(More#{system => {log, {file, Log}}, specs => [File], log => false}),
+    {ok, _} = witness:await(Run, ?RUN_TIMEOUT),
+    Violated = [Id || #{verdict := no, slice := [{_, Id}]} <- witness:verdicts(Run)],
+    {ok, _} = witness:stop(Run),
+    Violated.
+
+%% A line that was not read may come before it.
+what_waits_at_an_interrupt_is_told(Config) ->
+    File = write(waits, ~"never: with m:main() over _ ? bad check [_ ? _] ff.", Config),
+    Log = filename:join(proplists:get_value(priv_dir, Config), "interrupted.log"),
+    ok = file:write_file(Log, ~"@1000000000 init(<0.1.0>,_,{m,main,[]})\n@5000000000 recv(<0.1.0>,good)\n@5000000001 recv(<0.1.0>,bad)\n"),
+    {ok, Run} = witness:start(#{system => {log, {file, Log}}, specs => [File], log => false, follow => true, sort => 1000}),
+    ok = witness_await:until(fun() -> maps:with([lines, processes], witness:info(Run)) =:= #{lines => 3, processes => 1} end),
+    {ok, #{outcome := untrusted, verdicts := #{no := 0, inconclusive := 1}, warnings := Warnings}} = witness:stop(Run),
+    ?assertMatch([~"2 lines were read and not judged: a line that was not read may have an earlier time"],
+                 [Text || #{code := unsorted, text := Text} <- Warnings]).
 
 %% Where nothing depends on times, or it was said how far they go back, there is nothing to warn of.
 times_that_go_back_within_a_process_are_told(Config) ->

@@ -32,8 +32,8 @@ prop_sorted() ->
                             end, Passed)
                     andalso [Line || {{_, Line}, _} <- Passed] =:= records(Items)
                     andalso length([Time || Time <- Times, Time =< Greatest - Window]) =:= length(Out)
-                    andalso witness_trace_sort:is_empty(Sort) =:= (Rest =:= [])
-                    andalso witness_trace_sort:is_empty(Empty)
+                    andalso witness_trace_sort:count(Sort) =:= length(Rest)
+                    andalso witness_trace_sort:count(Empty) =:= 0
             end).
 
 %% The lines with times that are greater than all before them.
@@ -65,7 +65,7 @@ divided(Items, [Size | Sizes]) ->
 %% Sometimes it is saved and loaded in between.
 taken(Blocks, Window) ->
     {Out, _, Greatest, Sort} = lists:foldl(fun(Block, {Before, Base, Latest, Sort}) ->
-        {ok, Sorted, Sort1} = witness_trace_sort:add(lists:enumerate(Block), Base, binary_to_term(term_to_binary(Sort))),
+        {ok, Sorted, Sort1} = witness_trace_sort:add(lists:enumerate(Block), {Base, 0}, binary_to_term(term_to_binary(Sort))),
         {Before ++ Sorted, Base + length(Block), lists:max([Latest | [witness_event:ts(Item) || Item <- Block]]), Sort1}
     end, {[], 0, -1_000_000, witness_trace_sort:new(Window)}, Blocks),
     {Out, Greatest, Sort}.
@@ -73,23 +73,34 @@ taken(Blocks, Window) ->
 %% As an item with this time would, of which there is none.
 a_time_lets_go_on_what_is_before_it_test() ->
     Items = lists:enumerate([event(9), event(5)]),
-    {ok, [{{1, 1}, {passed, 4}}], Sort} = witness_trace_sort:add(Items, 0, witness_trace_sort:new(5)),
+    {ok, [{{1, 1}, {passed, 4}}], Sort} = witness_trace_sort:add(Items, {0, 0}, witness_trace_sort:new(5)),
     ?assertMatch({[], Sort}, witness_trace_sort:pass(8, 2, Sort)),
     {[{{2, 2}, _}, {{3, 2}, {passed, 5}}], Sort1} = witness_trace_sort:pass(10, 2, Sort),
-    ?assertMatch({refused, 3, _, [], [], _}, witness_trace_sort:add([{1, event(4)}], 2, Sort1)),
-    ?assertMatch({ok, [{{4, 3}, _}], _}, witness_trace_sort:add([{1, event(5)}], 2, Sort1)),
+    ?assertMatch({refused, 3, _, [], [], _}, witness_trace_sort:add([{1, event(4)}], {2, 0}, Sort1)),
+    ?assertMatch({ok, [{{4, 3}, _}], _}, witness_trace_sort:add([{1, event(5)}], {2, 0}, Sort1)),
     ?assertMatch({[{{2, 2}, _}, {{3, 1}, _}, {{4, 2}, {passed, 9}}], _}, witness_trace_sort:pass(14, 2, Sort)).
 
+%% The lines of a second file begin anew. Without a time, what is no event goes on at once.
+lines_are_those_of_their_file_test() ->
+    Sort = witness_trace_sort:new(5),
+    {ok, _, Sort1} = witness_trace_sort:add([{1, event(1)}, {2, event(2)}], {0, 0}, Sort),
+    {ok, Out, Sort2} = witness_trace_sort:add([{1, event(2)}, {2, {gap, p, lost, 1, undefined}}, {3, event(9)}], {2, -2}, Sort1),
+    ?assertMatch([{{_, 2}, {gap, _, _, _, _}}, {{_, 1}, {recv, _, _, _, 1}}, {{_, 2}, {recv, _, _, _, 2}},
+                  {{_, 1}, {recv, _, _, _, 2}}, {{_, 3}, {passed, 4}}], Out),
+    ?assertMatch({[{{_, 3}, _}], _}, witness_trace_sort:flush(Sort2)),
+    ?assertMatch({ok, [{{1, 1}, {attached, _, _, _}}], _},
+                 witness_trace_sort:add([{1, {attached, p, {m, f, 0}, undefined}}], {0, 0}, Sort)).
+
 what_cannot_be_sorted_is_refused_at_its_line_test() ->
-    Add = fun(Items) -> witness_trace_sort:add(lists:enumerate(Items), 10, witness_trace_sort:new(5)) end,
+    Add = fun(Items) -> witness_trace_sort:add(lists:enumerate(Items), {10, 0}, witness_trace_sort:new(5)) end,
     Text = fun(What) -> unicode:characters_to_binary(What) end,
     Last = event(4),
     {refused, 13, Early, [{_, {passed, -4}}, {{2, 11}, _}, {_, {passed, 4}}], [{4, Last}], Sort} =
         Add([event(1), event(9), event(3), Last]),
-    ?assertEqual(~"the time of this event is 6 ns before the greatest one so far, which is more than sort allows", Text(Early)),
-    ?assertMatch({ok, [{{4, 14}, Last}], _}, witness_trace_sort:add([{4, Last}], 10, Sort)),
+    ?assertEqual(~"the time of this event is 6 ns before the greatest one so far (with --clock, that of the clock), which is more than --sort allows", Text(Early)),
+    ?assertMatch({ok, [{{4, 14}, Last}], _}, witness_trace_sort:add([{4, Last}], {10, 0}, Sort)),
     {refused, 12, Timeless, [_], [], _} = Add([event(1), setelement(5, event(1), undefined)]),
-    ?assertEqual(~"a line without a time cannot be sorted", Text(Timeless)),
+    ?assertEqual(~"this event has no time, and cannot be sorted: expected one in each line, or no --sort", Text(Timeless)),
     %% What the log says of itself is no event.
     ?assertMatch({ok, [{{1, 11}, {receives, taken}}, {{2, 12}, {passed, -4}}], _}, Add([{receives, taken}, event(1)])).
 
@@ -97,7 +108,7 @@ not_more_than_a_million_wait_test_() ->
     {timeout, 120, fun() ->
         Items = lists:enumerate([{recv, p, undefined, a, Time} || Time <- lists:seq(1, 1_000_002)]),
         {refused, 1_000_001, What, Passed, [{1_000_002, _}], Sort} =
-            witness_trace_sort:add(Items, 0, witness_trace_sort:new(2_000_000)),
+            witness_trace_sort:add(Items, {0, 0}, witness_trace_sort:new(2_000_000)),
         ?assertEqual(~"more than 1000000 lines are within sort: expected a shorter time", unicode:characters_to_binary(What)),
         ?assertEqual([], [Item || {_, Item} <- Passed, element(1, Item) =/= passed]),
         {Rest, _} = witness_trace_sort:flush(Sort),

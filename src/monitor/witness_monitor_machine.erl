@@ -30,7 +30,7 @@ forever). `attached`: the process was running already, in this function; its fir
 `all` in place of the process: the monitor reads all processes of the run. It is given all their events, births and
 ends included. Each of its outcomes has the `process` of the deciding event, with its `signature`; both are `undefined`
 if there was no such event, and the signature also if it is not known. A monitor with `among/2` reads only processes of which this
-says `true`. At the first event of a process of which it is not known, it ends with the gap `unknown_signature`.
+says `true`. At the first event of its alphabet of a process of which it is not known, it ends with the gap `unknown_signature`.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc() | all,
@@ -79,8 +79,12 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
   | {requests, witness_monitor_requests:requests(), machine()}
   | {all, members(), none | alive(), machine()}.
 
-%% Says of a signature whether a process with it is read; `unknown` if the answer depends on a signature that is not known.
--type members() :: all | {fun((Arg :: term(), witness_event:signature() | undefined) -> boolean() | unknown), Arg :: term()}.
+%% Says of a signature whether a process with it is read; `unknown` if that depends on what is not known of it. Which events matter.
+-type members() ::
+    all
+  | {Says :: fun((Arg :: term(), witness_event:signature() | undefined | {unknown, module(), atom(), arity()}) ->
+                     boolean() | unknown),
+     Arg :: term(), Matters :: fun((witness_event:event()) -> boolean())}.
 
 %% The processes that have not ended; `none`: there has been none yet.
 -type alive() :: #{witness_event:proc() => witness_event:signature() | undefined}.
@@ -134,11 +138,14 @@ new(#{process := all} = Spec) ->
 new(Spec) ->
     new_one(Spec).
 
-members(#{monitor := {Module, Arg}}) ->
+members(#{monitor := {Module, Arg} = Monitor}) ->
     case erlang:function_exported(Module, among, 2) of
-        true -> {fun Module:among/2, Arg};
+        true -> {fun Module:among/2, Arg, matters(choice(Monitor))};
         false -> all
     end.
+
+matters(all) -> fun(_) -> true end;
+matters({_, {Slice, Alphabet}}) -> fun(E) -> Slice(E, Alphabet) =/= skip end.
 
 new_one(Spec) ->
     Config = config(Spec),
@@ -276,7 +283,18 @@ run_members(Members, Events, Alive, Machine) ->
         _ -> Result
     end.
 
-is_member(E, {Says, Arg}, Alive) -> Says(Arg, map_get(element(2, E), Alive)).
+is_member(E, {Says, Arg, Matters}, Alive) ->
+    Signature = map_get(element(2, E), Alive),
+    case Says(Arg, case has_unknown(Signature) of true -> without_arguments(Signature); false -> Signature end) of
+        unknown -> case Matters(E) of true -> unknown; false -> false end;
+        IsMember -> IsMember
+    end.
+
+%% The atom stands for an argument that is not known (`witness_event_signature:unknown/1`).
+has_unknown({_, _, Arguments}) when is_list(Arguments) -> lists:member('_', Arguments);
+has_unknown(_) -> false.
+
+without_arguments({M, F, Arguments}) -> {unknown, M, F, length(Arguments)}.
 
 %% Outcomes have the events as their source gave them.
 plain({Slices, Final}) -> {[witness_monitor_requests:plain(Slice) || Slice <- Slices], witness_monitor_requests:plain(Final)}.

@@ -30,6 +30,7 @@ A property, the text of its signature patterns and what native code knows of the
 (`c:witness_monitor:coverage/1`).
 """.
 -type property() :: #{key := key(), signature := binary(), names => [witness_options:signature_pattern()],
+                      among => [witness_options:signature_pattern()],
                       actions := [#{id := pos_integer(), line := pos_integer(), column := pos_integer(),
                                     text := binary(), decides := yes | no | undefined}]}.
 
@@ -153,7 +154,8 @@ monitor_entry(Monitor = {Module, _}) ->
 -spec properties([witness_spec:instrumentation_map()],
                  [{witness_options:signature_pattern(), {module(), term()}}]) -> [property()].
 properties(Maps, Monitors) ->
-    [#{key => {spec(File, E), Name, 1}, signature => Signature, names => maps:get(names, E, []), actions => actions(Module, Index)}
+    [#{key => {spec(File, E), Name, 1}, signature => Signature, names => maps:get(names, E, []), among => maps:get(among, E, []),
+       actions => actions(Module, Index)}
      || #{file := File, module := Module, entries := Entries} <- Maps,
         E = #{action := monitor, index := Index, name := Name, signature := Signature} <- Entries]
     ++ [#{key => {witness_check:spec(Module), undefined, 1},

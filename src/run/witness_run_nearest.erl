@@ -4,7 +4,7 @@ Which signatures there were, for a property that has monitored nothing: those th
 ones. Pure; the text and the work are bounded.
 """.
 
--export([format/2]).
+-export([format/2, is_named/2]).
 
 %% Signatures that are named, that are compared, and patterns of a property that are compared.
 -define(MAX_SHOWN, 5).
@@ -45,6 +45,8 @@ name({M, '_', '_', _}, Syntax) -> [~"a fun of ", witness_event:format_term(M, ?N
 name({M, F, '_', _}, Syntax) -> [witness_event:format_term(M, ?NAME_CHARACTERS, Syntax), $:, witness_event:format_term(F, 100)];
 name({M, F, A, _}, Syntax) -> witness_event:format_function({M, F, A}, Syntax).
 
+-doc "Whether one of the patterns names this signature, whatever its arguments.".
+-spec is_named(witness_instrument:sight(), [witness_options:signature_pattern()]) -> boolean().
 is_named({M, F, A, _}, Patterns) -> lists:any(fun({M1, F1, A1}) -> is(M, M1) andalso is(F, F1) andalso is(A, A1) end, Patterns).
 
 is(_, '_') -> true;

@@ -200,6 +200,7 @@ warnings(T = #tally{properties = Properties, gaps = Gaps}, Seen) ->
        text => text([format_misses(N), witness_text_verdict:gap(Reason), format_processes(Reason, T)])}
      || Reason := N <- maps:iterator(Gaps, ordered)]
     ++ unmonitored([P || #{key := Key} = P <- Properties, (count(Key, T))#count.monitors =:= 0], Seen)
+    ++ unread([P#{names := Among} || #{among := [_ | _] = Among} = P <- Properties], Seen)
     ++ [#{code => vacuous, text => text([format_property(Key), format_vacuous(N), "no action but the birth has ever matched"])}
         || #{key := Key} <- Properties,
            #count{verdicts = #{no := 0, inconclusive := 0, yes := N}, vacuous = N} <- [count(Key, T)], N > 0].
@@ -212,6 +213,13 @@ unmonitored(Properties, Seen) ->
                      %% To compare names takes time.
                      [witness_run_nearest:format(maps:get(names, Property, []), Sights) || N =< ?MAX_COMPARED]])}
      || {N, #{key := Key, signature := Signature} = Property} <- lists:enumerate(Properties)].
+
+%% A property about some of all processes always has a monitor.
+unread([], _) -> [];
+unread(Properties, Seen) ->
+    Sights = Seen(),
+    unmonitored([P || #{names := Names} = P <- Properties,
+                      not lists:any(fun(Sight) -> witness_run_nearest:is_named(Sight, Names) end, Sights)], fun() -> Sights end).
 
 -doc """
 Warnings about properties that had a monitor, and no action of them has matched. An action that violates by itself should never match: a

@@ -19,6 +19,8 @@ log_warnings(#{hiding := Hiding, orphans := Orphans, skipped := Skipped, malform
                     " may hide the birth of a process that would have monitors"]} || Hiding > 0]
         ++ [{malformed, format_skipped(Skipped, Malformed)} || Skipped > 0]
         ++ [{lost, ~"the log was truncated before it was read to its end"} || Lost > 0]
+        ++ [{unsorted, [format_count(Count, " line was", " lines were"), " read and not judged: a line that was not read may have an earlier time"]}
+            || #{unsorted := Count} <- [Ended], Count > 0]
         ++ [{unsaved, ["the position was not saved: ", Text]} || #{unsaved := Text} <- [Ended]].
 
 -doc """

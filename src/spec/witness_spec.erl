@@ -70,7 +70,7 @@ become part of the module, and their size and the number of their names are limi
 A property of a file. `action` is `none` if it names a signature only to cut it out of a group. `all`: it has no `with`,
 and its one monitor reads all processes; `signature` says so in words. The values of the variables in `per` choose the slice.
 `receives`: which messages `_ ? M` is about, if the property says it.
-`names` is what its signature patterns say without arguments.
+`names` is what its signature patterns say without arguments, `among` those of a property about some of all processes.
 """.
 -type entry() :: #{index := pos_integer(),
                    name := binary() | undefined,
@@ -81,7 +81,8 @@ and its one monitor reads all processes; `signature` says so in words. The value
                    receives := any | taken | delivered,
                    action := monitor | none,
                    signature := binary(),
-                   names := [witness_spec_action:name(), ...]}.
+                   names := [witness_spec_action:name(), ...],
+                   among => [witness_spec_action:name(), ...]}.
 
 -doc "A compiled file with its lines.".
 -type instrumentation_map() :: #{file := binary(), module := module(), entries := [entry()], lines := tuple()}.
@@ -291,9 +292,12 @@ check_sound(Properties, Findings) ->
     end.
 
 entries(Properties) ->
-    [#{index => Index, name => Name, line => Line, all => All, group => Group andalso not All,
+    [add_among(Among, #{index => Index, name => Name, line => Line, all => All, group => Group andalso not All,
        per => [atom_to_binary(V) || V <- Per], receives => case Receives of {Word, _} -> Word; any -> any end,
        signature => Text, action => case Dialect of none -> none; _ -> monitor end,
-       names => lists:usort([witness_spec_action:name(Signature) || Signature <- Signatures])} ||
-     {Index, #{name := Name, location := {Line, _}, all := All, group := Group, per := Per, receives := Receives, text := Text,
-               dialect := Dialect, signatures := Signatures}} <- lists:enumerate(Properties)].
+       names => lists:usort([witness_spec_action:name(Signature) || Signature <- Signatures])}) ||
+     {Index, #{name := Name, location := {Line, _}, among := Among, all := All, group := Group, per := Per, receives := Receives,
+               text := Text, dialect := Dialect, signatures := Signatures}} <- lists:enumerate(Properties)].
+
+add_among(all, Entry) -> Entry;
+add_among(Among, Entry) -> Entry#{among => [witness_spec_action:name(Signature) || Signature <- Among]}.

@@ -6,7 +6,7 @@ For such a process the function that it was spawned with is known, but neither i
 property must accept any values for them: `_`, or a variable that is not used again.
 """.
 
--export([properties/1]).
+-export([properties/1, accepts_any/1]).
 
 -doc "An error for each place that needs unknown values.".
 -spec properties([witness_spec_parse:property()]) -> [witness_spec_diagnostic:finding()].
@@ -25,6 +25,10 @@ needed(What, #{location := Location}) ->
         ["this depends on the ", What, " that a process was spawned with, which are not known of one that was running "
          "already"],
         "write `_` for what is not known, or start the system under observation").
+
+-doc "Whether a signature accepts any arguments.".
+-spec accepts_any(witness_spec_action:signature()) -> boolean().
+accepts_any(#{pattern := Pattern, guard := Guard}) -> Guard =:= [] andalso is_any_call(Pattern, occurrences(Pattern, #{})).
 
 %% `init` actions, wherever they are.
 births(Property) -> [Action || #{kind := init} = Action <- witness_spec_parse:property_actions(Property)].

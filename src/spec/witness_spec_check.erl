@@ -97,8 +97,8 @@ property(#{signatures := Signatures, per := Per} = Property) ->
     end.
 
 %% Each process would give them other values.
-among(#{among := [_ | _] = Among, per := Per} = Property) ->
-    Used = ordsets:union(ordsets:from_list(Per),
+among(#{among := [_ | _] = Among, per := Per, lets := Lets} = Property) ->
+    Used = ordsets:union(ordsets:union(ordsets:from_list(Per), witness_spec_let:names(Lets)),
                          witness_spec_pattern:variables([[Pattern, Guard] || #{pattern := Pattern, guard := Guard}
                                                                              <- witness_spec_parse:property_actions(Property)])),
     [witness_spec_diagnostic:error(Location, among_variable,

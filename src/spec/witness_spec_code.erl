@@ -135,13 +135,21 @@ matches(Units, Names) ->
 matching([], _) -> list([]);
 matching([Index | _], Signature) -> call(name("m", Index), [Signature]).
 
-%% Of a monitor of all processes: whether it reads one with this signature, which may be `undefined`.
+%% Of a monitor of all processes: whether it reads one with this signature. All of it, or its arguments, may be unknown.
 among(Units) ->
     Clauses = lists:append(
-        [[clause([integer(Index), Pattern], Guard, [atom(true)]) || #{pattern := Pattern, guard := Guard} <- Signatures]
+        [[by_name(Index, Signature, true) || Signature <- Signatures, witness_spec_attach:accepts_any(Signature)]
+            ++ [by_name(Index, Signature, unknown) || Signature <- Signatures, not witness_spec_attach:accepts_any(Signature)]
+            ++ [clause([integer(Index), tuple([atom(unknown), any(), any(), any()])], [], [atom(false)])]
+            ++ [clause([integer(Index), Pattern], Guard, [atom(true)]) || #{pattern := Pattern, guard := Guard} <- Signatures]
             ++ [clause([integer(Index), atom(undefined)], [], [atom(unknown)]), clause([integer(Index), any()], [], [atom(false)])]
          || #{index := Index, among := [_ | _] = Signatures} <- Units]),
     [function(among, 2, Clauses ++ [clause([any(), any()], [], [atom(true)])]) || Clauses =/= []].
+
+by_name(Index, Signature, Result) ->
+    {M, F, A} = witness_spec_action:name(Signature),
+    Known = fun('_') -> any(); (Name) when is_atom(Name) -> atom(Name); (Arity) -> integer(Arity) end,
+    clause([integer(Index), tuple([atom(unknown), Known(M), Known(F), Known(A)])], [], [atom(Result)]).
 
 init(Units) ->
     Clauses = [clause([Pattern, any(), integer(Index)], Guard, [with_requests(Unit, tuple(init_result(Unit)))]) ||

@@ -129,7 +129,7 @@ loop(F = #feed{reader = Reader}) ->
             loop(dispatch_block(Block, Position, put_progress(F#feed{reader = Reader1, idle = false})));
         {long, Bytes, Position, Reader1} -> loop(send_counted({long, Bytes, Position}, F#feed{reader = Reader1}));
         {lost, Reason, Reader1} -> loop(send_counted({lost, Reason}, F#feed{reader = Reader1}));
-        {wait, Reader1} -> pause(send_clock(Time, put_progress(F#feed{reader = Reader1})));
+        {wait, Reader1} -> pause(send_clock(Time, send_idle(put_progress(F#feed{reader = Reader1}))));
         {eof, _} -> send(eof, F);
         {error, {Module, Reason}, _} -> send({error, Module:format_error(Reason)}, F)
     end.
@@ -144,9 +144,11 @@ send_clock(Time, F = #feed{options = #{clock := true}, reader = Reader, number =
     end;
 send_clock(_, F) -> F.
 
-pause(F = #feed{idle = false}) ->
+send_idle(F = #feed{idle = true}) -> F;
+send_idle(F = #feed{number = Number}) ->
     send(idle, F),
-    pause(F#feed{idle = true, number = F#feed.number + 1});
+    F#feed{idle = true, number = Number + 1}.
+
 pause(F = #feed{wanted = Wanted}) ->
     receive
         {more, Count} -> loop(F#feed{wanted = Wanted + Count});

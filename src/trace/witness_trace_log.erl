@@ -47,7 +47,7 @@ spawn, the earlier one is an orphan: its events can no longer be delivered witho
 For the same reason, if its spawn comes at last, a `gap` is delivered in place of that.
 """.
 
--export([new/1, add/3, next/1, on/3, off/2, traced/3, settle/1, finish/1, is_plain/2, guarantees/0, save/1, load/1]).
+-export([new/1, add/3, next/1, on/3, off/2, traced/3, settle/1, is_waiting/1, finish/1, is_plain/2, guarantees/0, save/1, load/1]).
 
 -export_type([log/0, tracer/0, line/0]).
 
@@ -390,6 +390,10 @@ note_known(P, Id, #log{roots = Roots} = Log) ->
                {value, #life{}} -> forked
            end,
     Log#log{roots = Roots#{P => Seen}}.
+
+-doc "Whether items wait for the spawn of their process, or have been given up for it: then earlier ones may be delivered later.".
+-spec is_waiting(log()) -> boolean().
+is_waiting(#log{held = Held, lost = Lost}) -> Held > 0 orelse Lost > 0.
 
 -doc "Decides now which process is the root, if that is open: the log has ended, or there is nothing to read for now.".
 -spec settle(log()) -> log().

@@ -9,13 +9,14 @@ Each item that goes on has a rank, which grows, beside its line. Behind a line t
 nothing comes any more. The state is plain data.
 """.
 
--export([new/1, add/3, pass/3, flush/1, is_empty/1, place/2, too_early/2]).
+-export([new/1, add/3, pass/3, flush/1, count/1, place/2, too_early/2]).
 -export_type([sort/0, sorted/0]).
 
 -doc "`{Rank, Line}` in place of the line of the log. `passed`: what comes behind it has this time at least.".
 -type sorted() :: [{{Rank :: pos_integer(), Line :: non_neg_integer()}, witness_log:entry() | {passed, Time :: integer()}}].
 
--type held() :: gb_trees:tree({Time :: integer(), Line :: pos_integer()}, witness_log:entry()).
+%% By the number of the line in all files.
+-type held() :: gb_trees:tree({Time :: integer(), pos_integer()}, {Line :: pos_integer(), witness_log:entry()}).
 
 -opaque sort() :: {Window :: non_neg_integer(), Greatest :: integer() | none, Rank :: non_neg_integer(), held()}.
 
@@ -27,33 +28,40 @@ nothing comes any more. The state is plain data.
 new(Window) -> {Window, none, 0, gb_trees:empty()}.
 
 -doc """
-Takes items, with lines that are counted from the line `Base`, and returns what goes on. An item is refused, with its line, if it has no time,
-if its time is too far back, or if too many would have to wait. The items after it were not taken.
+Takes items, with lines that are counted from the line `Base`, and returns what goes on. With `Shift` its lines are those of the file: a file that
+was rotated begins anew. An event is refused, with its line without the shift, if it has no time, if its time is too far back, or if too many
+would have to wait. The items after it were not taken. What is no event, such as a gap, and has no time does not wait: it is about all
+that comes behind it.
 """.
--spec add([{pos_integer(), witness_log:entry()}], Base :: non_neg_integer(), sort()) ->
+-spec add([{pos_integer(), witness_log:entry()}], {Base :: non_neg_integer(), Shift :: integer()}, sort()) ->
     {ok, sorted(), sort()}
   | {refused, Line :: pos_integer(), unicode:chardata(), sorted(), Rest :: [{pos_integer(), witness_log:entry()}], sort()}.
-add(Items, Base, Sort) -> add(Items, Base, Sort, []).
+add(Items, Place, Sort) -> add(Items, Place, Sort, []).
 
-add([{Line, {receives, _} = Header} | Items], Base, {Window, Greatest, Rank, Held}, Out) ->
-    add(Items, Base, {Window, Greatest, Rank + 1, Held}, [{{Rank + 1, Base + Line}, Header} | Out]);
-add([{Line, Item} | Items], Base, {Window, Greatest, _, Held} = Sort, Out) ->
-    case witness_event:ts(Item) of
+add([{Line, Item} | Items], {Base, Shift} = Place, {Window, Greatest, Rank, Held} = Sort, Out) ->
+    case time(Item) of
+        none ->
+            add(Items, Place, {Window, Greatest, Rank + 1, Held}, [{{Rank + 1, Base + Line + Shift}, Item} | Out]);
         undefined ->
-            refuse(Base + Line, ~"a line without a time cannot be sorted", Items, Sort, Out);
+            refuse(Base + Line, ~"this event has no time, and cannot be sorted: expected one in each line, or no --sort", Items, Sort, Out);
         Time when is_integer(Greatest), Time < Greatest - Window ->
             refuse(Base + Line, too_early(Greatest - Time, ~"sort"), Items, Sort, Out);
         Time ->
-            With = setelement(4, Sort, gb_trees:insert({Time, Base + Line}, Item, Held)),
-            {{_, _, _, Held1} = Sort1, Out1} = reach(Time, Base + Line, With, Out),
+            With = setelement(4, Sort, gb_trees:insert({Time, Base + Line}, {Base + Line + Shift, Item}, Held)),
+            {{_, _, _, Held1} = Sort1, Out1} = reach(Time, Base + Line + Shift, With, Out),
             case gb_trees:size(Held1) > ?MAX_HELD of
-                false -> add(Items, Base, Sort1, Out1);
+                false -> add(Items, Place, Sort1, Out1);
                 true -> refuse(Base + Line, [~"more than ", integer_to_binary(?MAX_HELD), ~" lines are within sort: expected a shorter time"],
                                Items, setelement(4, Sort1, gb_trees:delete({Time, Base + Line}, Held1)), Out1)
             end
     end;
 add([], _, Sort, Out) ->
     {ok, lists:reverse(Out), Sort}.
+
+time(Item) when element(1, Item) =:= receives -> none;
+time(Item) when element(1, Item) =:= gap; element(1, Item) =:= attached ->
+    case witness_event:ts(Item) of undefined -> none; Time -> Time end;
+time(Event) -> witness_event:ts(Event).
 
 refuse(Line, What, Rest, Sort, Out) -> {refused, Line, What, lists:reverse(Out), Rest, Sort}.
 
@@ -68,7 +76,7 @@ reach(_, _, {Window, Greatest, Rank, Held}, Out) ->
 release(Until, Rank, Held, Out) ->
     case not gb_trees:is_empty(Held) andalso gb_trees:smallest(Held) of
         {{Time, _}, _} when Time =< Until ->
-            {{_, Line}, Item, Rest} = gb_trees:take_smallest(Held),
+            {_, {Line, Item}, Rest} = gb_trees:take_smallest(Held),
             release(Until, Rank + 1, Rest, [{{Rank + 1, Line}, Item} | Out]);
         _ -> {Rank, Held, Out}
     end.
@@ -89,14 +97,15 @@ flush({Window, Greatest, Rank, Held}) ->
 -spec place(Line, sort()) -> {Rank :: pos_integer(), Line}.
 place(Line, {_, _, Rank, _}) -> {Rank + 1, Line}.
 
--doc "Whether no item waits.".
--spec is_empty(sort()) -> boolean().
-is_empty({_, _, _, Held}) -> gb_trees:is_empty(Held).
+-doc "How many items wait.".
+-spec count(sort()) -> non_neg_integer().
+count({_, _, _, Held}) -> gb_trees:size(Held).
 
 -doc "The text for an event that is by so many nanoseconds further back than this option allows.".
 -spec too_early(pos_integer(), Option :: binary()) -> unicode:chardata().
 too_early(Back, Option) ->
-    [~"the time of this event is ", duration(Back), ~" before the greatest one so far, which is more than ", Option, ~" allows"].
+    [~"the time of this event is ", duration(Back), ~" before the greatest one so far (with --clock, that of the clock), which is more than --",
+     Option, ~" allows"].
 
 duration(Nanoseconds) when Nanoseconds < 1_000_000 -> [integer_to_binary(Nanoseconds), ~" ns"];
 duration(Nanoseconds) -> [integer_to_binary(Nanoseconds div 1_000_000), ~" ms"].

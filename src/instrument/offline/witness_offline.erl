@@ -64,7 +64,8 @@ undecided, for each reason; `found`: verdicts with the place that decided them, 
 How reading has ended. `whole`: whether at the end of the log; `tracers`: how many there were at most; `gaps`: how many,
 `hiding` of which may hide births; `missing`: the first gaps, with signatures where these are known; `orphans`: processes
 without a spawn in the log, with the number of their items; `skipped`: how many lines were left out; `malformed`: the first
-of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the position could not be saved; `back`: the place
+of them; `lost`: how often a followed file was truncated too early; `unsaved`: why the position could not be saved; `unsorted`: how many
+lines were read and not judged, since earlier ones may come; `back`: the place
 of the first time before that of an earlier event of the same process, and by how many nanoseconds such times go back at most.
 """.
 -type ended() :: #{whole := boolean(), tracers := pos_integer(), gaps := non_neg_integer(), hiding := non_neg_integer(),
@@ -72,7 +73,7 @@ of the first time before that of an earlier event of the same process, and by ho
                    orphans := [{witness_event:proc(), pos_integer()}],
                    refused := undefined | unicode:chardata(),
                    skipped := non_neg_integer(), malformed := [unicode:chardata()], lost := non_neg_integer(),
-                   unsaved => unicode:chardata(), back => {unicode:chardata(), pos_integer()}}.
+                   unsaved => unicode:chardata(), unsorted => non_neg_integer(), back => {unicode:chardata(), pos_integer()}}.
 
 -doc "A gap.".
 -type missing() :: #{process := witness_event:proc(), signature := witness_event:signature() | mfa() | undefined, reason := atom(),
@@ -348,21 +349,11 @@ handle_feed({long, Bytes, #{lines := Last} = Position}, O0 = #offline{log = Log,
     end;
 handle_feed({lost, Reason}, O = #offline{log = Log, ended = Ended = #{lost := Lost}}) ->
     work(witness_offline_core:add_gap(Reason, here(O), Log), O#offline{ended = Ended#{lost := Lost + 1}});
-handle_feed(idle, O = #offline{sort = Sort, log = Log}) when Sort =/= none ->
-    %% An item that waits may show which process is the root.
-    case witness_trace_sort:is_empty(Sort) of
-        true -> work(witness_offline_core:settle(here(O), Log), false, O);
-        false -> O
-    end;
 handle_feed({clock, Time}, O = #offline{sort = none, log = Log, line = Line}) ->
     work(witness_offline_core:clock(Time, Line, Log), false, O);
-handle_feed({clock, Time}, O = #offline{sort = Sort, log = Log, line = Line}) ->
-    {Sorted, Sort1} = witness_trace_sort:pass(Time, Line, Sort),
-    case take_sorted(Sorted, Log, O#offline{sort = Sort1}) of
-        {ok, Log1, O1} -> work(Log1, false, O1);
-        {refused, Line1, What, Log1, O1} -> end_at(Line1, undefined, What, Log1, O1);
-        {unseen, Line1, What, Log1} -> end_at(Line1, undefined, What, Log1, O)
-    end;
+handle_feed({clock, Time}, O = #offline{sort = Sort, line = Line, shift = Shift}) ->
+    {Sorted, Sort1} = witness_trace_sort:pass(Time, Line + Shift, Sort),
+    take_rest(Sorted, O#offline{sort = Sort1}, fun(Log1, O1) -> work(witness_offline_core:settle(here(O1), Log1), false, O1) end);
 handle_feed(idle, O = #offline{log = Log}) ->
     work(witness_offline_core:settle(here(O), Log), false, O);
 handle_feed(eof, O) ->
@@ -371,8 +362,8 @@ handle_feed({error, Text}, O) ->
     end_reading(witness_offline_core:stop(here(O), O#offline.log), put_refusal(Text, O)).
 
 %% With `skip_malformed' an impossible item is left out as well.
-take_items(Items, Base, Log, O = #offline{sort = Sort}) when Sort =/= none ->
-    case witness_trace_sort:add(Items, Base, Sort) of
+take_items(Items, Base, Log, O = #offline{sort = Sort, shift = Shift}) when Sort =/= none ->
+    case witness_trace_sort:add(Items, {Base, Shift}, Sort) of
         {ok, Sorted, Sort1} -> take_sorted(Sorted, Log, O#offline{sort = Sort1});
         {refused, Line, What, Sorted, Rest, Sort1} ->
             case take_sorted(Sorted, Log, O#offline{sort = Sort1}) of
@@ -384,19 +375,31 @@ take_items(Items, Base, Log, O = #offline{sort = Sort}) when Sort =/= none ->
                 Refused -> Refused
             end
     end;
-take_items(Items, Base, Log, O) -> take_sorted(Items, Base, Log, O).
-
-take_sorted(Items, Log, O) -> take_sorted(Items, 0, Log, O).
-
-take_sorted(Items, Base, Log, O) ->
+take_items(Items, Base, Log, O) ->
     case witness_offline_core:items(Items, Base, Log) of
         {ok, Log1} -> {ok, Log1, O};
         {refused, Line, What, Rest, Log1} ->
             case skips_malformed(O) of
-                true -> take_sorted(Rest, Base, Log1, skip(Line, undefined, What, O));
+                true -> take_items(Rest, Base, Log1, skip(Line, undefined, What, O));
                 false -> {refused, Line, What, Log1, O}
             end;
         {unseen, _, _, _} = Unseen -> Unseen
+    end.
+
+%% Their lines are those of their file.
+take_sorted(Sorted, Log, O = #offline{sort = Sort, shift = Shift}) ->
+    case take_items(Sorted, 0, Log, O#offline{sort = none, shift = 0}) of
+        {ok, Log1, O1} -> {ok, Log1, O1#offline{sort = Sort, shift = Shift}};
+        {refused, Line, What, Log1, O1} -> {refused, Line - Shift, What, Log1, O1#offline{sort = Sort, shift = Shift}};
+        {unseen, Line, What, Log1} -> {unseen, Line - Shift, What, Log1}
+    end.
+
+%% What has waited, and then the rest.
+take_rest(Sorted, O = #offline{log = Log}, Then) ->
+    case take_sorted(Sorted, Log, O) of
+        {ok, Log1, O1} -> Then(Log1, O1);
+        {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1);
+        {unseen, Line, What, Log1} -> end_at(Line, undefined, What, Log1, O)
     end.
 
 skips_malformed(#offline{config = #{feed := Feed}}) -> maps:get(skip_malformed, Feed, false).
@@ -452,15 +455,15 @@ put_unsaved(Text, O = #offline{ended = Ended}) -> O#offline{ended = Ended#{unsav
 after_save(saved, O) ->
     save_later(O),
     take_next(O#offline{saving = no});
+%% A line that was not read may be before what waits.
+after_save(stop, O = #offline{sort = Sort, log = Log, ended = Ended}) when Sort =/= none ->
+    Told = Ended#{unsorted => witness_trace_sort:count(Sort)},
+    end_reading(witness_offline_core:stop(here(O), Log), O#offline{saving = no, ended = Told});
 after_save(stop, O = #offline{log = Log}) ->
     end_reading(witness_offline_core:stop(here(O), Log), O#offline{saving = no});
-after_save(eof, O = #offline{log = Log, sort = Sort}) when Sort =/= none ->
+after_save(eof, O = #offline{sort = Sort}) when Sort =/= none ->
     {Sorted, Sort1} = witness_trace_sort:flush(Sort),
-    case take_sorted(Sorted, Log, O#offline{saving = no, sort = Sort1}) of
-        {ok, Log1, O1} -> finish(Log1, O1);
-        {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1);
-        {unseen, Line, What, Log1} -> end_at(Line, undefined, What, Log1, O)
-    end;
+    take_rest(Sorted, O#offline{saving = no, sort = Sort1}, fun finish/2);
 after_save(eof, O = #offline{log = Log}) ->
     finish(Log, O).
 
@@ -472,7 +475,11 @@ finish(Log, O = #offline{ended = Ended}) ->
 here(O = #offline{line = Line}) -> here(Line, O).
 
 here(Line, #offline{sort = none}) -> Line;
-here(Line, #offline{sort = Sort}) -> witness_trace_sort:place(Line, Sort).
+here(Line, #offline{sort = Sort, shift = Shift}) -> witness_trace_sort:place(Line + Shift, Sort).
+
+%% From the lines of places to those of the file.
+shift(#offline{sort = none, shift = Shift}) -> Shift;
+shift(_) -> 0.
 
 %% Nothing more is read.
 end_reading(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
@@ -481,7 +488,7 @@ end_reading(Log, O) -> work(Log, O#offline{reading = false, early = #{}}).
 
 work(Log, O) -> work(Log, true, O).
 
-work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
+work(Log0, Asked, O = #offline{sequence = Last}) ->
     {#{operations := Operations, started := Started, births := Births, lives := Lives}, Log} = witness_offline_core:take(Log0),
     #offline{config = #{called := Called}} = O,
     lists:foreach(fun({P, Signature}) -> witness_instrument_called:add_birth(P, Signature, Called) end, Births),
@@ -492,14 +499,14 @@ work(Log0, Asked, O = #offline{sequence = Last, shift = Shift}) ->
         ok = witness_offline_shard:work(Pid, Number, Of, self()),
         {Pids#{Pid => []}, A1}
     end, {#{}, update_counters(O#offline{log = Log, sequence = Number})}, Operations),
-    Block = #block{waits = Waits, asked = Asked, started = Started, shift = Shift, places = O1#offline.places},
+    Block = #block{waits = Waits, asked = Asked, started = Started, shift = shift(O), places = O1#offline.places},
     O1#offline{blocks = (O1#offline.blocks)#{Number => Block},
                metas = maps:merge(O1#offline.metas, #{Id => {Shard, Meta} || {Id, Shard, Meta} <- Started})}.
 
 %% The process that wants births and ends may have ended, which does not matter to the monitors.
 report_lives([], _) -> ok;
-report_lives(Lives, #offline{lives = To, shift = Shift}) ->
-    try gen_server:call(To, {lives, [{Place + Shift, Life} || {Place, Life} <- Lives]}, infinity)
+report_lives(Lives, O = #offline{lives = To}) ->
+    try gen_server:call(To, {lives, [{Place + shift(O), Life} || {Place, Life} <- Lives]}, infinity)
     catch exit:_ -> ok
     end.
 
@@ -545,6 +552,7 @@ add_answer(Number, Pid, Found, Counted, Covered, O = #offline{blocks = Blocks, n
 handle_shard_exit(Pid, Reason, O = #offline{blocks = Blocks, numbers = Numbers, shards = Shards, sequence = Last, line = Line,
                                             shift = Shift, places = Places}) ->
     {Shard, Numbers1} = maps:take(Pid, Numbers),
+    %% Its block has the shift of the last line.
     Ended = [{max(1, Line), Id, verdict, witness_monitor_machine:failure_outcome({crashed, Reason})} ||
              Id <- undecided_monitors(Shard, O)],
     Block = #block{waits = #{}, asked = false, started = [], shift = Shift, places = Places, found = [Ended]},

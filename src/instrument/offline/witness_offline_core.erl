@@ -71,6 +71,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
 %% place: that of the item that is delivered
 %% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
 %% ticking: the shards with monitors that may have deadlines; time: the greatest one of an event
+%% told: the time that was told last, before which nothing comes any more
 %% latest: without `skew', of each process; back: the first time that is before that, and by how much the times go back at most
 %% operations, births: newest first
 -record(log, {config :: config(),
@@ -92,6 +93,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
               missing = [] :: [missing()],
               ticking = [] :: [shard()],
               time = none :: none | integer(),
+              told = none :: none | integer(),
               latest = #{} :: #{witness_event:proc() => integer()},
               back = none :: none | {line(), pos_integer()},
               operations = #{} :: #{shard() => [witness_offline_shard:op(), ...]},
@@ -193,16 +195,12 @@ note_time(E, Line, Items, Base, L0 = #log{time = Before, config = Config}) ->
     case time(E) of
         Time when is_integer(Time), Time < ?YEAR_2000_NS, map_get(clock, Config) ->
             {refused, line(at(Line, Base)),
-             ~"this time is none of a system clock: clock expects nanoseconds since 1970", Items, L};
+             ~"this is no time of a system clock: with --clock nanoseconds since 1970 are expected", Items, L};
         Time when is_integer(Time), Before =:= none orelse Time > Before ->
-            L1 = L#log{time = Time, place = at(Line, Base)},
-            add_timed(E, Line, Items, Base, case Skew of
-                none -> L1;
-                _ -> tell_time(Time - Skew, L1)
-            end);
+            add_timed(E, Line, Items, Base, tell(Skew, L#log{time = Time, place = at(Line, Base)}));
         Time when is_integer(Time), Skew =/= none, Time < Before - Skew ->
             {refused, line(at(Line, Base)), witness_trace_sort:too_early(Before - Time, ~"skew"), Items, L};
-        _ -> add_timed(E, Line, Items, Base, L)
+        _ -> add_timed(E, Line, Items, Base, tell(Skew, L#log{place = at(Line, Base)}))
     end.
 
 %% Deadlines compare the times of a process's events, which the user may not know to go back.
@@ -268,12 +266,22 @@ place(Line) -> {Line, Line}.
 -doc "All lines up to this one were taken when it was this time, in nanoseconds. Needs `skew` and `clock`.".
 -spec clock(Time :: integer(), line(), state()) -> state().
 clock(Time, Line, L = #log{time = Before, config = #{skew := Skew}}) when Before =/= none, Time > Before ->
-    tell_time(Time - Skew, L#log{time = Time, place = Line});
+    tell(Skew, L#log{time = Time, place = Line});
 clock(_, _, L) -> L.
 
 %% The time of a sorted log. In front of its first event nothing can pass.
-tell_passed(Time, L = #log{time = Before}) when Before =/= none, Time > Before -> tell_time(Time, L#log{time = Time});
+tell_passed(Time, L = #log{time = Before}) when Before =/= none, Time > Before -> tell(0, L#log{time = Time});
 tell_passed(_, L) -> L.
+
+%% What waits for its spawn may be earlier, and is delivered later: then no time is told.
+tell(none, L) -> L;
+tell(_, L = #log{time = none}) -> L;
+tell(Skew, L = #log{time = Time, told = Told}) when Told =/= none, Time - Skew =< Told -> L;
+tell(Skew, L = #log{time = Time, source = Source}) ->
+    case witness_trace_log:is_waiting(Source) of
+        true -> L;
+        false -> tell_time(Time - Skew, L#log{told = Time - Skew})
+    end.
 
 -doc "Events of unknown processes are missing after this line: no monitor that is undecided now can be judged.".
 -spec add_gap(Reason :: atom(), place(), state()) -> state().
@@ -345,7 +353,7 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
       plain => L#log.plain, all => L#log.all, receives => L#log.receives,
-      ticking => L#log.ticking, time => L#log.time, latest => L#log.latest, back => L#log.back,
+      ticking => L#log.ticking, time => L#log.time, told => L#log.told, latest => L#log.latest, back => L#log.back,
       alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
       processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
 
@@ -362,6 +370,7 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
                           receives = maps:get(receives, Saved, unknown),
                           %% An older position has no properties with deadlines.
                           ticking = maps:get(ticking, Saved, []), time = maps:get(time, Saved, none),
+                          told = maps:get(told, Saved, none),
                           latest = maps:get(latest, Saved, #{}), back = maps:get(back, Saved, none),
                           %% An older position does not say which gaps may hide births, so all of them may.
                           hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
