@@ -488,7 +488,8 @@ pass(Event, {Module, Filter, Live} = Monitor) ->
         false -> {[], Monitor}
     end.
 
-is_deadline(#{event := Event, info := Info}) -> Event =:= undefined andalso is_map_key(deadline, Info).
+is_deadline(#{event := undefined, info := #{deadline := _}}) -> true;
+is_deadline(_) -> false.
 
 decided(#{verdict := inconclusive, reason := undefined, info := Info, slice := Slice}) ->
     {key(Slice), inconclusive, maps:get(reason, Info, none)};
