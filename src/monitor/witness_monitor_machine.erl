@@ -274,13 +274,21 @@ run(Events, {all, Members, Before, Machine}) ->
 
 run_members(all, Events, _, Machine) -> run(Events, Machine);
 run_members(Members, Events, Alive, Machine) ->
-    {Before, Behind} = lists:splitwith(fun(E) -> is_member(E, Members, Alive) =/= unknown end, Events),
-    Result = run([E || E <- Before, is_member(E, Members, Alive)], Machine),
-    case {Result, Behind} of
-        {{Slices, {ok, Next}}, [_ | _]} ->
+    {Read, Known} = of_members(Events, Members, Alive, []),
+    case run(Read, Machine) of
+        {Slices, {ok, Next}} when Known =:= unknown ->
             {Others, Final} = inconclusive({gap, unknown_signature}, Next),
             {Slices ++ Others, {decided, Final}};
-        _ -> Result
+        Result -> Result
+    end.
+
+%% Those in front of the first one of which it is not known.
+of_members([], _, _, Read) -> {lists:reverse(Read), ok};
+of_members([E | Events], Members, Alive, Read) ->
+    case is_member(E, Members, Alive) of
+        true -> of_members(Events, Members, Alive, [E | Read]);
+        false -> of_members(Events, Members, Alive, Read);
+        unknown -> {lists:reverse(Read), unknown}
     end.
 
 is_member(E, {Says, Arg, Matters}, Alive) ->
