@@ -82,11 +82,13 @@ modules(App) ->
         undefined -> unknown
     end.
 
-%% To ask for the modules that are loaded for runs may restore those of an earlier run: so before and after.
+%% To ask for the modules of runs may restore those of an earlier one. So the answer for a module that is woven is computed twice.
 is_woven(Module) ->
     _ = code:ensure_loaded(Module),
-    not is_map_key(Module, loaded_for_runs()) andalso witness_weave:woven(Module) =:= {ok, ?RUNTIME}
-        andalso not is_map_key(Module, loaded_for_runs()).
+    is_woven_for_no_run(Module) andalso is_woven_for_no_run(Module).
+
+is_woven_for_no_run(Module) ->
+    witness_weave:woven(Module) =:= {ok, ?RUNTIME} andalso not is_map_key(Module, loaded_for_runs()).
 
 %% Modules that are woven for other runs were not woven by their compiler.
 loaded_for_runs() ->
