@@ -442,14 +442,8 @@ name(Variable) -> [$X | Variable].
 
 %% Values of the present and the past, by `let`s.
 
-expression(F, Writing) when is_boolean(F) -> {atom_to_list(F), Writing};
-expression({'not', F}, Writing) ->
-    {Text, More} = expression(F, Writing),
-    {["(not ", Text, ")"], More};
-expression({Operator, F, G}, Writing) when Operator =:= 'and'; Operator =:= 'or' ->
-    {Left, Writing1} = expression(F, Writing),
-    {Right, Writing2} = expression(G, Writing1),
-    {["(", Left, case Operator of 'and' -> " andalso "; 'or' -> " orelse " end, Right, ")"], Writing2};
+expression(F, Writing) when is_boolean(F); element(1, F) =:= 'not'; element(1, F) =:= 'and'; element(1, F) =:= 'or' ->
+    witness_spec_translated:connective(F, Writing, fun expression/2);
 expression({compare, "=", {var, Variable} = A, {operation, _, _} = B}, #{determined := Determined} = Writing) ->
     case lists:member(Variable, Determined) of
         true -> {equal(A, operand(B, Writing), Writing), Writing};

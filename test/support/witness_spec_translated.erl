@@ -6,7 +6,7 @@ A variable that a quantifier binds goes into the event that has it. Events are `
 bound by this event, and its comparisons may use them. A `t:language/0` says what else its formulas are.
 """.
 
--export([monitored/3, combinations/1, bind/3, conjunction/1]).
+-export([monitored/3, combinations/1, bind/3, conjunction/1, connective/3]).
 -export_type([language/0]).
 
 -doc """
@@ -33,6 +33,17 @@ monitored(Properties, Shown, Fun) ->
         {error, {witness_spec, Findings}} ->
             error({compile, Text, [Message || #{severity := error, message := Message} <- Findings], Findings})
     end.
+
+-doc "The guard for a constant, or a connective of what `Write` writes one after the other.".
+-spec connective(boolean() | tuple(), Writing, fun((formula(), Writing) -> {iodata(), Writing})) -> {iodata(), Writing}.
+connective(F, Writing, _) when is_boolean(F) -> {atom_to_list(F), Writing};
+connective({'not', F}, Writing, Write) ->
+    {Text, More} = Write(F, Writing),
+    {["(not ", Text, ")"], More};
+connective({Operator, F, G}, Writing, Write) ->
+    {Left, Writing1} = Write(F, Writing),
+    {Right, Writing2} = Write(G, Writing1),
+    {["(", Left, case Operator of 'and' -> " andalso "; 'or' -> " orelse " end, Right, ")"], Writing2}.
 
 -doc "All lists with one member of each list.".
 -spec combinations([[Value]]) -> [[Value]].
