@@ -330,15 +330,12 @@ handle_feed({block, #{items := Items, lines := Lines} = Parsed, Position}, O0 = 
     Places = case Parsed of #{places := Of} -> {Base, Of}; #{} -> none end,
     O = add_skipped(Parsed, O0#offline{line = Base + Lines, shift = Last - Lines - Base, position = Position, places = Places},
                     Base),
-    case take_items(Items, Base, Log, O) of
-        {ok, Log1, O1} ->
-            case Parsed of
-                #{skipped := 0, malformed := [{Line, Column, What}]} -> end_at(Base + Line, Column, What, Log1, O1);
-                #{} -> work(Log1, O1)
-            end;
-        {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1);
-        {unseen, Line, What, Log1} -> end_at(Line, undefined, What, Log1, O)
-    end;
+    go_on(take_items(Items, Base, Log, O), O, fun(Log1, O1) ->
+        case Parsed of
+            #{skipped := 0, malformed := [{Line, Column, What}]} -> end_at(Base + Line, Column, What, Log1, O1);
+            #{} -> work(Log1, O1)
+        end
+    end);
 handle_feed({long, Bytes, #{lines := Last} = Position}, O0 = #offline{log = Log, line = Base}) ->
     O = O0#offline{line = Base + 1, shift = Last - 1 - Base, position = Position},
     What = ["a line of at most ", integer_to_list(max_line(O)), " bytes is expected, this one has ",
@@ -395,12 +392,12 @@ take_sorted(Sorted, Log, O = #offline{sort = Sort, shift = Shift}) ->
     end.
 
 %% What has waited, and then the rest.
-take_rest(Sorted, O = #offline{log = Log}, Then) ->
-    case take_sorted(Sorted, Log, O) of
-        {ok, Log1, O1} -> Then(Log1, O1);
-        {refused, Line, What, Log1, O1} -> end_at(Line, undefined, What, Log1, O1);
-        {unseen, Line, What, Log1} -> end_at(Line, undefined, What, Log1, O)
-    end.
+take_rest(Sorted, O = #offline{log = Log}, Then) -> go_on(take_sorted(Sorted, Log, O), O, Then).
+
+%% Unless an item ends the reading.
+go_on({ok, Log, O}, _, Then) -> Then(Log, O);
+go_on({refused, Line, What, Log, O}, _, _) -> end_at(Line, undefined, What, Log, O);
+go_on({unseen, Line, What, Log}, O, _) -> end_at(Line, undefined, What, Log, O).
 
 skips_malformed(#offline{config = #{feed := Feed}}) -> maps:get(skip_malformed, Feed, false).
 
