@@ -18,6 +18,17 @@ a_verdict_has_the_fields_that_are_promised_test() ->
                   #{~"kind" := ~"decision", ~"line" := 7, ~"column" := 2, ~"text" := ~"_ ? _", ~"bindings" := #{~"B" := ~"x"}}],
                  maps:get(~"explanation", Verdict)).
 
+a_call_and_its_return_are_steps_test() ->
+    Steps = [#{index => Index, event => Event, formula => undefined, bindings => []}
+             || {Index, Event} <- lists:enumerate([{call, self(), {m, f, [1]}, 5}, {return, self(), {m, f, 1}, {ok, "a"}, 8}])],
+    V = (verdict())#{steps := Steps, skipped := 0, event := maps:with([index, event], lists:last(Steps))},
+    P = witness_event:format_proc(self()),
+    [Call, Return] = [<<P/binary, Text/binary>> || Text <- [~" calls m:f(1)", ~" returns m:f/1 -> {ok,\"a\"}"]],
+    ?assertMatch(#{~"event" := #{~"index" := 2, ~"kind" := ~"return", ~"text" := Return},
+                   ~"explanation" := [#{~"kind" := ~"call", ~"text" := Call, ~"after_ns" := 0},
+                                      #{~"kind" := ~"return", ~"text" := Return, ~"after_ns" := 3} | _]},
+                 decoded(witness_cli_json:verdict(V, ?HEADER))).
+
 a_verdict_says_where_in_the_specification_it_was_decided_test() ->
     ?assertMatch(#{~"source" := null}, decoded(witness_cli_json:verdict((verdict())#{source := undefined}, ?HEADER))),
     ?assertMatch(#{~"source" := #{~"file" := ~"sum.hml", ~"line" := 7, ~"column" := 2, ~"text" := ~"[_ ? _] ff."}},

@@ -30,6 +30,8 @@ events_keep_their_processes_and_times_test_() ->
          {{init, P, undefined, {m, f, [1]}, 7}, {init, P, undefined, {m, f, ['integer()']}, 7}},
          {{fork, P, P, {m, f, 1}, 7}, {fork, P, P, {m, f, 'integer()'}, 7}},
          {{exit, P, {bad, ~"x"}, 7}, {exit, P, {bad, {'binary()', 1}}, 7}},
+         {{call, P, {m, f, [1, pin, "1234"]}, 7}, {call, P, {m, f, ['integer()', pin, {'string()', 4}]}, 7}},
+         {{return, P, {m, f, 1}, {ok, 1234}, 7}, {return, P, {m, f, 1}, {ok, 'integer()'}, 7}},
          {{gap, P, overflow, 3, 7}, {gap, P, overflow, 3, 7}}]].
 
 a_stack_keeps_its_places_and_no_arguments_test() ->

@@ -17,6 +17,9 @@ examples() ->
         {{send, ?C, {server, 'n@host.x'}, stop, 10}, send, ~"c : {server,'n@host.x'} ! stop"},
         {{recv, ?C, ?P, "abc", 10}, recv, ~"c ? \"abc\""},
         {{recv, ?C, undefined, timeout, 10}, recv, ~"c ? timeout"},
+        {{call, ?C, {m, f, [1, "ab"]}, 10}, call, ~"c calls m:f(1,\"ab\")"},
+        {{call, ?C, {'Elixir.Calc', add, []}, 10}, call, ~"c calls Calc.add()"},
+        {{return, ?C, {m, f, 2}, {ok, 3}, 10}, return, ~"c returns m:f/2 -> {ok,3}"},
         {{gap, ?C, overload, 1, 10}, gap, ~"c gap, 1 event missing: overload"},
         {{gap, ?C, overload, 20, 10}, gap, ~"c gap, 20 events missing: overload"},
         {{gap, ?C, sensitive, unknown, 10}, gap, ~"c gap, an unknown number of events missing: sensitive"},
@@ -52,7 +55,9 @@ each_part_of_an_event_is_cut_on_its_own_test() ->
     ?assertMatch(<<"c ? [a,a,", _/binary>>, Text),
     ?assertEqual(byte_size(~"c ? ") + 200, byte_size(Text)),
     ?assertEqual(~"c ? [a,a...", witness_event:format({recv, ?C, ?P, Long, 1}, 7)),
-    ?assertEqual(~"p -> c, m:f(...", witness_event:format({fork, ?P, ?C, {m, f, [Long]}, 1}, 7)).
+    ?assertEqual(~"p -> c, m:f(...", witness_event:format({fork, ?P, ?C, {m, f, [Long]}, 1}, 7)),
+    ?assertEqual(~"c calls m:f(...", witness_event:format({call, ?C, {m, f, [Long]}, 1}, 7)),
+    ?assertEqual(~"c returns m:fu... -> [a,a...", witness_event:format({return, ?C, {m, function, 1}, Long, 1}, 7)).
 
 names_from_a_log_cannot_reach_the_terminal_test_() ->
     Format = fun(Name) -> witness_event:format({exit, {external, Name}, normal, 1}) end,

@@ -78,8 +78,9 @@ use_library() ->
 library(_) -> ok.
 
 history(More) ->
+    Monitor = {witness_monitor_log, {[], fun(_, _) -> ok end}},
     {ok, Run} = witness:start(maps:merge(#{system => {?MODULE, main, []}, specs => [?SPEC], log => false, history => true,
-                                           monitors => [{{?MODULE, child, 1}, {witness_monitor_log, fun(_, _) -> ok end}}]}, More)),
+                                           monitors => [{{?MODULE, child, 1}, Monitor}]}, More)),
     {ok, #{history := History}} = witness:await(Run, infinity),
     {ok, _} = witness:stop(Run),
     History.

@@ -30,6 +30,21 @@ a_chart_of_elixir_has_the_notation_of_elixir_test() ->
     ?assertEqual([~"starts Shop.Till.init([name: Shop.Till]), spawned by #PID<0.92.0>", ~"call(_, %Shop.Sale{id: 2})",
                   ~"ends: shutdown: :closed"], [Text || #{text := Text} <- Arrows]).
 
+a_call_and_its_return_are_marks_on_the_line_of_their_process_test() ->
+    [P] = pids(["<0.91.0>"]),
+    Steps = [step({call, P, {m, f, [1]}, undefined}), step({return, P, {m, f, 1}, {ok, "a"}, undefined})],
+    {[_], Arrows} = witness_text_chart:sequence(Steps, known(#{}, #{})),
+    ?assertEqual([{0, undefined, undefined, false, ~"calls m:f(1)"},
+                  {0, undefined, undefined, false, ~"returns m:f/1 -> {ok,\"a\"}"}],
+                 [{Own, From, To, Ends, Text} || #{own := Own, from := From, to := To, ends := Ends, text := Text} <- Arrows]),
+    Chart = witness_text_chart:chart(Steps, known(#{}, #{}), 1, #{colour => false, width => 80}),
+    Rows = [unicode:characters_to_binary(Row) || Row <- Chart],
+    ?assertEqual([~" => 1         *    calls m:f(1)", ~" => 1         *    returns m:f/1 -> {ok,\"a\"}"], lists:nthtail(2, Rows)),
+    {_, Elixir} = witness_text_chart:sequence([step({call, P, {'Elixir.Calc', add, [1, [{a, 2}]]}, undefined}),
+                                               step({return, P, {ets, insert, 2}, true, undefined})],
+                                              (known(#{}, #{}))#{syntax := elixir}),
+    ?assertEqual([~"calls Calc.add(1, [a: 2])", ~"returns :ets.insert/2 -> true"], [Text || #{text := Text} <- Elixir]).
+
 %% The end of a module's name tells more than its beginning; what has no parts is cut.
 a_long_name_keeps_its_last_parts_test() ->
     [P] = pids(["<0.91.0>"]),

@@ -58,6 +58,16 @@ a_report_has_the_steps_that_a_terminal_shows_test() ->
                    ~"steps" := [#{~"index" := 2, ~"time" := ~"", ~"own" := 1, ~"from" := 0, ~"to" := 1, ~"ends" := false,
                                   ~"text" := ~"1", ~"formula" := ~"f", ~"bindings" := [[~"A", ~"{1,2}"]]}]}, Explanation).
 
+a_call_and_its_return_are_marks_on_the_lifeline_of_their_process_test() ->
+    Client = {external, ~"client"},
+    Events = [{call, Client, {m, f, [1]}, undefined}, {return, Client, {m, f, 1}, ok, undefined}],
+    Steps = [#{index => Index, event => Event, formula => undefined, bindings => []} || {Index, Event} <- lists:enumerate(Events)],
+    #{explanation := #{lanes := Lanes, steps := Drawn}} = witness_web_data:explained_violation((violation(1))#{steps := Steps}),
+    ?assertMatch([#{name := ~"client"}], Lanes),
+    ?assertMatch([#{own := 0, from := null, to := null, ends := false, text := ~"calls m:f(1)", event := ~"client calls m:f(1)"},
+                  #{own := 0, from := null, to := null, ends := false, text := ~"returns m:f/1 -> ok",
+                    event := ~"client returns m:f/1 -> ok"}], Drawn).
+
 a_report_tells_the_deadline_that_has_passed_test() ->
     Step = fun(Index, Time) ->
         #{index => Index, event => {recv, self(), self(), 1, Time}, formula => undefined, bindings => []}

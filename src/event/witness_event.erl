@@ -2,7 +2,7 @@
 -moduledoc """
 The events that Witness sees of a system, and how they are written for people.
 
-A system is a set of processes, and of each of them Witness sees five kinds of events:
+A system is a set of processes, and of each of them Witness sees seven kinds of events:
 
 | Kind | Meaning | Written |
 |---|---|---|
@@ -10,6 +10,8 @@ A system is a set of processes, and of each of them Witness sees five kinds of e
 | `init` | it was spawned; the first event of every process | `<0.91.0> <- <0.90.0>, calc_server:loop(10)` |
 | `send` | it has sent a message | `<0.91.0> : <0.90.0> ! {ok,3}` |
 | `recv` | a message has arrived in its mailbox | `<0.91.0> ? {<0.90.0>,{add,1,2}}` |
+| `call` | it calls a function that a monitor names | `<0.91.0> calls calc:add(1,2)` |
+| `return` | such a call has returned a value | `<0.91.0> returns calc:add/2 -> 3` |
 | `exit` | it has ended; the last event of every process | `<0.91.0> ** normal` |
 
 The notation is that of the specification language, so printed events can be copied into a specification. `_`
@@ -17,6 +19,9 @@ means a parent that is not known.
 
 A stream of events also has two marks that are not events. A `gap` says that events are missing. `attached` is in place of
 `init` if observation of the process began while it was running.
+
+A `call` comes before all events that the call leads to in its process, and its `return` after them. A call that raises an exception, or
+never ends, has no `return`.
 
 The second element of every event and mark is the process that it belongs to, the last one is its
 time. The events of one process are in the order in which they occurred. Between processes a `fork` precedes
@@ -54,10 +59,12 @@ every event of the child; a stronger order holds only if the source of the event
   | {init, Child :: proc(), Parent :: proc() | undefined, signature(), ts()}
   | {exit, proc(), Reason :: term(), ts()}
   | {send, proc(), To :: destination(), Msg :: term(), ts()}
-  | {recv, proc(), From :: origin(), Msg :: term(), ts()}.
+  | {recv, proc(), From :: origin(), Msg :: term(), ts()}
+  | {call, proc(), signature(), ts()}
+  | {return, proc(), mfa(), Value :: term(), ts()}.
 
 -doc "The kinds of events.".
--type kind() :: fork | init | exit | send | recv.
+-type kind() :: fork | init | exit | send | recv | call | return.
 
 -doc """
 The elements of a stream of events. A `gap` says that events of the process are missing here, why, and how many;
@@ -94,12 +101,12 @@ larger.
 -spec bytes(term()) -> non_neg_integer().
 bytes(Term) -> max(erts_debug:flat_size(Term) * erlang:system_info(wordsize), erlang:external_size(Term)).
 
--doc "The event as a line of text, without its time. Messages, reasons and signatures are cut to 200 characters each.".
+-doc "The event as a line of text, without its time. Messages, reasons, signatures, calls and values are cut to 200 characters each.".
 -spec format(item()) -> binary().
 format(Item) -> format(Item, ?PART_CHARACTERS).
 
 -doc """
-Like `format/1`, with each message, reason and signature cut to `Limit` characters.
+Like `format/1`, with each of these parts cut to `Limit` characters.
 
 The text is UTF-8, on one line, and without control characters, whatever the system has put into the event.
 """.
@@ -118,12 +125,14 @@ format({send, Proc, To, Msg, _}, Limit, Syntax) ->
     join([format_proc(Proc, Syntax), ~" : ", format_proc(To, Syntax), ~" ! ", format_term(Msg, Limit, Syntax)]);
 format({recv, Proc, _From, Msg, _}, Limit, Syntax) ->
     join([format_proc(Proc, Syntax), ~" ? ", format_term(Msg, Limit, Syntax)]);
+format({call, Proc, Call, _}, Limit, Syntax) ->
+    join([format_proc(Proc, Syntax), ~" calls ", format_call(Call, Limit, Syntax)]);
+format({return, Proc, Function, Value, _}, Limit, Syntax) ->
+    join([format_proc(Proc, Syntax), ~" returns ", format_function(Function, Limit, Syntax), ~" -> ", format_term(Value, Limit, Syntax)]);
 format({gap, Proc, Reason, Missing, _}, Limit, Syntax) ->
     join([format_proc(Proc, Syntax), ~" gap, ", missing(Missing), ~": ", format_term(Reason, Limit, Syntax)]);
-format({attached, Proc, {Module, Function, Arity}, _}, Limit, erlang) ->
-    join([format_proc(Proc), ~" attached, in ", witness_event_term:function(Module, Function, Arity, Limit)]);
-format({attached, Proc, {Module, Function, Arity}, _}, Limit, elixir) ->
-    join([format_proc(Proc, elixir), ~" attached, in ", witness_event_inspect:function(Module, Function, Arity, Limit)]).
+format({attached, Proc, Function, _}, Limit, Syntax) ->
+    join([format_proc(Proc, Syntax), ~" attached, in ", format_function(Function, Limit, Syntax)]).
 
 format_call(Signature, Limit, erlang) -> witness_event_term:call(Signature, Limit);
 format_call(Signature, Limit, elixir) -> witness_event_inspect:call(Signature, Limit).
@@ -215,12 +224,11 @@ format_signature(Signature, elixir) -> witness_event_inspect:call(Signature, ?PA
 
 -doc "A function as text, `m:f/2`, cut to 200 characters.".
 -spec format_function(mfa()) -> binary().
-format_function({Module, Function, Arity}) -> join([witness_event_term:function(Module, Function, Arity, ?PART_CHARACTERS)]).
+format_function(Function) -> join([format_function(Function, ?PART_CHARACTERS, erlang)]).
 
 -doc "Like `format_function/1`, in the notation of a language: `:m.f/2` in that of Elixir.".
 -spec format_function(mfa(), syntax()) -> binary().
-format_function(Function, erlang) -> format_function(Function);
-format_function({Module, Function, Arity}, elixir) -> witness_event_inspect:function(Module, Function, Arity, ?PART_CHARACTERS).
+format_function(Function, Syntax) -> join([format_function(Function, ?PART_CHARACTERS, Syntax)]).
 
 -doc "A process, as in the text of an event.".
 -spec format_proc(proc()) -> binary().
@@ -233,6 +241,9 @@ format_proc({external, Name}, _) when is_binary(Name) -> witness_event_term:text
 format_proc(Proc, Syntax) -> format_term(Proc, ?PART_CHARACTERS, Syntax).
 
 %% Internal
+
+format_function({Module, Function, Arity}, Limit, erlang) -> witness_event_term:function(Module, Function, Arity, Limit);
+format_function({Module, Function, Arity}, Limit, elixir) -> witness_event_inspect:function(Module, Function, Arity, Limit).
 
 missing(unknown) -> ~"an unknown number of events missing";
 missing(1) -> ~"1 event missing";

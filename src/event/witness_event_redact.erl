@@ -38,12 +38,14 @@ signature({M, F, Args}) when is_list(Args), length(Args) =< 255 -> {M, F, [term(
 signature({M, F, Args}) -> {M, F, term(Args)}.
 
 -doc """
-An event with the shape of its message, reason or arguments. Its processes and its time stay.
+An event with the shape of its message, reason, arguments or value. Its processes and its time stay.
 """.
 -spec item(witness_event:item()) -> witness_event:item().
 item({Kind, P, Other, Signature, Ts}) when Kind =:= fork; Kind =:= init -> {Kind, P, Other, signature(Signature), Ts};
 item({exit, P, Reason, Ts}) -> {exit, P, term(Reason), Ts};
 item({Kind, P, Peer, Msg, Ts}) when Kind =:= send; Kind =:= recv -> {Kind, P, Peer, term(Msg), Ts};
+item({call, P, Call, Ts}) -> {call, P, signature(Call), Ts};
+item({return, P, Function, Value, Ts}) -> {return, P, Function, term(Value), Ts};
 item(Mark) -> Mark.
 
 -doc """

@@ -189,6 +189,11 @@ event_row({attached, Proc, Function, _}, _, Syntax) ->
 event_row({fork, Parent, Child, Signature, _}, _, Syntax) ->
     local_row(Parent, $*, [~"spawns ", format_name(Child, 40, Syntax), ~", ", witness_event:format_signature(Signature, Syntax)]);
 event_row({other, Proc, Text, _}, _, _) -> local_row(Proc, $*, string:trim(Text, leading));
+event_row({call, Proc, Call, _}, _, Syntax) ->
+    local_row(Proc, $*, [~"calls ", witness_event:format_signature(Call, Syntax)]);
+event_row({return, Proc, Function, Value, _}, _, Syntax) ->
+    local_row(Proc, $*, [~"returns ", witness_event:format_function(Function, Syntax), ~" -> ",
+                         witness_event:format_term(Value, ?TEXT_CHARS, Syntax)]);
 event_row({exit, Proc, Reason, _}, _, Syntax) ->
     local_row(Proc, $X, [~"ends: ", witness_event:format_reason(Reason, ?TEXT_CHARS, Syntax)]);
 event_row({send, Proc, Proc, Message, _}, _, Syntax) ->
