@@ -219,6 +219,62 @@ grammar_test_() ->
            a guard with `>` inside `<...>` needs braces around the action: `<{P ? N when N > 1}>`
          """}]).
 
+calls_and_returns_test_() ->
+    Over = "a: with m:f(_) over _ calls n:g(_, _), _ returns n:g/2 -> V, _ ? go ",
+    shown([
+        {Over ++ "check [_ calls n:g(A, A)] [_ returns n:g/2 -> {ok, A}] <_ returns n:g/2 -> _> ff.", ""},
+        {Over ++ "check [_ calls n:g(_)] ff.",
+         """
+         s:1:76: error: the calls of `n:g/1` are events only where `over` names them
+           a: with m:f(_) over _ calls n:g(_, _), _ returns n:g/2 -> V, _ ? go check [_ calls n:g(_)] ff.
+                                                                                      ^
+           `over` needs such an action, as in `over _ calls n:g(_)`
+         """},
+        {"a: with m:f(_) check [_ returns n:g/1 -> _] ff.",
+         """
+         s:1:23: error: the returns of `n:g/1` are events only where `over` names them
+           a: with m:f(_) check [_ returns n:g/1 -> _] ff.
+                                 ^
+           `over` needs such an action, as in `over _ returns n:g/1 -> _`
+         """},
+        {"a: with m:f(_) over _ calls n:g(_) let V = once {_ returns n:g/1 -> _} check [_ calls n:g(_) when V] ff.",
+         """
+         s:1:50: error: the returns of `n:g/1` are events only where `over` names them
+           a: with m:f(_) over _ calls n:g(_) let V = once {_ returns n:g/1 -> _} check [_ calls n:g(_) when V] ff.
+                                                            ^
+           `over` needs such an action, as in `over _ returns n:g/1 -> _`
+         """},
+        {"a: with m:f(_) over _ calls M:g(_) check ff.",
+         """
+         s:1:29: error: `calls` needs the name of the function
+           a: with m:f(_) over _ calls M:g(_) check ff.
+                                       ^
+           as in `_ calls ets:insert(Table, _)`: which functions are traced is settled before anything runs
+         """},
+        {"a: with m:f(_) over _ returns n:g(_) -> _ check ff.",
+         """
+         s:1:31: error: `returns` needs the name of the function, and the number of its arguments
+           a: with m:f(_) over _ returns n:g(_) -> _ check ff.
+                                         ^
+           as in `_ returns m:f/1 -> Value`: which functions are traced is settled before anything runs
+         """},
+        {"a: with m:f(_) over _ returns n:g/1 check ff.",
+         """
+         s:1:36: error: expected `->` and the value
+           a: with m:f(_) over _ returns n:g/1 check ff.
+                                              ^
+           as in `_ returns m:f/1 -> Value`: which functions are traced is settled before anything runs
+         """}])
+    ++ shown(#{no_functions => {"nobody looks", "look"}}, [
+        {"a: with m:f(_) over _ ? go, _ calls n:g(_), _ returns n:g/1 -> _ check [_ ? go] [_ calls n:g(_)] ff.",
+         """
+         s:1:29: error: calls and returns of functions cannot be seen here: nobody looks
+           a: with m:f(_) over _ ? go, _ calls n:g(_), _ returns n:g/1 -> _ check [_ ? go] [_ calls n:g(_)] ff.
+                                       ^
+           look
+         """},
+        {"a: with m:f(_) over _ ? go check [_ ? go] [_ ? go] ff.", ""}]).
+
 actions_test_() ->
     shown([
         {"with m:f(_) monitor [] ff.",
@@ -226,21 +282,21 @@ actions_test_() ->
          s:1:22: error: expected an action
            with m:f(_) monitor [] ff.
                                 ^
-           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`, `P calls m:f(A)`, `P returns m:f/1 -> V`
          """},
         {"with m:f(_) monitor [{}] ff.",
          """
          s:1:23: error: expected an action
            with m:f(_) monitor [{}] ff.
                                  ^
-           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`, `P calls m:f(A)`, `P returns m:f/1 -> V`
          """},
         {"with m:f(_) monitor [P ! a] ff.",
          """
          s:1:22: error: this is not an action
            with m:f(_) monitor [P ! a] ff.
                                 ^
-           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`, `P calls m:f(A)`, `P returns m:f/1 -> V`
          """},
         {"with m:f(_) monitor [P ? ] ff.",
          """
@@ -714,7 +770,7 @@ slices_test_() ->
          s:1:18: error: this is not an action
            with m:f(_) over monitor [_ ? a] ff.
                             ^
-           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`, `P calls m:f(A)`, `P returns m:f/1 -> V`
          """},
         {"with m:f(_) over _ ? a per Id monitor [_ ? a] ff.",
          """
@@ -900,7 +956,7 @@ lets_test_() ->
          s:1:27: error: this is not an action
            with m:f(_) let V = once {a} check [_ ? a] ff.
                                      ^
-           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`
+           an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`, `P calls m:f(A)`, `P returns m:f/1 -> V`
          """},
         {"with m:f(_) let V = once {else} check [_ ? a] ff.",
          """

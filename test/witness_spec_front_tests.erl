@@ -16,7 +16,15 @@ what_stands_in_over_is_a_list_of_actions_test_() ->
         {"{_ <- _, _}, _ ? a", ["_ <- _, _", "_ ? a"]},
         {"{_ ? a}, {P : Q ! M}", ["_ ? a", "P : Q ! M"]},
         {"_ ? {a, b}", ["_ ? {a, b}"]},
+        %% The arrow of a return is no birth.
+        {"_ returns m:f/1 -> V, P -> C, m:f(A), _ calls m:f(A, {B}), _ returns My.App.f/0 -> [V], _ ? a",
+         ["_ returns m:f/1 -> V", "P -> C, m:f(A)", "_ calls m:f(A, {B})", "_ returns My.App.f/0 -> [V]", "_ ? a"]},
+        {"P -> C, _, {_ returns m:f/1 -> {ok, P}}, _ ? a", ["P -> C, _", "_ returns m:f/1 -> {ok, P}", "_ ? a"]},
+        {"calls calls m:calls(returns), returns returns m:f/1 -> calls", ["calls calls m:calls(returns)",
+                                                                         "returns returns m:f/1 -> calls"]},
         %% Guards.
+        {"_ ? A when A > 1, A, _ calls m:f(), _ ? A when A, P returns m:f/1 -> A when A < 1, A, {P calls m:f(A)}, _ ? b",
+         ["_ ? A when A > 1, A", "_ calls m:f()", "_ ? A when A", "P returns m:f/1 -> A when A < 1, A", "P calls m:f(A)", "_ ? b"]},
         {"_ ? A when A > 1, A < 3, _ ? b", ["_ ? A when A > 1, A < 3", "_ ? b"]},
         {"_ ? A when A > 1; A < 0, _ : _ ! b", ["_ ? A when A > 1; A < 0", "_ : _ ! b"]},
         {"P -> C, m:f(A) when A, A =/= 2, C <- P, _ when true, C ** R", ["P -> C, m:f(A) when A, A =/= 2",

@@ -133,7 +133,7 @@ event that has a time, and whenever a source tells the time.
 The events that the monitor wants, by their kinds, or by match specifications of the VM over `[to, message]` (`:send`) and `[from, message]`
 (`:recv`).
 """.
--callback alphabet(Arg :: term()) -> all | [Kind :: atom() | {Kind :: atom(), ets:match_spec()}].
+-callback alphabet(Arg :: term()) -> all | [Kind :: atom() | {Kind :: atom(), ets:match_spec() | mfa()}].
 
 -doc """
 The state machines that an event is for: none, the one with this key, which is started if there is none, the one with this key if there is

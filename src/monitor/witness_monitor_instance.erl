@@ -7,8 +7,9 @@ computed (`c:witness_monitor:describe/1`) only when a verdict is explained. What
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, config/3, set_counting/2, set_timed/1, is_timed/1, callback/1, new/1, state/1, put_state/2, run/3, result/4,
-         choose/2, pass/3, next_deadline/3, finish/3, judge_undecided/3, judge/3, conclude/4, inconclusive/3, is_vacuous/1,
+-export([config/2, config/3, set_counting/2, set_timed/1, is_timed/1, set_functions/1, reads_functions/1, callback/1,
+         new/1, state/1, put_state/2, run/3, result/4, choose/2,
+         pass/3, next_deadline/3, finish/3, judge_undecided/3, judge/3, conclude/4, inconclusive/3, is_vacuous/1,
          crash/2, crash/3, save/1, load/1]).
 -export_type([config/0, choice/0, instance/0, outcome/0, satisfied/0, step/0, reason/0, saved/0]).
 
@@ -60,7 +61,7 @@ config(Module, Explain) -> config(Module, Explain, fun Module:handle_event/2).
 
 -doc "The same with another function in place of `handle_event/2`.".
 -spec config(module(), Explain :: pos_integer(), fun((witness_event:item(), State :: term()) -> term())) -> config().
-config(Module, Explain, Handle) -> {Module, Explain, Handle, never, false}.
+config(Module, Explain, Handle) -> {Module, Explain, Handle, never, false, false}.
 
 -doc "The same for machines with a verdict `yes` that is a `t:satisfied/0` whenever this function returns true.".
 -spec set_counting(fun(() -> boolean()), config()) -> config().
@@ -68,7 +69,7 @@ set_counting(IsCounted, Config) -> setelement(4, Config, IsCounted).
 
 -doc "The same for monitors with deadlines: those that the time of an event passes come before the event.".
 -spec set_timed(config()) -> config().
-set_timed({Module, Explain, Handle, IsCounted, false}) ->
+set_timed({Module, Explain, Handle, IsCounted, false, Functions}) ->
     InTime = fun(E, State) ->
         case witness_event:ts(E) of
             undefined -> Handle(E, State);
@@ -79,15 +80,23 @@ set_timed({Module, Explain, Handle, IsCounted, false}) ->
                 end
         end
     end,
-    {Module, Explain, InTime, IsCounted, true}.
+    {Module, Explain, InTime, IsCounted, true, Functions}.
 
 -doc "Whether its monitors have deadlines.".
 -spec is_timed(config()) -> boolean().
-is_timed({_, _, _, _, Timed}) -> Timed.
+is_timed({_, _, _, _, Timed, _}) -> Timed.
+
+-doc "The same for monitors that read calls or returns of functions.".
+-spec set_functions(config()) -> config().
+set_functions(Config) -> setelement(6, Config, true).
+
+-doc "Whether calls or returns of functions are events for its monitors.".
+-spec reads_functions(config()) -> boolean().
+reads_functions({_, _, _, _, _, Functions}) -> Functions.
 
 -doc "`handle_event/2`, for callers that call it directly and pass its result to `result/4`.".
 -spec callback(config()) -> fun((witness_event:event(), State :: term()) -> term()).
-callback({_, _, Handle, _, _}) -> Handle.
+callback({_, _, Handle, _, _, _}) -> Handle.
 
 -doc "A machine in its first state.".
 -spec new(State :: term()) -> instance().
@@ -103,7 +112,7 @@ put_state(State, Instance) -> setelement(1, Instance, State).
 -doc "Takes events, up to a verdict.".
 -spec run([witness_event:event()], config(), instance()) -> {ok, instance()} | {decided, outcome() | satisfied()}.
 run([], _, Instance) -> {ok, Instance};
-run([E], {_, N, Handle, _, _} = Config, {State, Index, Kept, Steps} = Instance) ->
+run([E], {_, N, Handle, _, _, _} = Config, {State, Index, Kept, Steps} = Instance) ->
     %% With many machines that take turns, one event at a time is the rule. The kept steps are most of a machine's cost, so
     %% only a few more stay than are shown: enough that not every event builds the list again.
     try Handle(E, State) of
@@ -116,7 +125,7 @@ run([E], {_, N, Handle, _, _} = Config, {State, Index, Kept, Steps} = Instance) 
     catch
         Class:Reason:Stack -> conclude_crash(crash(Class, Reason, Stack), E, Config, Instance)
     end;
-run(Events, {_, _, Handle, _, _} = Config, {State, _, _, _} = Instance) ->
+run(Events, {_, _, Handle, _, _, _} = Config, {State, _, _, _} = Instance) ->
     run(Events, State, [], ?CHUNK_EVENTS, Handle, {Events, Config, Instance}).
 
 %% States: after each event so far of those in Since, the last one first. Pruning happens once for many events, but often
@@ -138,7 +147,7 @@ result({crashed, _} = Crash, E, Config, Instance) -> conclude_crash(Crash, E, Co
 result(Other, E, Config, Instance) -> decide(Other, E, Config, Instance).
 
 decide({passed, Passed}, _, Config, Instance) -> conclude_time(Passed, Config, Instance);
-decide({verdict, yes, Info} = Verdict, E, {_, _, _, IsCounted, _} = Config, Instance) when IsCounted =/= never ->
+decide({verdict, yes, Info} = Verdict, E, {_, _, _, IsCounted, _, _} = Config, Instance) when IsCounted =/= never ->
     case IsCounted() of
         true -> {decided, {satisfied, is_vacuous(Info)}};
         false -> explain(Verdict, E, Config, Instance)
@@ -158,7 +167,7 @@ conclude_crash(Crash, E, Config, Instance) -> {decided, inconclusive(Crash, Conf
 deciding_instance(E, {State, Index, _, Steps}) -> {State, Index + 1, 0, [{E, State} | Steps]}.
 
 %% Keeps as many steps as are shown, and up to twice as many if that needs no copy.
-remember(State, States, {Events, {_, N, _, _, _}, {_, Index, Kept, Steps}}) ->
+remember(State, States, {Events, {_, N, _, _, _, _}, {_, Index, Kept, Steps}}) ->
     Count = length(States),
     Last = Index + Count,
     if
@@ -191,7 +200,7 @@ choose([E | Events], Slice, Filter, Chosen) ->
 
 -doc "No event comes before this time any more (see `c:witness_monitor:handle_time/2`).".
 -spec pass(Time :: integer(), config(), instance()) -> open | {decided, outcome() | satisfied()}.
-pass(Time, {Module, _, _, _, true} = Config, {State, _, _, _} = Instance) ->
+pass(Time, {Module, _, _, _, true, _} = Config, {State, _, _, _} = Instance) ->
     try Module:handle_time(Time, State) of
         open -> open;
         Passed -> conclude_time(Passed, Config, Instance)
@@ -208,7 +217,7 @@ conclude_time(Other, Config, Instance) ->
 
 -doc "See `c:witness_monitor:next_deadline/2`.".
 -spec next_deadline(From :: integer(), config(), instance()) -> integer() | none.
-next_deadline(From, {Module, _, _, _, true}, {State, _, _, _}) ->
+next_deadline(From, {Module, _, _, _, true, _}, {State, _, _, _}) ->
     %% A monitor that cannot say it is asked with its next event.
     try Module:next_deadline(From, State) of
         At when is_integer(At), At >= From -> At;
@@ -224,7 +233,7 @@ finish(How, Config, {State, _, _, _} = Instance) -> conclude(judge(How, Config, 
 
 -doc "The monitor's judgement at its end. `conclude/4` makes the outcome of it, which costs more: callers that need none skip it.".
 -spec judge(complete | stopped, config(), State :: term()) -> none | {witness_monitor:verdict() | crashed, term()}.
-judge(How, {Module, _, _, _, _}, State) ->
+judge(How, {Module, _, _, _, _, _}, State) ->
     case erlang:function_exported(Module, handle_end, 2) of
         false -> none;
         true ->
@@ -255,7 +264,7 @@ judge_undecided(How, Config, {State, _, _, _}) ->
 conclude({crashed, _} = Crash, _, Config, Instance) -> inconclusive(Crash, Config, Instance);
 conclude({inconclusive, Info}, How, Config, Instance) ->
     outcome(inconclusive, Info, stop_reason(How, Info), Config, Instance, undefined);
-conclude({yes, Info}, _, {_, _, _, IsCounted, _} = Config, Instance) when IsCounted =/= never ->
+conclude({yes, Info}, _, {_, _, _, IsCounted, _, _} = Config, Instance) when IsCounted =/= never ->
     case IsCounted() of
         true -> {satisfied, is_vacuous(Info)};
         false -> outcome(yes, Info, undefined, Config, Instance, undefined)
@@ -296,7 +305,7 @@ crash(Class, Reason, Stack) -> {crashed, {Class, Reason, Stack}}.
 -spec crash(Callback :: atom(), Result :: term()) -> {crashed, term()}.
 crash(Callback, Result) -> {crashed, {bad_return, Callback, Result}}.
 
-outcome(Verdict, Info, Reason, {Module, Explain, _, _, _}, {_, Index, _, Steps}, Event) ->
+outcome(Verdict, Info, Reason, {Module, Explain, _, _, _, _}, {_, Index, _, Steps}, Event) ->
     Shown = lists:reverse(lists:sublist(Steps, Explain)),
     Skipped = Index - length(Shown),
     #{verdict => Verdict, reason => Reason, info => Info, event => Event,

@@ -7,9 +7,12 @@ missing, the run learns of it. Its cost does not slow other monitors. Its verdic
 """.
 -behaviour(witness_monitor).
 
--export([init/3, handle_event/2, handle_end/2]).
+-export([alphabet/1, init/3, handle_event/2, handle_end/2]).
 
--export_type([log/0]).
+-export_type([arg/0, log/0]).
+
+-doc "The functions of which calls and returns are events, and the function that writes.".
+-type arg() :: {[mfa()], log()}.
 
 -doc "Takes an event, and the process that this monitor was started for.".
 -type log() :: fun((witness_event:event(), First :: witness_event:proc()) -> ok).
@@ -17,8 +20,14 @@ missing, the run learns of it. Its cost does not slow other monitors. Its verdic
 -type state() :: {log(), First :: witness_event:proc()}.
 
 -doc false.
--spec init(witness_event:signature(), witness_event:proc(), log()) -> {ok, state()}.
-init(_, First, Log) -> {ok, {Log, First}}.
+-spec alphabet(arg()) -> witness_monitor_alphabet:alphabet().
+alphabet({[], _}) -> all;
+alphabet({Functions, _}) ->
+    [fork, init, exit, send, recv | [{Kind, Function} || Function <- Functions, Kind <- [call, return]]].
+
+-doc false.
+-spec init(witness_event:signature(), witness_event:proc(), arg()) -> {ok, state()}.
+init(_, First, {_, Log}) -> {ok, {Log, First}}.
 
 -doc false.
 -spec handle_event(witness_event:event(), state()) -> {ok, state()}.

@@ -106,16 +106,20 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
 -doc "For callers that start many machines of one monitor: computes once what all of them share.".
 -spec prepare(prepared()) -> prepared().
 prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
-    Config = time(witness_monitor_instance:config(Module, Explain), Monitor),
+    Config = add_traits(witness_monitor_instance:config(Module, Explain), Monitor),
     Spec#{config => case Spec of
               #{counted := IsCounted} -> witness_monitor_instance:set_counting(IsCounted, Config);
               #{} -> Config
           end, choice => choice(Monitor)}.
 
-time(Config, Monitor) ->
-    case witness_monitor:is_timed(Monitor) of
+add_traits(Config, Monitor) ->
+    Timed = case witness_monitor:is_timed(Monitor) of
         true -> witness_monitor_instance:set_timed(Config);
         false -> Config
+    end,
+    case witness_monitor_alphabet:functions(Monitor) of
+        [] -> Timed;
+        _ -> witness_monitor_instance:set_functions(Timed)
     end.
 
 -doc "Whether the machines have deadlines.".
@@ -144,7 +148,7 @@ members(#{monitor := {Module, Arg} = Monitor}) ->
         false -> all
     end.
 
-matters(all) -> fun(_) -> true end;
+matters(all) -> fun(E) -> not witness_monitor_alphabet:is_function_event(E) end;
 matters({_, {Slice, Alphabet}}) -> fun(E) -> Slice(E, Alphabet) =/= skip end.
 
 new_one(Spec) ->
@@ -168,7 +172,7 @@ call_init(#{monitor := {Module, Arg}, process := P, signature := Signature}) ->
 config(#{config := Config}) -> Config;
 config(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
     Handle = callback(fun Module:handle_event/2, fun(State) -> {ok, State} end, Spec),
-    time(witness_monitor_instance:config(Module, Explain, Handle), Monitor).
+    add_traits(witness_monitor_instance:config(Module, Explain, Handle), Monitor).
 
 %% A specification ignores the unknown parts of the `init` of an attached process (`m:witness_spec_attach`). A
 %% monitor that was written by hand was notified by `attached/3`.
@@ -224,13 +228,13 @@ new_sliced(Filter, Config, #{monitor := {Module, _}} = Spec) ->
 
 -doc "Takes events.".
 -spec run([witness_event:event()], machine()) -> result().
-run(Events, {single, Config, Instance}) ->
-    case witness_monitor_instance:run(Events, Config, Instance) of
+run(Given, {single, Config, Instance}) ->
+    case witness_monitor_instance:run(without_functions(Given, Config), Config, Instance) of
         {ok, Next} -> {[], {ok, {single, Config, Next}}};
         {decided, Outcome} -> {[], {decided, final(Outcome)}}
     end;
-run(Events, {chosen, Config, {_, Choice} = By, Instance} = Machine) ->
-    case witness_monitor_instance:choose(Events, Choice) of
+run(Given, {chosen, Config, {_, Choice} = By, Instance} = Machine) ->
+    case witness_monitor_instance:choose(without_functions(Given, Config), Choice) of
         {[], ok} -> {[], {ok, Machine}};
         {Chosen, Result} ->
             case witness_monitor_instance:run(Chosen, Config, Instance) of
@@ -239,8 +243,8 @@ run(Events, {chosen, Config, {_, Choice} = By, Instance} = Machine) ->
                 {decided, Outcome} -> {[], {decided, final(Outcome)}}
             end
     end;
-run(Events, {sliced, Config, Sliced}) ->
-    case witness_monitor_sliced:run(Events, Sliced) of
+run(Given, {sliced, Config, Sliced}) ->
+    case witness_monitor_sliced:run(without_functions(Given, Config), Sliced) of
         {ok, Outcomes, Next} -> {Outcomes, {ok, {sliced, Config, Next}}};
         {Crash, Outcomes, Next} ->
             {Others, Final} = inconclusive(Crash, {sliced, Config, Next}),
@@ -271,6 +275,17 @@ run(Events, {all, Members, Before, Machine}) ->
         {decided, Final} ->
             {Slices, {decided, put_process(Final, During)}}
     end.
+
+%% Calls and returns of functions are events only for the monitors that name the functions.
+without_functions(Events, Config) ->
+    case not witness_monitor_instance:reads_functions(Config) andalso has_functions(Events) of
+        true -> [E || E <- Events, not witness_monitor_alphabet:is_function_event(E)];
+        false -> Events
+    end.
+
+has_functions([E | _]) when element(1, E) =:= call; element(1, E) =:= return -> true;
+has_functions([_ | Events]) -> has_functions(Events);
+has_functions([]) -> false.
 
 run_members(all, Events, _, Machine) -> run(Events, Machine);
 run_members(Members, Events, Alive, Machine) ->

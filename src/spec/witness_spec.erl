@@ -69,7 +69,7 @@ become part of the module, and their size and the number of their names are limi
 -doc """
 A property of a file. `action` is `none` if it names a signature only to cut it out of a group. `all`: it has no `with`,
 and its one monitor reads all processes; `signature` says so in words. The values of the variables in `per` choose the slice.
-`receives`: which messages `_ ? M` is about, if the property says it.
+`receives`: which messages `_ ? M` is about, if the property says it. `functions` are those of which calls or returns are its events.
 `names` is what its signature patterns say without arguments, `among` those of a property about some of all processes.
 """.
 -type entry() :: #{index := pos_integer(),
@@ -79,6 +79,7 @@ and its one monitor reads all processes; `signature` says so in words. The value
                    group := boolean(),
                    per := [binary()],
                    receives := any | taken | delivered,
+                   functions := [mfa()],
                    action := monitor | none,
                    signature := binary(),
                    names := [witness_spec_action:name(), ...],
@@ -98,6 +99,7 @@ The options of compilation; each key may be missing:
 - `central`: whether one tracer sees all processes (default true); otherwise properties without `with` are errors;
 - `receives`: what the source of the events sees of messages that a process receives, `taken` or `delivered`; a property that wants
   the other is an error. Without it, both are accepted;
+- `no_functions`: why calls and returns of functions cannot be seen, and what to do; a property about some is an error;
 - `attach`: whether it is for processes that were running already: what needs their initial arguments is an error;
 - `exports`: the functions of modules. With it, a signature with a function that its module does not have gets a
   warning, and so do modules that are unknown or cannot be read.
@@ -110,6 +112,7 @@ An unknown option, or one with a wrong value, raises `{bad_option, Key}`.
                      central => boolean(),
                      attach => boolean(),
                      receives => taken | delivered,
+                     no_functions => {unicode:chardata(), unicode:chardata()},
                      exports => witness_spec_export:exports()}.
 
 -define(MAX_FINDINGS, 50).
@@ -217,6 +220,7 @@ option(include, Folders) -> is_list(Folders) andalso lists:all(fun(F) -> is_list
 option(Limit, Count) when Limit =:= max_obligations; Limit =:= max_state -> is_integer(Count) andalso Count > 0;
 option(Key, Value) when Key =:= attach; Key =:= central -> is_boolean(Value);
 option(receives, Receives) -> Receives =:= taken orelse Receives =:= delivered;
+option(no_functions, Why) -> tuple_size(Why) =:= 2;
 option(exports, Exports) -> is_function(Exports, 1);
 option(_, _) -> false.
 
@@ -271,10 +275,14 @@ analyse(Source, #{include := Folders, attach := Attach, central := Central} = Op
             #{receives := Receives} -> witness_spec_check:check_receives(Properties, Receives);
             #{} -> []
         end,
+        Untraced = case Options of
+            #{no_functions := Why} -> witness_spec_check:check_functions(Properties, Why);
+            #{} -> []
+        end,
         %% What uses a definition may be in a property with an error.
         Misnamed = [Finding || {_, _, Code, _, _} = Finding <- Undefined, Malformed =:= [] orelse Code =/= unused_definition],
         Findings = Undeclared ++ Malformed ++ Misnamed
-            ++ witness_spec_define:with_uses(Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart ++ Unseen, Uses),
+            ++ witness_spec_define:with_uses(Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart ++ Unseen ++ Untraced, Uses),
         ok ?= check_sound(Properties, Findings),
         {ok, Units} ?= witness_spec_build:units(witness_spec_else:properties(witness_spec_let:put_values(Properties))),
         {ok, Properties, Units, Findings}
@@ -294,10 +302,13 @@ check_sound(Properties, Findings) ->
 entries(Properties) ->
     [add_among(Among, #{index => Index, name => Name, line => Line, all => All, group => Group andalso not All,
        per => [atom_to_binary(V) || V <- Per], receives => case Receives of {Word, _} -> Word; any -> any end,
-       signature => Text, action => case Dialect of none -> none; _ -> monitor end,
+       functions => functions(Over), signature => Text, action => case Dialect of none -> none; _ -> monitor end,
        names => lists:usort([witness_spec_action:name(Signature) || Signature <- Signatures])}) ||
-     {Index, #{name := Name, location := {Line, _}, among := Among, all := All, group := Group, per := Per, receives := Receives,
-               text := Text, dialect := Dialect, signatures := Signatures}} <- lists:enumerate(Properties)].
+     {Index, #{name := Name, location := {Line, _}, among := Among, all := All, group := Group, per := Per, over := Over,
+               receives := Receives, text := Text, dialect := Dialect, signatures := Signatures}} <- lists:enumerate(Properties)].
+
+functions(all) -> [];
+functions(Over) -> lists:usort([Function || Action <- Over, {_, Function} <- [witness_spec_action:called(Action)]]).
 
 add_among(all, Entry) -> Entry;
 add_among(Among, Entry) -> Entry#{among => [witness_spec_action:name(Signature) || Signature <- Among]}.

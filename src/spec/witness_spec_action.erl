@@ -11,6 +11,8 @@ An action becomes one Erlang pattern over a `t:witness_event:event/0`, with a gu
 | `P ** R` or `P * R` | `{exit, P, R, _}` |
 | `P : Q ! M` | `{send, P, Q, M, _}` |
 | `P ? M` | `{recv, P, _, M, _}` |
+| `P calls m:f(A)` | `{call, P, {m, f, [A]}, _}` |
+| `P returns m:f/1 -> V` | `{return, P, {m, f, 1}, V, _}` |
 
 `P : Q ! reply(From, R) to Request` is a reply with the request that it answers. Its pattern has `{request, Request}` in front of the
 time; in the other sends of its property, `m:witness_spec_otp` puts a `_` there.
@@ -21,7 +23,7 @@ actions beside it, `m:witness_spec_else` says.
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([action/2, signature/2, name/1, not_an_action/1]).
+-export([action/2, signature/2, name/1, called/1, is_about_function/2, not_an_action/1]).
 -export_type([action/0, signature/0, name/0]).
 
 -doc """
@@ -32,7 +34,7 @@ Until `m:witness_spec_define` has expanded it, the use of a definition has its `
 the end `else` has the `others`, and each action of a formula its number (`order`): `m:witness_spec_else`. Until `m:witness_spec_record`
 and `m:witness_spec_otp` have expanded it, its pattern and guard may have records, and a `call` for a message of OTP.
 """.
--type action() :: #{kind := fork | init | exit | send | recv | 'else' | use | test,
+-type action() :: #{kind := witness_event:kind() | 'else' | use | test,
                     location := witness_spec_diagnostic:location(),
                     text := binary(),
                     pattern := witness_spec_pattern:expr(),
@@ -51,6 +53,9 @@ and `m:witness_spec_otp` have expanded it, its pattern and guard may have record
 
 -doc "The module, function and arity of a signature pattern; `'_'` is any.".
 -type name() :: {module() | '_', atom() | '_', arity() | '_'}.
+
+%% Why a function has to be named.
+-define(TRACED, ": which functions are traced is settled before anything runs").
 
 -type token() :: witness_spec_scan:token().
 -type location() :: witness_spec_diagnostic:location().
@@ -77,7 +82,7 @@ action([First | _] = Tokens, End) ->
               pattern => {tuple, Anno, [Pattern || {_, Pattern} <- Arguments] ++ [Time]}};
         none ->
             {Answer, AnswerEnd, Request} = split_request(Main, MainEnd),
-            {Kind, Elements} = event(operator(Answer, []), AnswerEnd, First),
+            {Kind, Elements} = event(find_operator(Answer), AnswerEnd, First),
             check_request(Kind, Elements, Request),
             plain(Kind, Elements ++ [Answered || {_, Answered} <- [Request]] ++ [Time], Guard, Anno, Tokens, End)
     end.
@@ -191,6 +196,18 @@ check_request(_, _, {At, _}) ->
     throw(witness_spec_diagnostic:error(At, needless_request, "`to` stands behind a reply that is sent, and this is none",
         "as in `_ : _ ! reply(From, R) to Request`, for the request of the call that is answered")).
 
+find_operator(Tokens) ->
+    case witness_spec_pattern:split_before(Tokens, fun is_about_function/2) of
+        {Before, [{atom, _, calls} = Word | After]} -> {call, Before, Word, After};
+        {Before, [{atom, _, returns} = Word | After]} -> {return, Before, Word, After};
+        {_, []} -> operator(Tokens, [])
+    end.
+
+-doc "Whether a `calls` or `returns` is here, behind these tokens, the last one first. Behind an operand, an atom can be nothing else.".
+-spec is_about_function([token(), ...], Before :: [token()]) -> boolean().
+is_about_function([{atom, _, Word} | _], [Last | _]) when Word =:= calls; Word =:= returns -> witness_spec_scan:ends_operand(Last);
+is_about_function(_, _) -> false.
+
 %% The first operator outside brackets, with the tokens before and after it.
 operator([{'--', _} = Dash, {'>', _} = Tip | Rest], Before) ->
     case witness_spec_scan:after_token(Dash) =:= witness_spec_scan:location(Tip) of
@@ -244,12 +261,53 @@ event({recv, Before, At, After}, End, _) ->
     Anno = erl_anno:new(witness_spec_scan:location(At)),
     {recv, [subject(Before, "the process", At), {var, Anno, '_'},
             witness_spec_otp:message(After, "the message", End)]};
+event({call, Before, At, After}, End, _) ->
+    {call, [subject(Before, "the process", At), function_call(After, End)]};
+event({return, Before, At, After}, End, _) ->
+    {Function, Value} = return(After, End),
+    {return, [subject(Before, "the process", At), Function, witness_spec_pattern:pattern(Value, "the value", End)]};
 event(none, _, First) ->
     throw(not_an_action(witness_spec_scan:location(First))).
 
 -doc "The error for what is neither an action nor the name of one.".
 -spec not_an_action(location()) -> witness_spec_diagnostic:finding().
 not_an_action(Location) -> witness_spec_diagnostic:error(Location, syntax, "this is not an action", forms()).
+
+function_call(Tokens, End) ->
+    case call_pattern(Tokens, End) of
+        {tuple, _, [{atom, _, _}, {atom, _, _}, _]} = Call -> Call;
+        _ ->
+            throw(witness_spec_diagnostic:error(witness_spec_scan:location(hd(Tokens)), unnamed_function,
+                "`calls` needs the name of the function", ["as in `_ calls ets:insert(Table, _)`", ?TRACED]))
+    end.
+
+return(Tokens, End) ->
+    {Function, Arrow} = witness_spec_pattern:split_before(Tokens, fun(Left, _) -> element(1, hd(Left)) =:= '->' end),
+    Form = ["as in `_ returns m:f/1 -> Value`", ?TRACED],
+    Name = case Function of
+        [{atom, _, _} = Module, {':', _} | Own] -> {variable_at(Module), Own};
+        [{var, _, _} = First, {'.', _} | _] ->
+            {Segments, Own} = alias(Function, []),
+            {{atom, erl_anno:new(witness_spec_scan:location(First)), elixir_module(Segments)}, Own};
+        _ -> none
+    end,
+    case {Name, Arrow} of
+        {{{_, Anno, _} = Of, [{atom, _, _} = Named, {'/', _}, {integer, _, _} = Arity]}, [_ | Value]} ->
+            {{tuple, Anno, [Of, variable_at(Named), variable_at(Arity)]}, Value};
+        {{_, [{atom, _, _}, {'/', _}, {integer, _, _}]}, []} ->
+            throw(witness_spec_diagnostic:error(End, syntax, "expected `->` and the value", Form));
+        _ ->
+            throw(witness_spec_diagnostic:error(case Tokens of [] -> End; [First1 | _] -> witness_spec_scan:location(First1) end,
+                unnamed_function, "`returns` needs the name of the function, and the number of its arguments", Form))
+    end.
+
+-doc "The function that an action is about; `none` if it is about none.".
+-spec called(action()) -> {call | return, mfa()} | none.
+called(#{kind := call, pattern := {tuple, _, [_, _, {tuple, _, [{atom, _, M}, {atom, _, F}, Arguments]}, _]}}) ->
+    {call, {M, F, arity(Arguments, 0)}};
+called(#{kind := return, pattern := {tuple, _, [_, _, {tuple, _, [{atom, _, M}, {atom, _, F}, {integer, _, Arity}]}, _, _]}}) ->
+    {return, {M, F, Arity}};
+called(_) -> none.
 
 subject(Tokens, What, Operator) ->
     witness_spec_pattern:pattern(Tokens, What, witness_spec_scan:location(Operator)).
@@ -319,4 +377,5 @@ expected_signature(Location) ->
         "a signature is written `m:f(A, B)`, or `My.Module.f(A, B)` for Elixir")).
 
 forms() ->
-    "an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`".
+    "an action is one of `P -> C, m:f(A)`, `C <- P, m:f(A)`, `P ** R`, `P : Q ! M`, `P ? M`, `P calls m:f(A)`, "
+    "`P returns m:f/1 -> V`".

@@ -9,7 +9,7 @@ others; what can never match (`m:witness_spec_guard`), what can never be reached
 something else in Elixir (`m:witness_spec_elixir_string`), and what no module exports (`m:witness_spec_export`).
 """.
 
--export([properties/2, check_apart/1, check_receives/2]).
+-export([properties/2, check_apart/1, check_receives/2, check_functions/2]).
 -export_type([options/0]).
 
 %% More branches or actions than these are not compared with each other.
@@ -53,6 +53,32 @@ where(taken) -> "what a process takes is seen inline (`--instrument inline`), in
                 "and by `search`";
 where(delivered) -> "what is delivered is seen by `run`, `attach` and `record`, with outline or central monitors".
 
+-doc """
+Errors for properties about calls and returns of functions, which cannot be seen here. `Why` is what is missing, in words, and what to do.
+""".
+-spec check_functions([witness_spec_parse:property()], Why :: {unicode:chardata(), unicode:chardata()}) -> [finding()].
+check_functions(Properties, {Why, Hint}) ->
+    [witness_spec_diagnostic:error(Location, needs_functions, ["calls and returns of functions cannot be seen here: ", Why], Hint)
+     || #{over := [_ | _] = Over} <- Properties,
+        [#{location := Location} | _] <- [[Action || Action <- Over, witness_spec_action:called(Action) =/= none]]].
+
+%% A function is traced because `over` names it.
+functions(#{over := Over} = Property) ->
+    Named = case Over of all -> []; _ -> [witness_spec_action:called(Action) || Action <- Over] end,
+    [witness_spec_diagnostic:error(Location, needs_over,
+        ["the ", events(Kind), " of ", quote_function(Function), " are events only where `over` names them"],
+        ["`over` needs such an action, as in `over ", written(Called), "`"])
+     || #{location := Location} = Action <- witness_spec_parse:property_actions(Property),
+        {Kind, Function} = Called <- [witness_spec_action:called(Action)], not lists:member(Called, Named)].
+
+events(call) -> "calls";
+events(return) -> "returns".
+
+written({call, {M, F, A}}) -> io_lib:format("_ calls ~tw:~tw(~ts)", [M, F, lists:join(", ", lists:duplicate(A, "_"))]);
+written({return, {M, F, A}}) -> io_lib:format("_ returns ~tw:~tw/~b -> _", [M, F, A]).
+
+quote_function({M, F, A}) -> witness_spec_diagnostic:quote(io_lib:format("~tw:~tw/~b", [M, F, A])).
+
 names([#{name := Name, location := {Line, _} = Location} | Rest], Seen) when is_binary(Name) ->
     case Seen of
         #{Name := First} ->
@@ -89,7 +115,7 @@ property(#{signatures := Signatures, per := Per} = Property) ->
         _ ->
             []
     end,
-    Findings = Guards ++ among(Property) ++ Slices ++ no_receive(Property) ++ Lets ++ Formulas,
+    Findings = Guards ++ among(Property) ++ Slices ++ no_receive(Property) ++ functions(Property) ++ Lets ++ Formulas,
     %% After an error, the missing part might have decided.
     case lists:keymember(error, 1, Findings) of
         true -> Findings;

@@ -9,7 +9,7 @@ is left open, so an alphabet has at least the events that the monitor reads; the
 -export([alphabet/2]).
 -export_type([alphabet/0]).
 
--type alphabet() :: all | [Kind :: witness_event:kind() | {Kind :: send | recv, ets:match_spec()}].
+-type alphabet() :: all | [Kind :: witness_event:kind() | {send | recv, ets:match_spec()} | {call | return, mfa()}].
 
 -doc """
 The alphabet of these actions; its match specifications have the head `[To, Message]` or `[From, Message]`. With `Requests` it has the
@@ -21,7 +21,8 @@ alphabet(Actions, Requests) ->
     [Part || Kind <- [fork, init, send, recv, exit],
              Patterns <- [[Pattern || #{kind := Of, pattern := Pattern} <- Actions, Of =:= Kind]],
              More <- [case Requests of true -> calls(Kind); false -> [] end], Patterns =/= [] orelse More =/= [],
-             Part <- [kind(Kind, Patterns, More)]].
+             Part <- [kind(Kind, Patterns, More)]]
+        ++ lists:usort([Called || Action <- Actions, {_, _} = Called <- [witness_spec_action:called(Action)]]).
 
 calls(recv) -> [['_', {'$gen_call', '_', '_'}]];
 calls(send) -> [['_', {'_', '_'}]];

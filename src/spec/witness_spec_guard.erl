@@ -55,7 +55,9 @@ places(init, [_, Parent | _]) -> [?PROCESS, parent(Parent), [tuple]];
 places(exit, _) -> [?PROCESS, ?ANY];
 places(send, [_, _, _, _Request, _Time]) -> [?PROCESS, ?RECEIVER, ?ANY, ?ANY];
 places(send, _) -> [?PROCESS, ?RECEIVER, ?ANY];
-places(recv, _) -> [?PROCESS, ?ANY, ?ANY].
+places(recv, _) -> [?PROCESS, ?ANY, ?ANY];
+places(call, _) -> [?PROCESS, [tuple]];
+places(return, _) -> [?PROCESS, [tuple], ?ANY].
 
 %% `undefined` if the parent is not known.
 parent({atom, _, Name}) when Name =/= undefined -> ?PROCESS;

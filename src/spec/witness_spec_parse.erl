@@ -454,7 +454,11 @@ is_birth([{'{', _} | _] = Tokens) ->
     {_, _, After} = witness_spec_pattern:split_enclosed(Tokens),
     is_birth(After);
 is_birth(Tokens) ->
-    lists:any(fun(Arrow) -> lists:keymember(Arrow, 1, Tokens) end, ['->', '<-', '--']).
+    case witness_spec_pattern:split_before(Tokens, fun witness_spec_action:is_about_function/2) of
+        {_, []} -> lists:any(fun(Arrow) -> lists:keymember(Arrow, 1, Tokens) end, ['->', '<-', '--']);
+        %% The arrow of `P returns m:f/1 -> V`.
+        _ -> false
+    end.
 
 ends_main([{Symbol, _} | _], _) when Symbol =:= ','; Symbol =:= 'when' -> true;
 ends_main(Tokens, Taken) -> ends_list(Tokens, Taken).
@@ -492,9 +496,13 @@ next_action(Tokens) ->
     has_sign(Tokens).
 
 has_sign(Tokens) ->
-    Stop = fun(Left, Taken) -> is_sign(Left) orelse ends_test(Left, Taken) end,
-    {_, Rest} = witness_spec_pattern:split_before(Tokens, Stop),
-    is_sign(Rest).
+    Stop = fun(Left, Taken) ->
+        is_sign(Left) orelse witness_spec_action:is_about_function(Left, Taken) orelse ends_test(Left, Taken)
+    end,
+    case witness_spec_pattern:split_before(Tokens, Stop) of
+        {[_ | _], [{atom, _, Word} | _]} when Word =:= calls; Word =:= returns -> true;
+        {_, Rest} -> is_sign(Rest)
+    end.
 
 is_sign([{'*', _}, {'*', _} | _]) -> true;
 is_sign([{'--', _}, {'>', _} | _]) -> true;
