@@ -24,7 +24,7 @@ focused() ->
     [{Fault, focus(element(2, Fault))} || Fault <- faults()]
         ++ [{Fault, Focus}
             || {Focus, Faults} <- [{timed, timed_faults()}, {asking, asking_faults()}, {remaining, remaining_faults()},
-                                   {values, values_faults()}, {leaving, leaving_faults()}],
+                                   {calls, calls_faults()}, {values, values_faults()}, {leaving, leaving_faults()}],
                Fault <- Faults].
 
 faults() ->
@@ -117,6 +117,10 @@ faults() ->
       "clause([integer(Index), Pattern], Guard, [atom(true)])", "clause([integer(Index), Pattern], begin _ = Guard, [] end, [atom(true)])"},
      {"a process that is not known is not read", witness_spec_code,
       "atom(undefined)], [], [atom(unknown)]", "atom(undefined)], [], [atom(false)]"},
+     {"calls are events where nothing is named", witness_monitor_machine,
+      "true -> [E || E <- Events, not witness_monitor_alphabet:is_function_event(E)];", "true -> Events;"},
+     {"calls are in every alphabet", witness_monitor_alphabet,
+      "is_function_event(E) of true -> skip; false -> all", "is_function_event(E) of true -> all; false -> all"},
      {"a reply belongs to every call of its caller", witness_spec_otp,
       "\"T =:= element(2, From)\"", "\"T =/= element(1, From)\""}].
 
@@ -220,6 +224,63 @@ remaining_faults() ->
       "#{}, [init, 'else'])],", "#{}, [init])],"},
      {"a conjunction in a conjunction has an else of its own", witness_spec_else,
       "members(Operator, {Operator, _, Formulas}) ->", "members(Operator, {Operator, {{1, 1}, _}, Formulas}) ->"}].
+
+%% They are found with the focus `calls`.
+calls_faults() ->
+    [{"a return has any number of arguments", witness_spec_slice,
+      "Chosen = [clause([Pattern], Guard,",
+      "Chosen = [clause([case Pattern of
+           {tuple, At, [{atom, _, return} = Kind, P, {tuple, Of, [M, F, _]} | Value]} ->
+               {tuple, At, [Kind, P, {tuple, Of, [M, F, any()]} | Value]};
+           _ -> Pattern
+       end], Guard,"},
+     {"a call of any module is a call", witness_spec_slice,
+      "Chosen = [clause([Pattern], Guard,",
+      "Chosen = [clause([case Pattern of
+           {tuple, At, [{atom, _, call} = Kind, P, {tuple, Of, [_, F, A]} | Time]} ->
+               {tuple, At, [Kind, P, {tuple, Of, [any(), F, A]} | Time]};
+           _ -> Pattern
+       end], Guard,"},
+     {"a call has any arguments behind the first", witness_spec_action,
+      "{atom, _, _}, _]} = Call -> Call;",
+      "{atom, _, _}, {cons, _, _, _}]} = Call ->
+           {tuple, At, [M, F, {cons, Of, First, Others}]} = Call,
+           {tuple, At, [M, F, {cons, Of, First, case Others of
+               {cons, Place, {Sort, Here, _}, Rest} when Sort =:= atom; Sort =:= integer -> {cons, Place, {var, Here, '_'}, Rest};
+               _ -> Others
+           end}]};
+       {tuple, _, [{atom, _, _}, {atom, _, _}, _]} = Call -> Call;"},
+     {"a call belongs to any process", witness_spec_action,
+      "{call, [subject(Before, \"the process\", At),",
+      "{call, [case subject(Before, \"the process\", At) of {atom, Anno, _} -> {var, Anno, '_'}; P -> P end,"},
+     {"a return has any value", witness_spec_action,
+      "Function, witness_spec_pattern:pattern(Value, \"the value\", End)]}",
+      "Function, case witness_spec_pattern:pattern(Value, \"the value\", End) of
+           {Sort, Anno, _} when Sort =:= atom; Sort =:= integer -> {var, Anno, '_'};
+           Pattern -> Pattern
+       end]}"},
+     {"the alphabet has the returns of what it has the calls of", witness_monitor_alphabet,
+      "when element(1, E) =:= return -> one_of(element(3, E), Functions);",
+      "when element(1, E) =:= return -> one_of(element(3, E), maps:merge(Functions, maps:get(call, Compiled, #{})));"},
+     {"the alphabet has calls alone", witness_spec_filter,
+      "{_, _} = Called <-", "{call, _} = Called <-"},
+     {"the alphabet has one function", witness_spec_filter,
+      "++ lists:usort([Called || Action <- Actions, {_, _} = Called <- [witness_spec_action:called(Action)]]).",
+      "++ lists:sublist([Called || Action <- Actions, {_, _} = Called <- [witness_spec_action:called(Action)]], 1)."},
+     {"the alphabet has functions of any arity", witness_monitor_alphabet,
+      "one_of(Function, Functions) -> case Functions of #{Function := _} -> all; #{} -> skip end.",
+      "one_of({M, F, _}, Functions) -> case [all || {N, G, _} <- maps:keys(Functions), N =:= M, G =:= F] of [] -> skip; _ -> all end."},
+     {"a machine drops calls that are named", witness_monitor_machine,
+      "        _ -> witness_monitor_instance:set_functions(Timed)", "        [_] -> witness_monitor_instance:set_functions(Timed);\n        _ -> Timed"},
+     {"calls of one function exclude each other", witness_spec_overlap,
+      "when Left =/= Right ->\n    true;", "when Left =/= Right; Left =:= call ->\n    true;"},
+     {"what is forbidden is engaged by its function", witness_spec_code,
+      "{verdict, no}}) -> {tuple([Kind | [any() || _ <- Fields]]), []};",
+      "{verdict, no}}) ->
+           {tuple([Kind | case {Kind, Fields} of
+               {{atom, _, return}, [_, Function | More]} -> [any(), Function | [any() || _ <- More]];
+               _ -> [any() || _ <- Fields]
+           end]), []};"}].
 
 %% Those of `let`. They are found with the focus `values`.
 values_faults() ->

@@ -9,12 +9,18 @@ of the oracle.
 
 %% `make oracle` compares millions.
 -define(PAIRS, 50_000).
+-define(CALLS, 5_000).
 -define(LEAVING, 5_000).
 -define(FAMILIES, 6_000).
 
 %% A comparison of trivial verdicts would be none.
 monitors_agree_with_the_oracle_test_() ->
     {timeout, 900, fun() -> agree(#{pairs => ?PAIRS, traces => 250}, [yes, no, undecided, sliced, several, replayed]) end}.
+
+monitors_agree_about_calls_test_() ->
+    {timeout, 300, fun() ->
+        agree(#{pairs => ?CALLS, focus => calls, traces => 40}, [yes, no, undecided, sliced, several, replayed])
+    end}.
 
 monitors_agree_about_values_without_slices_test_() ->
     {timeout, 300, fun() ->
@@ -51,8 +57,9 @@ check(Property, Cases) ->
 disjoint_ones_have_no_event_in_common() ->
     Scope = ['A', 'S'],
     _ = rand:seed(exsss),
-    lists:foreach(fun(_) ->
-        [One, Other] = witness_spec_oracle_gen:family(2, {Scope, #{tags => [], otp => false, focus => plain}}),
+    lists:foreach(fun(N) ->
+        Named = case N rem 3 of 0 -> [{call, {m, f, 1}}, {call, {m, f, 2}}, {return, {m, f, 1}}]; _ -> [] end,
+        [One, Other] = witness_spec_oracle_gen:family(2, {Scope, #{tags => [], otp => false, focus => plain, named => Named}}),
         case witness_spec_overlap:disjoint(parsed(One), parsed(Other), Scope) of
             true ->
                 [?assertNot(both(One, Other, Event, Env), {One, Other, Event, Env}) ||
@@ -81,7 +88,9 @@ overlaps_are_right() ->
             Values = [-1, 0, 1, 1.0, a, b],
             Terms = Values ++ [{L, R} || L <- Values, R <- Values],
             Events = [{init, p, undefined, {m, f, [Term]}, 0} || Term <- Terms] ++ [{exit, p, Term, 0} || Term <- Terms]
-                ++ [{Kind, p, q, Term, 0} || Kind <- [send, recv], Term <- Terms],
+                ++ [{Kind, p, q, Term, 0} || Kind <- [send, recv], Term <- Terms]
+                ++ [{call, p, {m, F, [Term]}, 0} || F <- [f, g], Term <- Terms]
+                ++ [{return, p, {m, F, 1}, Term, 0} || F <- [f, g], Term <- Terms],
             Common = fun(Own, Signed) ->
                 lists:any(fun(Event) -> both(Left, Right, Event, #{'S' => Signed, 'A' => Own}) end, Events)
             end,
@@ -95,14 +104,18 @@ overlaps_are_right() ->
         end).
 
 small_action() ->
-    ?LET({Kind, Pattern}, {frequency([{6, recv}, {3, send}, {1, exit}, {1, init}]), small_pattern()},
+    ?LET({Kind, Pattern}, {frequency([{6, recv}, {3, send}, {1, exit}, {1, init}, {3, call}, {2, return}]), small_pattern()},
         ?LET(Guard, small_guard(lists:usort(['A', 'S' | witness_spec_oracle:variables(Pattern)])),
             case Kind of
                 recv -> {recv, ['_', Pattern], Guard};
                 send -> {send, ['_', '_', Pattern], Guard};
                 exit -> {exit, ['_', Pattern], Guard};
+                call -> {call, ['_', {tuple, [{lit, m}, {lit, small_function(Pattern)}, {list, [Pattern], nil}]}], Guard};
+                return -> {return, ['_', {lit, {m, small_function(Pattern), 1}}, Pattern], Guard};
                 init -> {init, ['_', '_', {tuple, [{lit, m}, {lit, f}, {list, [Pattern], nil}]}], Guard}
             end)).
+
+small_function(Pattern) -> case erlang:phash2(Pattern, 5) of 0 -> g; _ -> f end.
 
 small_pattern() -> frequency([{2, '_'}, {3, simple()}, {4, ?LET(Parts, vector(2, simple()), {tuple, Parts})}]).
 simple() -> frequency([{1, '_'}, {3, {var, oneof(['A', 'B', 'C', 'S'])}}, {2, {lit, small_value()}}]).

@@ -7,9 +7,9 @@ intermediate result with the compiler. It is slow and direct.
 - `satisfies/4` is the definition of the sets of traces, without any rule. It judges the monitors.
 """.
 
--export([actions/1, is_member/2, machine/2, machine/3, time/2, event/2, finish/1, offers/1, obligations/1, coverage/1, decides/1,
-         heavy/1, failed/1, drop/2, asked/2, open/1, definition/1, values/1, project/2, valued/4, satisfies/4, binding/2, match/3,
-         value/2, slice/2, ts/1, variables/1, normal/1]).
+-export([actions/1, functions/1, is_member/2, machine/2, machine/3, time/2, event/2, finish/1, offers/1, obligations/1,
+         coverage/1, decides/1, heavy/1, failed/1, drop/2, asked/2, open/1, definition/1, values/1, project/2, valued/4,
+         satisfies/4, binding/2, match/3, value/2, slice/2, ts/1, parts/1, variables/1, normal/1]).
 -export_type([asked/0, property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0, residual/0]).
 
 -doc """
@@ -28,15 +28,16 @@ Without a signature it is about all processes: what it reads are the events of a
     | {box | dia, action(), formula()}.
 -doc """
 The patterns stand in the order of the table of actions. `{to, Pattern}` behind that of a message is for the request of a reply. One more
-is the variable behind `at`. An `else` is written without others.
+is the variable behind `at`. An `else` is written without others. Behind the process, a `call` has the pattern of `{M, F, Arguments}`, as a
+signature has it, and a `return` the literal `{M, F, Arity}`, and the pattern of the value.
 """.
--type action() :: {fork | init | exit | send | recv, [pattern() | {to, pattern()}], guard()}
+-type action() :: {fork | init | exit | send | recv | call | return, [pattern() | {to, pattern()}], guard()}
     | {'else', [], Others :: [action()]}.
 -doc "An event with the request that it answers, or none.".
 -type asked() :: {answers, witness_event:event(), [Request :: term()]}.
 -doc "What the actions of a formula read: an event with the values of the `let`s at its place, if they are known.".
 -type valued() :: {valued, asked(), env() | unknown}.
--type pattern() :: '_' | {var, atom()} | {lit, atom() | number()} | {tuple, [pattern()]}
+-type pattern() :: '_' | {var, atom()} | {lit, atom() | number() | mfa()} | {tuple, [pattern()]}
     | {list, [pattern()], nil | pattern()} | {text, string()} | {prefix, string(), pattern()}
     | {map, [{expr(), pattern()}]} | {same, pattern(), pattern()} | {bin, [segment()]}
     | {record, atom(), [{atom(), pattern()}], none | pattern()} | {otp, atom(), [pattern()]}.
@@ -129,6 +130,11 @@ at_end(dia, _) -> ff.
 late(within) -> ff;
 late(during) -> tt.
 
+-doc "How many patterns an action of this kind has, without those behind `to` and `at`.".
+-spec parts(fork | init | exit | send | recv | call | return) -> 2 | 3.
+parts(Kind) when Kind =:= exit; Kind =:= recv; Kind =:= call -> 2;
+parts(_) -> 3.
+
 -doc "The time of an event.".
 -spec ts(valued() | asked() | witness_event:event()) -> integer() | undefined.
 ts({valued, Event, _}) -> ts(Event);
@@ -145,7 +151,9 @@ data({fork, P, C, Signature, _}) -> {fork, [P, C, Signature]};
 data({init, C, P, Signature, _}) -> {init, [C, P, Signature]};
 data({exit, P, Reason, _}) -> {exit, [P, Reason]};
 data({send, P, To, Message, _}) -> {send, [P, To, Message]};
-data({recv, P, _, Message, _}) -> {recv, [P, Message]}.
+data({recv, P, _, Message, _}) -> {recv, [P, Message]};
+data({call, P, {_, _, Arguments} = Called, _}) when is_list(Arguments) -> {call, [P, Called]};
+data({return, P, {_, _, Arity} = Function, Value, _}) when is_integer(Arity) -> {return, [P, Function, Value]}.
 
 guarded({ok, Env}, Guard) -> case holds(Guard, Env) of true -> {ok, Env}; false -> no end;
 guarded(no, _) -> no.
@@ -342,6 +350,16 @@ is_request(Request) -> Request =:= which_handlers orelse Request =:= get_modules
 -spec actions(all | [action() | {'begin', action()}]) -> [action()].
 actions(all) -> [];
 actions(Over) -> [case Seen of {'begin', Action} -> Action; Action -> Action end || Seen <- Over].
+
+-doc "The functions that `over` names, each with what is an event: the call or the return.".
+-spec functions(all | [action() | {'begin', action()}]) -> [{call | return, mfa()}].
+functions(Over) ->
+    lists:usort(lists:flatmap(fun
+        ({call, [_, {tuple, [{lit, Module}, {lit, Function}, {list, Arguments, nil}]} | _], _}) ->
+            [{call, {Module, Function, length(Arguments)}}];
+        ({return, [_, {lit, Function} | _], _}) -> [{return, Function}];
+        (_) -> []
+    end, actions(Over))).
 
 %% What the formula means: with tags, and with the others of each `else`.
 meant(Property) ->
@@ -757,9 +775,13 @@ is_forbidding(#{modality := box, behind := Behind, env := Env, action := {_, Pat
     ff =:= Behind(0, maps:merge(maps:from_keys(variables(Patterns), 0), Env));
 is_forbidding(_) -> false.
 
--doc "The instances to which an event belongs.".
+-doc "The instances to which an event belongs. Calls and returns are events only where `over` names their functions.".
 -spec slice(asked(), machine()) -> skip | all | {slice | live, tuple()}.
-slice(_, #{over := all}) -> all;
+slice(Event, #{over := all}) ->
+    case data(Event) of
+        {Kind, _} when Kind =:= call; Kind =:= return -> skip;
+        _ -> all
+    end;
 slice(Event, #{over := Over, per := Per, env := Env}) ->
     Marked = lists:any(fun(Seen) -> element(1, Seen) =:= 'begin' end, Over),
     first_slice(Over, Marked, Per, Event, Env).

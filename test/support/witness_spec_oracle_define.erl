@@ -200,7 +200,7 @@ action({'else', _, _} = Action, _, _, State) -> {Action, State};
 action({Kind, Patterns, Guard} = Action, Scope, Needed, State) ->
     case chance(25) of
         true ->
-            {Data, More} = lists:split(case Kind of exit -> 2; recv -> 2; _ -> 3 end, Patterns),
+            {Data, More} = lists:split(witness_spec_oracle:parts(Kind), Patterns),
             %% A use may add a time, but no request.
             {Request, Time} = lists:splitwith(fun(Pattern) -> element(1, Pattern) =:= to end, More),
             {Inner, Outer} = case {Guard, rand:uniform(3)} of
@@ -232,6 +232,7 @@ open(Kind, Data) ->
     {[case P of {hole, _} -> hole; _ -> P end || P <- Opened], [Pattern || {hole, Pattern} <- Opened]}.
 
 is_argument(_, Kind, 3) when Kind =:= fork; Kind =:= init -> false;
+is_argument(_, Kind, 2) when Kind =:= call; Kind =:= return -> false;
 is_argument(Pattern, _, _) -> not has_otp(Pattern).
 
 has_otp({otp, _, _}) -> true;

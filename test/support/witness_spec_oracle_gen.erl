@@ -4,14 +4,16 @@ Random properties of the whole grammar, and random events that make their action
 `m:rand` in the calling process, so that a seed brings them back.
 """.
 
--export([property/1, among/1, with_values/1, signature/1, event/1, event/2, event/3, event_for/2, any_event/0, at/2, at/3, value/0,
-         family/2, records/0, fields/1]).
+-export([property/1, among/1, with_values/1, signature/1, event/1, event/2, event/3, event_for/2, any_event/0, any_call/0, at/2,
+         at/3, value/0, family/2, records/0, fields/1]).
 -export_type([traces/0]).
 
 -doc "Traces of fewer events, which mostly receive one of these messages, so much later than the latest one so far, or without a time.".
 -type traces() :: #{events := pos_integer(), messages := [term(), ...], steps := [integer() | undefined, ...]}.
 
 -define(FUNCTION_NAMES, [f, g]).
+%% What processes call: functions that differ in the name, the module or the arity alone.
+-define(FUNCTIONS, [{m, f, 1}, {m, f, 2}, {m, f, 0}, {m, g, 1}, {n, f, 1}, {n, f, 2}, {'Elixir.My.App', f, 1}]).
 -define(ORDERS, ['<', '=<', '>', '>=']).
 -define(EQUALITIES, ['=:=', '=/=', '==', '/=']).
 %% Few names, so that they meet again; some are what generated code calls its own variables.
@@ -132,6 +134,16 @@ any_event() ->
 
 process() -> one_of([self(), self(), 0, 1, a]).
 
+-doc "A call or a return, of any function.".
+-spec any_call() -> witness_event:event().
+any_call() -> any_call(one_of(?FUNCTIONS)).
+
+any_call({Module, Function, Arity}) ->
+    case one_of([call, return]) of
+        call -> {call, process(), {Module, Function, times(Arity, fun value/0)}, 0};
+        return -> {return, process(), {Module, Function, Arity}, value(), 0}
+    end.
+
 -doc "The event at a time not long after, or sometimes before, another one, or without a time; and the latest time so far.".
 at(Event, Latest) ->
     Time = case rand:uniform(24) of
@@ -155,7 +167,7 @@ event_for(Action, Env) -> event_for(Action, Env, 6).
 event_for({'else', _, _}, _, _) -> any_event();
 event_for({Kind, All, Guard} = Action, Env, Tries) ->
     %% Neither the request of a reply, nor the variable of a time.
-    Patterns = lists:sublist(All, case Kind of exit -> 2; recv -> 2; _ -> 3 end),
+    Patterns = lists:sublist(All, witness_spec_oracle:parts(Kind)),
     {Terms, _} = lists:mapfoldl(fun(Pattern, Now) ->
         Term = instance(Pattern, Now),
         {Term, case witness_spec_oracle:match({exit, ['_', Pattern], []}, {exit, x, Term, 0}, Now) of
@@ -165,12 +177,26 @@ event_for({Kind, All, Guard} = Action, Env, Tries) ->
     end, Env, Patterns),
     Event = case {Kind, Terms} of
         {recv, [P, M]} -> {recv, P, undefined, M, 0};
+        {Called, [P, Function | Value]} when Called =:= call; Called =:= return -> almost(Called, P, Function, Value);
         _ -> list_to_tuple([Kind | Terms] ++ [0])
     end,
     case Tries =:= 0 orelse Guard =:= [] orelse has_request(All) orelse witness_spec_oracle:match(Action, Event, Env) =/= no of
         true -> Event;
         false -> event_for(Action, Env, Tries - 1)
     end.
+
+%% Now and then it is the call of another function, one argument more or less, or the other of call and return.
+almost(call, P, {Module, Function, Arguments} = Call, []) ->
+    weighted([{20, fun() -> {call, P, Call, 0} end},
+              {1, fun() -> {call, P, {Module, Function, Arguments ++ [value(1)]}, 0} end},
+              {1, fun() -> {call, P, {Module, Function, lists:nthtail(min(1, length(Arguments)), Arguments)}, 0} end},
+              {1, fun() -> {call, P, {one_of([m, n]), one_of(?FUNCTION_NAMES), Arguments}, 0} end},
+              {1, fun() -> {return, P, {Module, Function, length(Arguments)}, one_of([value(1) | Arguments]), 0} end}]);
+almost(return, P, {Module, Function, Arity} = Returned, [Value]) ->
+    weighted([{20, fun() -> {return, P, Returned, Value, 0} end},
+              {1, fun() -> {return, P, {Module, Function, Arity + 1}, Value, 0} end},
+              {1, fun() -> {return, P, {one_of([m, n]), one_of(?FUNCTION_NAMES), Arity}, Value, 0} end},
+              {1, fun() -> {call, P, {Module, Function, times(Arity, fun() -> one_of([Value, value(1)]) end)}, 0} end}]).
 
 has_request(Patterns) -> lists:any(fun({to, _}) -> true; (_) -> false end, Patterns).
 
@@ -284,16 +310,25 @@ from(Pattern, Env) ->
 -doc """
 A property. In a `loose` one most actions match most events, so that many obligations are alive at a time; `alike` ones
 are about actions that overlap, or nearly; `timed`, `asking` and `remaining` ones are rich in times, requests and `else`; `mixed` are all kinds.
+In `calls`, `over` names functions that processes call; some of these have `let`s.
 All of these have no `let`s. `values` are all kinds with `let`s, and more that are about the values alone, with traces of their own.
 `leaving` are those with slices that end soon, so that values go on without them.
 """.
--spec property(mixed | loose | alike | timed | asking | remaining | values | leaving) -> witness_spec_oracle:property().
+-spec property(mixed | loose | alike | timed | asking | remaining | calls | values | leaving) -> witness_spec_oracle:property().
 property(leaving) -> leaving();
 property(values) ->
     case chance(60) of
         true -> telling();
         false -> with_values(property(weighted([{6, fun() -> mixed end}, {1, fun() -> asking end}, {1, fun() -> timed end},
                                                 {1, fun() -> remaining end}])))
+    end;
+property(calls) ->
+    Options = #{tags => [], otp => true, focus => calls, requests => chance(10), pool => pool()},
+    Signatures = times(one_of([0, 0, 0, 1, 1, 1, 1, 1, 2]), fun() -> signed(Options) end),
+    Property = property(Signatures, one_of([monitor, check, check, check]), calls, Options),
+    case chance(25) of
+        true -> with_values(Property);
+        false -> Property
     end;
 property(mixed) ->
     property(weighted([{6, fun() -> plain end}, {2, fun() -> loose end}, {2, fun() -> alike end}, {1, fun() -> timed end}]));
@@ -317,9 +352,10 @@ property(Signatures, Dialect, Focus, Options) ->
             %% Only patterns of OTP know keys that represent tags.
             Tags = [X || {var, X} <- replies(Over)],
             Context = #{dialect => Dialect, scope => lists:usort(Per ++ Scope) -- Tags, loops => [], open => [], parameters => #{},
-                        options => Options#{tags => Tags}},
+                        options => Options#{tags => Tags, named => witness_spec_oracle:functions(Over)}},
             Property#{over := Over, per := Per, formula => case Focus of
                 plain -> formula(between(4, 40), Context);
+                calls -> one_of([formula(between(4, 25), Context), branches(between(3, 12), Context)]);
                 _ when Focus =:= timed; Focus =:= asking -> formula(between(4, 25), Context);
                 remaining -> one_of([formula(between(4, 20), Context), branches(between(3, 12), Context)]);
                 loose -> fixpoint(max, 'X', between(15, 45), Context);
@@ -352,7 +388,10 @@ among(#{signatures := []} = Property) ->
         end
     end),
     case chance(50) of
-        true -> Property#{among => renamed(Some)};
+        true ->
+            %% Behind a guard, a variable alone would be a test.
+            {Named, Any} = lists:partition(fun({{tuple, _}, _}) -> true; (_) -> false end, Some),
+            Property#{among => renamed(Any ++ Named)};
         false -> Property
     end;
 among(Property) -> Property.
@@ -362,7 +401,52 @@ renamed(Tuple) when is_tuple(Tuple) -> list_to_tuple(renamed(tuple_to_list(Tuple
 renamed([Head | Tail]) -> [renamed(Head) | renamed(Tail)];
 renamed(Other) -> Other.
 
+%% The functions of which a property has the calls, and those of which it has the returns: few of them, or many that are alike.
+pool() -> lists:sublist(shuffled([{Kind, Function} || Kind <- [call, return], Function <- ?FUNCTIONS]), one_of([1, 2, 2, 3, 4])).
+
+%% An action for one of these.
+of_function({call, {Module, Function, Arity}}, Scope, Options) ->
+    Arguments = times(Arity, fun() -> pattern(one_of([0, 1]), Scope, Options) end),
+    with_guard({call, [caller(Scope), {tuple, [{lit, Module}, {lit, Function}, {list, Arguments, nil}]}]}, Scope, Options);
+of_function({return, Function}, Scope, Options) ->
+    with_guard({return, [caller(Scope), {lit, Function}, pattern(1, Scope, Options)]}, Scope, Options).
+
+caller(Scope) ->
+    weighted([{8, fun() -> '_' end}, {3, fun() -> {var, one_of(['P', 'Q', 'A'])} end}, {1, fun() -> {lit, a} end},
+              {1, fun() -> party(Scope) end}]).
+
+with_guard({Kind, Patterns}, Scope, Options) -> {Kind, Patterns, guard(in_scope(Patterns, Scope, Options), 30)}.
+
+%% One with the keys, if the function has an argument or a value for them. The process may be a key, too.
+keyed_function(Named, [Key], Scope, Options) ->
+    case {of_function(Named, Scope, Options), chance(30)} of
+        {{Kind, ['_' | Patterns], Guard}, true} -> {Kind, [{var, Key} | Patterns], Guard};
+        _ -> keyed_data(Named, [Key], Scope, Options)
+    end;
+keyed_function(Named, Per, Scope, Options) -> keyed_data(Named, Per, Scope, Options).
+
+keyed_data({call, {_, _, 0}} = Named, _, Scope, Options) -> of_function(Named, Scope, Options);
+keyed_data({call, {Module, Function, Arity}}, Per, Scope, Options) ->
+    Keys = case [{var, X} || X <- Per] of
+        Several when length(Several) > Arity -> [{tuple, Several}];
+        Some -> Some
+    end,
+    Others = times(Arity - length(Keys), fun() -> pattern(1, Scope, Options) end),
+    Arguments = {list, shuffled(Keys ++ Others), nil},
+    with_guard({call, [caller(Scope), {tuple, [{lit, Module}, {lit, Function}, Arguments]}]}, Scope, Options);
+keyed_data({return, Function}, Per, Scope, Options) ->
+    Keys = [{var, X} || X <- Per],
+    Value = case Keys of [Key] -> one_of([Key, Key, {tuple, [{lit, ok}, Key]}]); _ -> {tuple, shuffled(Keys)} end,
+    with_guard({return, [caller(Scope), {lit, Function}, Value]}, Scope, Options).
+
 %% The alphabet: with keys, each action binds all of them or none.
+over(Scope, #{pool := Pool} = Options) ->
+    case chance(55) of
+        true ->
+            Others = times(one_of([0, 0, 1, 2]), fun() -> action(Scope, Options) end),
+            {shuffled([of_function(Named, Scope, Options) || Named <- Pool] ++ Others), []};
+        false -> sliced(Scope, Options)
+    end;
 over(Scope, Options) ->
     case rand:uniform(10) of
         N when N > 4 -> {all, []};
@@ -370,6 +454,20 @@ over(Scope, Options) ->
         _ -> sliced(Scope, Options)
     end.
 
+sliced(Scope, #{pool := Pool} = Options) ->
+    Per = lists:sublist(['K', 'L'], one_of([1, 1, 1, 2])),
+    {Keyed, Unkeyed} = lists:partition(fun(_) -> chance(75) end, Pool),
+    Others = [keyed(Per, Scope, Options) || chance(case Keyed of [] -> 100; _ -> 25 end)],
+    With = [keyed_function(Named, Per, Scope, Options) || Named <- Keyed] ++ Others,
+    Marked = [case chance(25) andalso lists:member(hd(Per), witness_spec_oracle:variables(Action)) of
+                  true -> {'begin', Action};
+                  false -> Action
+              end || Action <- With],
+    Without = [of_function(Named, Scope, Options) || Named <- Unkeyed] ++ [action(Scope, Options) || chance(20)],
+    case lists:any(fun(Action) -> lists:member(hd(Per), witness_spec_oracle:variables(Action)) end, With) of
+        true -> {shuffled(Marked ++ Without), Per};
+        false -> sliced(Scope, Options)
+    end;
 sliced(Scope, Options) ->
     Per = case ['K', 'L'] of Keys -> lists:sublist(Keys, one_of([1, 1, 2])) end,
     Keyed = case {Per, rand:uniform(3)} of
@@ -549,6 +647,11 @@ atom(#{loops := Loops, open := Open, scope := Scope, parameters := Parameters}) 
 
 %% Actions.
 
+action(Scope, #{named := [_ | _] = Named} = Options) ->
+    case chance(65) of
+        true -> of_function(one_of(Named), Scope, Options);
+        false -> action(Scope, Options#{named := []})
+    end;
 action(Scope, #{focus := loose} = Options) ->
     case chance(85) of
         true -> {recv, ['_', one_of(['_', '_', {var, one_of(['A', 'B'])}, {lit, 0}, {lit, 1}])], []};
@@ -655,6 +758,9 @@ substituted(Other, _) -> Other.
 
 %% The patterns of signatures stay as they are.
 varied_data(Kind, Patterns) when Kind =:= fork; Kind =:= init -> Patterns;
+varied_data(call, [P, {tuple, [Module, Function, {list, Arguments, nil}]}]) ->
+    [varied(P), {tuple, [Module, Function, {list, varied(Arguments), nil}]}];
+varied_data(return, [P, Function, Value]) -> [varied(P), Function, varied(Value)];
 varied_data(send, [P, Q, Reply, {to, Request} | Time]) -> [varied(P), varied(Q), Reply, {to, varied(Request)} | Time];
 varied_data(_, Patterns) -> varied(Patterns).
 
@@ -799,7 +905,8 @@ use them too. Half of the formulas are replaced by ones that read many events.
 -spec with_values(witness_spec_oracle:property()) -> witness_spec_oracle:property().
 with_values(#{formula := Formula, over := Over, per := Per, signatures := Signatures, dialect := Dialect} = Property) ->
     Tags = [X || {var, X} <- replies(Over)],
-    Options = #{tags => Tags, otp => true, focus => one_of([plain, loose]), requests => chance(15)},
+    Options = #{tags => Tags, otp => true, focus => one_of([plain, loose]), requests => chance(15),
+                named => witness_spec_oracle:functions(Over)},
     Scope = lists:usort(Per ++ shared(Signatures)) -- Tags,
     Seen = witness_spec_oracle:actions(Over),
     {Values, _} = lists:mapfoldl(fun(Name, Known) ->
@@ -863,7 +970,8 @@ of_terms(Kind, Scope, Known, Options) ->
                 Message = one_of([{var, N}, {var, N}, {tuple, [{lit, a}, {var, N}]}, {tuple, [{var, N}, '_']},
                                   {tuple, ['_', {var, N}]}, {list, [{var, N}], '_'}]),
                 {Sort, Patterns} = one_of([{recv, ['_', Message]}, {recv, ['_', Message]}, {send, ['_', '_', Message]},
-                                           {exit, ['_', Message]}]),
+                                           {exit, ['_', Message]}]
+                                          ++ lists:append([of_number(Named, {var, N}) || Named <- maps:get(named, Options, [])])),
                 {Sort, Patterns, case Known =/= [] andalso Guards =/= [] andalso chance(25) of
                     true -> [[about(Known, [N | Scope]) | Tests] || Tests <- Guards];
                     false -> Guards
@@ -871,6 +979,12 @@ of_terms(Kind, Scope, Known, Options) ->
             end),
             {Kind, window(), weighted([{6, fun() -> {var, N} end}, {4, fun() -> number_of([N | Names]) end}]), {actions, Actions}}
     end.
+
+%% A call or return with a number.
+of_number({call, {_, _, 0}}, _) -> [];
+of_number({call, {Module, Function, Arity}}, N) ->
+    [{call, ['_', {tuple, [{lit, Module}, {lit, Function}, {list, lists:sublist([N, '_'], Arity), nil}]}]}];
+of_number({return, Function}, N) -> [{return, ['_', {lit, Function}, N]}].
 
 number_of(Names) ->
     X = {var, one_of(Names)},
@@ -903,7 +1017,7 @@ put_value(Kind, Patterns, Values, Percent) ->
     case Values =/= [] andalso chance(Percent) of
         true ->
             {Name, _} = one_of(Values),
-            Last = case Kind of exit -> 2; recv -> 2; _ -> 3 end,
+            Last = witness_spec_oracle:parts(Kind),
             {Data, More} = lists:split(Last, Patterns),
             case {chance(15), More} of
                 {true, [{to, Request} | Time]} -> {Name, Data ++ [{to, in_place(Name, Request)} | Time]};
@@ -916,7 +1030,8 @@ put_value(Kind, Patterns, Values, Percent) ->
 
 in_place(Name, Leaf) when Leaf =:= '_'; element(1, Leaf) =:= lit -> {var, Name};
 %% The signature of a process has a module and a function.
-in_place(Name, {tuple, [{lit, Module}, Function, {list, Arguments, nil}]}) when Module =:= m; Module =:= 'Elixir.My.App' ->
+in_place(Name, {tuple, [{lit, Module}, Function, {list, Arguments, nil}]})
+  when Module =:= m; Module =:= n; Module =:= 'Elixir.My.App' ->
     {tuple, [{lit, Module}, Function, in_place(Name, {list, Arguments, nil})]};
 in_place(Name, {tuple, [_ | _] = Patterns}) -> {tuple, in_one(Name, Patterns)};
 in_place(Name, {list, [_ | _] = Patterns, Tail}) -> {list, in_one(Name, Patterns), Tail};

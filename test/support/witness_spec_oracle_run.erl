@@ -4,7 +4,7 @@ Compiled monitors against the oracle, pair by pair: a random property, and a ran
 
 For each pair: the process is monitored or not as the oracle says, and read by properties that are about all; each verdict falls at the same event and is vacuous
 by the same account, at the complete end too; the bound for obligations is kept; the same modalities are taken; the
-process that runs monitors tells the same; no
+process that runs monitors tells the same; so does the one monitor for all processes, of those that it reads; no
 extension of the trace contradicts a verdict by the definition of the sets of traces; what is undecided has, at the
 complete end, the verdict that this definition gives.
 
@@ -30,8 +30,8 @@ Compares at least so many pairs: files of so many `properties`, so many `traces`
 kind `focus` (`m:witness_spec_oracle_gen`). With `shrink => false` a disagreement is told as it was
 found.
 """.
--spec pairs(#{pairs := pos_integer(), seed => integer(), focus => mixed | loose | alike | timed | asking | remaining | values
-                              | leaving,
+-spec pairs(#{pairs := pos_integer(), seed => integer(), focus => mixed | loose | alike | timed | asking | remaining | calls
+                              | values | leaving,
               properties => pos_integer(),
               traces => pos_integer(), shrink => boolean()}) ->
     {ok, Statistics :: map()} | {disagreement, map()}.
@@ -58,7 +58,8 @@ file(Seed, #{focus := Focus, properties := Count, traces := Traces}, Statistics)
     Whole = [defined(N, named(N, witness_spec_oracle_gen:property(Focus))) || N <- lists:seq(1, Count)],
     Others = apart({among, Seed}, fun() -> [witness_spec_oracle_gen:among(Property) || Property <- Whole] end),
     Style = rand:uniform(1 bsl 30),
-    Properties = Others ++ apart({values, Seed}, fun() -> with_values(Focus, Others) end),
+    Valued = Others ++ apart({values, Seed}, fun() -> with_values(Focus, Others) end),
+    Properties = Valued ++ apart({calls, Seed}, fun() -> with_calls(Focus, Count, length(Valued)) end),
     case compiled(Properties, Style) of
         {ok, #{module := Module} = Map} ->
             try
@@ -86,6 +87,12 @@ with_values(mixed, Others) ->
     [defined(N, named(N, witness_spec_oracle_gen:with_values(Property#{name := undefined})))
      || {N, Property} <- lists:enumerate(length(Others) + 1, Copied)];
 with_values(_, _) -> [].
+
+%% A mixed file has some more that are about calls, drawn apart as well.
+with_calls(mixed, Count, Before) ->
+    [defined(N, named(N, witness_spec_oracle_gen:among(witness_spec_oracle_gen:property(calls))))
+     || N <- lists:seq(Before + 1, Before + max(1, Count div 6))];
+with_calls(_, _, _) -> [].
 
 apart(Place, Choose) ->
     Before = rand:export_seed(),
@@ -174,7 +181,7 @@ pair(Module, Index, Property, Signature, Bound, Source, Statistics) ->
                 true ->
                     run(Events, Left, Machine, Monitor,
                         #{property => Property, formula => witness_spec_oracle:definition(Property), env => Env,
-                          values => witness_spec_oracle:values(Property), machine => Machine,
+                          values => witness_spec_oracle:values(Property), machine => Machine, first => Machine,
                           actions => Actions, latest => 0, seen => [], slices => #{}, told => [],
                           asks => element(1, Monitor) =:= requests, monitor => {Module, Index}, signature => Signature,
                           source => case Source of random -> random; _ -> given end}, Statistics);
@@ -194,9 +201,76 @@ paired(Machine, #{actions := Actions, seen := Seen} = Run, Statistics) ->
     Taken = [Place || {Place, #{id := Id}} <- lists:enumerate(Actions), get(mark(Id)) =:= Id],
     {Sure, Maybe} = witness_spec_oracle:coverage(Machine),
     case {Sure -- Taken, Taken -- Maybe} of
-        {[], []} -> replayed(lists:sort([Id || #{id := Id} <- Actions, get(mark(Id)) =:= Id]), Run, Statistics);
+        {[], []} ->
+            Covered = lists:sort([Id || #{id := Id} <- Actions, get(mark(Id)) =:= Id]),
+            case of_all(Run) of
+                ok -> replayed(Covered, Run, Statistics);
+                Difference -> {of_all, lists:reverse(Seen), Difference}
+            end;
         _ -> {coverage, lists:reverse(Seen), {expected, Sure, at_most, Maybe, got, Taken}}
     end.
+
+%% Some pairs again, for a property about all processes: its one machine is given all events, and reads those of the processes that
+%% the property is about. It ends at an event of which it does not know whether it reads it, but not at the call of a function that
+%% is not named.
+-define(OF_ALL, 3).
+
+of_all(#{property := #{signatures := []} = Property, first := Machine, monitor := Monitor, signature := Signature, seen := Seen,
+         source := Source}) ->
+    Chosen = erlang:phash2(Seen, 2 * ?OF_ALL),
+    case Source =:= given orelse Chosen rem ?OF_ALL =:= 0 of
+        true ->
+            {ok, Reader} = witness_monitor_machine:new(#{monitor => Monitor, process => all, signature => all, explain => 1}),
+            Born = [{init, self(), undefined, Signature, 0} || Chosen < ?OF_ALL],
+            of_all(lists:takewhile(fun has_signature/1, Born ++ lists:reverse(Seen)), [], #{}, Machine, Reader, Property);
+        false -> ok
+    end;
+of_all(_) -> ok.
+
+of_all([Event | Events], Before, Alive, Machine, Reader, Property) ->
+    Known = case Event of
+        {init, P, _, Signature, _} -> Alive#{P => Signature};
+        _ -> maps:merge(#{element(2, Event) => undefined}, Alive)
+    end,
+    Asked = witness_spec_oracle:asked(Event, Before),
+    {Outcomes, Result} = witness_monitor_machine:run([Event], Reader),
+    Got = sorted([plain(decided(Outcome)) || Outcome <- Outcomes]),
+    Next = fun(Read, After) ->
+        {ok, Going} = Result,
+        Left = case Event of {exit, Ended, _, _} -> maps:remove(Ended, Known); _ -> Known end,
+        of_all(Events, Read, Left, After, Going, Property)
+    end,
+    IsKept = witness_spec_oracle:slice(Asked, Machine) =/= skip,
+    case {witness_spec_oracle:is_member(Property, map_get(element(2, Event), Known)), Result} of
+        {true, {ok, _}} ->
+            {Late, InTime} = witness_spec_oracle:time(Asked, Machine),
+            {Verdicts, After} = witness_spec_oracle:event(Asked, InTime),
+            case {sorted(Late ++ Verdicts), witness_spec_oracle:heavy(After)} of
+                {Got, _} -> Next([Event | Before], After);
+                {_, [_ | _]} when IsKept -> ok;
+                {Expected, _} -> {at, Event, expected, Expected, got, Got}
+            end;
+        {false, {ok, _}} when Got =:= [] -> Next(Before, Machine);
+        {unknown, {ok, _}} when Got =:= [], not IsKept -> Next(Before, Machine);
+        {unknown, {decided, #{reason := {gap, unknown_signature}}}} when IsKept -> ok;
+        {unknown, {decided, _} = Ended} ->
+            %% An event of the alphabet may be taken for one that `over` keeps.
+            case is_named(Event, Property) of
+                true -> ok;
+                false -> {at, Event, expected, skipped, got, Ended}
+            end;
+        {IsMember, _} -> {at, Event, read, IsMember, kept, IsKept, got, Got, Result}
+    end;
+of_all([], _, _, _, _, _) -> ok.
+
+%% A birth of a random trace may be of what no process is spawned with.
+has_signature({init, _, _, {_, _, Arguments}, _}) when length(Arguments) >= 0 -> true;
+has_signature(Event) -> element(1, Event) =/= init.
+
+is_named({call, _, {M, F, Arguments}, _}, #{over := Over}) ->
+    lists:member({call, {M, F, length(Arguments)}}, witness_spec_oracle:functions(Over));
+is_named({return, _, Function, _, _}, #{over := Over}) -> lists:member({return, Function}, witness_spec_oracle:functions(Over));
+is_named(_, _) -> true.
 
 %% Some pairs again, through the process that runs monitors: it has to tell the same. It alone knows requests.
 -define(REPLAYED, 8).
@@ -271,9 +345,9 @@ begin_with(Signature, Offers) ->
 at(Events, Latest) -> lists:mapfoldl(fun witness_spec_oracle_gen:at/2, Latest, Events).
 
 %% Feeds both, event by event.
-run([], Left, Machine, Monitor, Run, Statistics) when Left > 0 ->
+run([], Left, Machine, Monitor, #{latest := Before} = Run, Statistics) when Left > 0 ->
     {Event, Latest} = next(Machine, Run),
-    run([Event], Left - 1, Machine, Monitor, Run#{latest := Latest}, Statistics);
+    run(unasked(Run, Before) ++ [Event], Left - 1, Machine, Monitor, Run#{latest := Latest}, Statistics);
 run([], 0, Machine, Monitor, #{seen := Seen, slices := Slices} = Run, Statistics) ->
     Expected = sorted(witness_spec_oracle:finish(Machine)),
     case at_end(Monitor) of
@@ -361,6 +435,16 @@ next(Offers, Machine, #{property := Property, seen := Seen, latest := Latest} = 
         false -> next(Offers, Machine, Run, Tries - 1)
     end.
 
+%% Other monitors may want calls that are no events of this property, or are: they are drawn apart, with times of their own.
+unasked(#{property := #{over := Over} = Property}, Latest) ->
+    apart({calls, rand:export_seed()}, fun() ->
+        Percent = case witness_spec_oracle:functions(Over) of [] -> 6; _ -> 15 end,
+        case rand:uniform(100) =< Percent of
+            true -> [element(1, witness_spec_oracle_gen:at(Property, witness_spec_oracle_gen:any_call(), Latest))];
+            false -> []
+        end
+    end).
+
 count(Keys, Statistics) ->
     lists:foldl(fun(Key, Acc) -> maps:update_with(Key, fun(N) -> N + 1 end, 1, Acc) end, Statistics, Keys).
 
@@ -430,8 +514,10 @@ monitored(Module, Signature, Index) ->
         Begun -> {ok, begun(Begun, Module, Index)}
     end.
 
-begun({ok, State}, Module, _) -> {Module, none, #{none => State}};
-begun({ok, State, Filter}, Module, _) -> {Module, Filter, #{none => State}};
+begun({ok, State}, Module, Index) ->
+    Alphabet = witness_monitor_alphabet:compile(witness_monitor_alphabet:of_monitor({Module, Index})),
+    {Module, fun(Event) -> witness_monitor_alphabet:slice(Event, Alphabet) end, #{none => State}};
+begun({ok, State, Filter}, Module, _) -> {Module, fun(Event) -> Module:slice(Event, Filter) end, #{none => State}};
 begun({slices, Filter}, Module, Index) -> {slices, {Module, Index}, new_sliced({Module, Index}, Filter)}.
 
 new_sliced({Module, _} = Monitor, Filter) ->
@@ -461,11 +547,14 @@ reads(Asked, {requests, Monitor}) ->
     {Verdicts, {requests, After}};
 reads({answers, Event, _}, Monitor) -> reads(Event, Monitor);
 reads(Event, {passed, Event, Verdicts, Monitor}) -> {Verdicts, Monitor};
-reads(Event, {Module, Filter, _} = Monitor) ->
-    case Filter =:= none orelse Module:slice(Event, Filter) of
-        skip -> {[], Monitor};
-        Read when Read =:= all; Read =:= true -> advance(Event, Monitor)
+reads(Event, {_, Filter, _} = Monitor) ->
+    case is_read(Event, Filter) of
+        false -> {[], Monitor};
+        true -> advance(Event, Monitor)
     end.
+
+%% A monitor that does not choose is given the events of its alphabet.
+is_read(Event, Slice) -> Slice(Event) =/= skip.
 
 %% The deadlines before an event pass before it. The slices have read it then.
 pass(Asked, {requests, Monitor}) ->
@@ -480,7 +569,7 @@ pass(Event, {slices, Monitor, Sliced}) ->
     {sorted([decided(Outcome) || Outcome <- Told]), {passed, Event, Decided, {slices, Monitor, Next}}};
 pass(Event, {Module, Filter, Live} = Monitor) ->
     Time = witness_event:ts(Event),
-    case is_integer(Time) andalso is_timed(Module) andalso (Filter =:= none orelse Module:slice(Event, Filter) =/= skip) of
+    case is_integer(Time) andalso is_timed(Module) andalso is_read(Event, Filter) of
         true ->
             Verdicts = [{Key, Verdict, vacuous(Verdict, Info)}
                         || Key := State <- Live, {verdict, Verdict, Info} <- [Module:handle_time(Time, State)]],
@@ -619,6 +708,8 @@ candidates(#{properties := [#{formula := Formula} = Property], events := Events}
             #{signatures := [_, _ | _] = Several} <- [Property], One <- Several]
         ++ [Case#{properties := [Property#{over := Fewer}]} || #{over := [_, _ | _] = Over} <- [Property],
                                                                Fewer <- without_one(Over)]
+        ++ [Case#{properties := [Property#{over := lists:sublist(Over, N - 1) ++ [Smaller | lists:nthtail(N, Over)]}]} ||
+            #{over := [_ | _] = Over} <- [Property], {N, {_, _, _} = Action} <- lists:enumerate(Over), Smaller <- simpler(Action)]
         ++ [Case#{properties := [Property#{over := all}]} || #{over := [_ | _], per := []} <- [Property]];
 candidates(_) -> [].
 
@@ -670,7 +761,15 @@ simpler({Kind, Patterns, Guard}) ->
         ++ [{Kind, Patterns, [Fewer]} || [Tests] <- [Guard], length(Tests) > 1, Fewer <- without_one(Tests)]
         ++ [{Kind, Patterns, [[Smaller]]} || [[Test]] <- [Guard], Smaller <- parts(Test)]
         ++ [{Kind, lists:sublist(Patterns, N - 1) ++ [Smaller | lists:nthtail(N, Patterns)], Guard} ||
-            {N, Pattern} <- lists:enumerate(Patterns), Pattern =/= '_', Smaller <- smaller_patterns(Pattern)].
+            {N, Pattern} <- lists:enumerate(Patterns), Pattern =/= '_', not names_function(Kind, N),
+            Smaller <- smaller_patterns(Pattern)]
+        ++ [{call, [P, {tuple, [Module, Function, {list, Fewer, nil}]} | More], Guard}
+            || {call, [P, {tuple, [Module, Function, {list, Arguments, nil}]} | More]} <- [{Kind, Patterns}],
+               {N, Argument} <- lists:enumerate(Arguments), Argument =/= '_', Smaller <- smaller_patterns(Argument),
+               Fewer <- [lists:sublist(Arguments, N - 1) ++ [Smaller | lists:nthtail(N, Arguments)]]].
+
+%% The second pattern of a call or return is its function.
+names_function(Kind, N) -> N =:= 2 andalso (Kind =:= call orelse Kind =:= return).
 
 smaller_patterns({to, Request}) -> [{to, Smaller} || Smaller <- ['_' | parts(Request)], Request =/= '_'];
 smaller_patterns(Pattern) -> ['_' | parts(Pattern)].
@@ -693,14 +792,14 @@ format(#{text := Text, events := Events, kind := Kind, detail := Detail, seed :=
                    [io_lib:format("  ~tw~n", [Event]) || Event <- Events], Detail]).
 
 -doc """
-`WITNESS_ORACLE_PAIRS` pairs (default 1,000,000), and a tenth as many that are about values without slices; the exit code is 1 after a
-disagreement.
+`WITNESS_ORACLE_PAIRS` pairs (default 1,000,000), and a tenth as many that are about calls, and about values without slices; the exit code
+is 1 after a disagreement.
 """.
 main() ->
     Pairs = list_to_integer(os:getenv("WITNESS_ORACLE_PAIRS", "1000000")),
     Seed = list_to_integer(os:getenv("WITNESS_ORACLE_SEED", integer_to_list(erlang:system_time()))),
     main(#{pairs => Pairs, seed => Seed, focus => mixed}),
-    main(#{pairs => max(1, Pairs div 10), seed => Seed, focus => leaving}).
+    [main(#{pairs => max(1, Pairs div 10), seed => Seed, focus => Focus}) || Focus <- [calls, leaving]].
 
 main(#{pairs := Pairs, seed := Seed, focus := Focus} = Options) ->
     io:format("~b pairs, seed ~b, ~w~n", [Pairs, Seed, Focus]),

@@ -78,10 +78,10 @@ signatures(Signatures) -> lists:join(", ", [[signature(Pattern), guard(Guard)] |
 signature({var, Name}) -> atom_to_list(Name);
 signature('_') -> "_";
 signature({tuple, [Module, Function, {list, Arguments, nil}]}) ->
-    [case Module of
-         {lit, 'Elixir.My.App'} when length(Arguments) =:= 1 -> "My.App.";
-         _ -> [pattern(Module), ":"]
-     end, pattern(Function), "(", lists:join(", ", [pattern(A) || A <- Arguments]), ")"].
+    [module(Module, length(Arguments)), pattern(Function), "(", lists:join(", ", [pattern(A) || A <- Arguments]), ")"].
+
+module({lit, 'Elixir.My.App'}, 1) -> "My.App.";
+module(Module, _) -> [pattern(Module), ":"].
 
 %% Level 2 takes modalities and atoms only, 1 conjunctions too, 0 everything.
 formula(Constant, _, _) when is_atom(Constant) -> atom_to_list(Constant);
@@ -149,7 +149,7 @@ action({'else', _, _}, _) -> "else";
 action({use, Name, Arguments, Time, Guard}, Style) ->
     [used(Name, Arguments, Style), [[" at ", pattern(T)] || T <- Time], guard(Guard)];
 action({Kind, Patterns, Guard} = Action, Style) ->
-    {Data, More} = lists:split(case Kind of exit -> 2; recv -> 2; _ -> 3 end, Patterns),
+    {Data, More} = lists:split(witness_spec_oracle:parts(Kind), Patterns),
     {Request, Time} = case More of [{to, R} | Rest] -> {[R], Rest}; _ -> {[], More} end,
     [case {Kind, Data} of
          {fork, [P, C, Signature]} ->
@@ -158,7 +158,11 @@ action({Kind, Patterns, Guard} = Action, Style) ->
              [pattern(C), choose(Style, Action, [" <- ", " <-- "]), pattern(P), ", ", signature(Signature)];
          {exit, [P, Reason]} -> [pattern(P), choose(Style, Action, [" ** ", " * "]), pattern(Reason)];
          {send, [P, Q, M]} -> [pattern(P), " : ", pattern(Q), " ! ", pattern(M)];
-         {recv, [P, M]} -> [pattern(P), choose(Style, Action, [" ? ", "?"]), pattern(M)]
+         {recv, [P, M]} -> [pattern(P), choose(Style, Action, [" ? ", "?"]), pattern(M)];
+         {call, [P, Called]} -> [pattern(P), " calls ", signature(Called)];
+         {return, [P, {lit, {Module, Function, Arity}}, Value]} ->
+             [pattern(P), " returns ", module({lit, Module}, Arity), atom_to_list(Function), "/", integer_to_list(Arity), " -> ",
+              pattern(Value)]
      end, [[" to ", pattern(R)] || R <- Request], [[" at ", pattern(T)] || T <- Time], guard(Guard)].
 
 used(Name, [], _) -> atom_to_list(Name);
