@@ -9,9 +9,10 @@
     X(EXIT) X(apply) X(args) X(batches) X(birth) X(bytes) X(call) X(closed) X(complete) X(discard) X(empty) X(ended)    \
     X(erlang) X(erts_internal) X(events) X(exit) X(extra) X(false) X(fork) X(function) X(gap) X(gen) X(gen_event)       \
     X(held) X(hidden) X(hubs) X(init) X(init_it) X(init_p) X(lost) X(match_spec_result) X(memory) X(message_size)       \
-    X(module) X(most_read) X(nil) X(ok) X(open) X(overflow) X(partitions) X(proc_lib) X(processes) X(read) X(recv)      \
-    X(register) X(runs) X(same) X(send) X(sensitive) X(spawn) X(spawn_init) X(spawned) X(stopped) X(trace) X(tracees)   \
-    X(true) X(undefined) X(unknown) X(witness_batch) X(witness_data) X(witness_wake)
+    X(module) X(most_read) X(nil) X(ok) X(open) X(overflow) X(partitions) X(proc_lib) X(process_flag) X(processes)      \
+    X(read) X(recv) X(register) X(return) X(return_from) X(runs) X(same) X(send) X(sensitive) X(spawn) X(spawn_init)    \
+    X(spawned) X(stopped) X(trace) X(tracees) X(true) X(undefined) X(unknown) X(witness_batch) X(witness_data)          \
+    X(witness_wake)
 /* clang-format on */
 
 /* Hidden in the library, so that they are read without an indirection. */

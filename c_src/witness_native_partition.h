@@ -39,7 +39,7 @@ typedef enum { WN_OPEN, WN_COMPLETE, WN_STOPPED, WN_GAP } wn_end;
 typedef enum { WN_NO_GAP, WN_OVERFLOW, WN_MEMORY, WN_SIZE, WN_LOST, WN_SENSITIVE } wn_reason;
 
 /* Kinds of events; a partition has those that its consumer wants. */
-enum { WN_SEND = 1, WN_RECV = 2, WN_FORK = 4, WN_INIT = 8, WN_EXIT = 16, WN_ALL = 31 };
+enum { WN_SEND = 1, WN_RECV = 2, WN_FORK = 4, WN_INIT = 8, WN_EXIT = 16, WN_CALL = 32, WN_RETURN = 64, WN_ALL = 127 };
 
 /* An entry of the table of tracees (witness_native_table.h). */
 typedef struct wn_tracee {

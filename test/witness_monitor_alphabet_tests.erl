@@ -39,11 +39,14 @@ the_source_delivers_what_one_of_them_wants_test() ->
     Union = fun(Alphabets) -> witness_trace_filter:union(Alphabets) end,
     A = {['_', a], [], []},
     B = {['_', b], [], []},
-    ?assertEqual(#{send => [], recv => []}, Union([])),
-    ?assertEqual(#{send => [], recv => []}, Union([[init], [exit, fork]])),
-    ?assertEqual(#{send => all, recv => [A, B]}, Union([[{recv, [A]}, send], [{recv, [B]}, {send, [A]}], [{recv, [A]}]])),
-    ?assertEqual(#{send => all, recv => all}, Union([[{recv, [A]}], all])),
-    ?assertEqual(#{send => all, recv => all}, witness_trace_filter:none()).
+    None = #{send => [], recv => [], functions => #{}},
+    ?assertEqual(None, Union([])),
+    ?assertEqual(None, Union([[init], [exit, fork]])),
+    ?assertEqual(None#{send := all, recv := [A, B]}, Union([[{recv, [A]}, send], [{recv, [B]}, {send, [A]}], [{recv, [A]}]])),
+    ?assertEqual(None#{send := all, recv := all}, Union([[{recv, [A]}], all])),
+    ?assertEqual(None#{send := all, recv := all}, witness_trace_filter:none()),
+    ?assertEqual(None#{send := all, functions := #{{m, f, 1} => [call, return], {m, g, 2} => [return]}},
+                 Union([[{return, {m, f, 1}}, send], [{call, {m, f, 1}}, {return, {m, g, 2}}], [{call, {m, f, 1}}]])).
 
 %% Through the runner.
 given(Alphabet) ->

@@ -4,6 +4,8 @@
 
 -compile(export_all).
 
+-define(CASES, witness_trace_function_cases).
+
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
@@ -15,6 +17,11 @@ all() ->
      now_is_between_events, what_has_ended_is_dead, a_closed_session_leaves_nothing,
      a_process_is_not_shared_from_a_closed_session, a_session_ends_with_its_owner,
      kinds_that_no_monitor_reads_are_not_traced, only_messages_that_a_monitor_reads_are_traced,
+     calls_enclose_what_they_do, kinds_that_no_monitor_reads_are_left_out, calls_of_every_form_are_delivered,
+     calls_of_otp_are_delivered, tail_calls_return_in_reverse, a_call_that_raises_has_no_return,
+     a_call_of_a_process_that_is_killed_has_no_return,
+     calls_under_load_are_exact, a_process_that_hides_itself_has_no_further_calls, large_calls_are_gaps,
+     calls_have_a_stamp_and_a_time,
      another_session_is_not_disturbed, legacy_tracing_is_not_disturbed, what_is_no_trace_message_is_ignored,
      guarantees].
 
@@ -271,6 +278,55 @@ filtered(Alphabets) ->
     Events = until(T, fun(All) -> ended(P, All) end),
     stop({Collector, Session}),
     Events.
+
+%% --- calls and returns -------------------------------------------------------------
+
+calls_enclose_what_they_do(_) -> ?CASES:calls_enclose_what_they_do(fun function_events/3).
+kinds_that_no_monitor_reads_are_left_out(_) -> ?CASES:kinds_that_no_monitor_reads_are_left_out(fun function_events/3).
+calls_of_every_form_are_delivered(_) -> ?CASES:calls_of_every_form_are_delivered(fun function_events/3).
+calls_of_otp_are_delivered(_) -> ?CASES:calls_of_otp_are_delivered(fun function_events/3).
+tail_calls_return_in_reverse(_) -> ?CASES:tail_calls_return_in_reverse(fun function_events/3).
+a_call_that_raises_has_no_return(_) -> ?CASES:a_call_that_raises_has_no_return(fun function_events/3).
+a_call_of_a_process_that_is_killed_has_no_return(_) ->
+    ?CASES:a_call_of_a_process_that_is_killed_has_no_return(fun function_events/3).
+
+calls_under_load_are_exact(_) ->
+    [?CASES:with_schedulers(Schedulers, fun() -> ?CASES:load(fun function_events/3, 5, 150) end) || Schedulers <- [1, 2]].
+
+%% As for messages, the gap is where the process hides itself.
+a_process_that_hides_itself_has_no_further_calls(_) ->
+    Inner = {?CASES, inner, 1},
+    Hides = fun() ->
+        ?CASES:inner(1),
+        process_flag(sensitive, true),
+        ?CASES:inner(2),
+        process_flag(sensitive, false),
+        ?CASES:inner(3)
+    end,
+    {P, Events} = function_events(#{Inner => [call, return]}, Hides, fun(_) -> ok end),
+    ?assertMatch([{recv, P, _, go, _}, {call, P, {_, inner, [1]}, _}, {return, P, Inner, {inner, 1}, _},
+                  {gap, P, sensitive, unknown, _}, {call, P, {_, inner, [3]}, _}, {return, P, Inner, {inner, 3}, _},
+                  {exit, P, normal, _}],
+                 Events).
+
+large_calls_are_gaps(_) ->
+    Limited = fun(E) -> element(2, witness_trace:limit_size({none, E}, 10_000)) end,
+    [Small, Large] = [lists:seq(1, N) || N <- [10, 10_000]],
+    [?assertEqual(E, Limited(E)) || E <- [{call, p, {m, f, [Small, 1]}, 7}, {return, p, {m, f, 2}, Small, 7}]],
+    [?assertEqual({gap, p, message_size, 1, 7}, Limited(E))
+     || E <- [{call, p, {m, f, [1, Large]}, 7}, {return, p, {m, f, 2}, Large, 7}]].
+
+calls_have_a_stamp_and_a_time(_) ->
+    Filter = (witness_trace_filter:none())#{functions := #{{?CASES, inner, 1} => [call, return]}},
+    {P, Stamped} = gathered(#{stamps => always, filter => Filter}, fun() -> ?CASES:inner(1) end, fun(_) -> ok end),
+    ?assertMatch([{U1, {recv, P, _, go, T1}}, {U2, {call, P, _, T2}}, {U3, {return, P, _, _, T3}}, {_, {exit, P, _, _}}]
+                     when is_integer(U1) andalso U1 < U2 andalso U2 < U3 andalso T1 =< T2 andalso T2 =< T3 andalso is_integer(T3),
+                 Stamped).
+
+function_events(Functions, Fun, Meanwhile) ->
+    Filter = (witness_trace_filter:none())#{functions := Functions},
+    {P, Stamped} = gathered(#{stamps => handover, filter => Filter}, Fun, Meanwhile),
+    {P, [E || {_, E} <- Stamped, element(1, E) =/= other]}.
 
 %% --- beside others ---------------------------------------------------------------
 

@@ -13,6 +13,7 @@ The native source against the real VM. After every case nothing is left that nat
 -import(witness_trace_native_reader, [open/1, born/2, read/2, take/1, close/1, partition/2, events/1]).
 
 -define(N, witness_trace_native).
+-define(CASES, witness_trace_function_cases).
 -define(READER, witness_trace_native_reader).
 
 suite() -> [{timetrap, {seconds, 120 + number("WITNESS_NATIVE_PROCESSES", 0) div 5000 + number("WITNESS_NATIVE_SECONDS", 0)}}].
@@ -21,6 +22,13 @@ all() ->
     [birth_to_exit, sends, receives, system_messages, a_gen_server_replies_to_an_alias,
      an_expired_after_is_no_event, a_message_timeout_of_a_process_is, signatures_are_what_the_author_wrote,
      events_carry_a_time_if_wanted, kinds_that_no_monitor_reads_are_not_traced, only_messages_that_a_monitor_reads_are_traced,
+     calls_enclose_what_they_do, kinds_that_no_monitor_reads_are_left_out, calls_of_every_form_are_delivered,
+     calls_of_otp_are_delivered, tail_calls_return_in_reverse, a_call_that_raises_has_no_return,
+     a_call_of_a_process_that_is_killed_has_no_return,
+     calls_under_load_are_exact, calls_under_load_are_exact_in_partitions_of_their_own, calls_carry_a_time_if_wanted,
+     a_process_that_hides_itself_has_no_further_calls, large_calls_are_gaps, calls_are_counted_in_memory,
+     only_calls_that_its_consumer_needs_are_added, calls_beside_servers, each_session_has_calls_of_its_own,
+     large_returns_of_a_central_partition_are_items,
      descendants_of_a_group_share_its_partition, others_have_partitions_of_their_own,
      a_process_that_no_monitor_names_has_no_partition, names_have_wildcards, what_native_code_leaves_out_has_no_name,
      what_native_code_decides_is_what_erlang_decides,
@@ -72,8 +80,10 @@ a_message_timeout_of_a_process_is(_) -> witness_trace_cases:a_message_timeout_of
 signatures_are_what_the_author_wrote(_) -> witness_trace_cases:signatures_are_what_the_author_wrote(fun group_events/2).
 
 %% A process and its descendants, in one partition.
-group_events(Fun, Meanwhile) ->
-    Reader = open(#{names => [{'_', '_', '_', true}]}),
+group_events(Fun, Meanwhile) -> group_events(#{}, Fun, Meanwhile).
+
+group_events(Options, Fun, Meanwhile) ->
+    Reader = open(Options#{names => [{'_', '_', '_', true}]}),
     P = born(Reader, fun() -> receive go -> Fun() end end),
     P ! go,
     Meanwhile(P),
@@ -117,6 +127,142 @@ filtered(Alphabets) ->
     end),
     Read = close(read(Reader, fun ?READER:ended/1)),
     events(partition(Read, P)).
+
+%% --- calls and returns -------------------------------------------------------------
+
+calls_enclose_what_they_do(_) -> ?CASES:calls_enclose_what_they_do(fun function_events/3).
+kinds_that_no_monitor_reads_are_left_out(_) -> ?CASES:kinds_that_no_monitor_reads_are_left_out(fun function_events/3).
+calls_of_every_form_are_delivered(_) -> ?CASES:calls_of_every_form_are_delivered(fun function_events/3).
+calls_of_otp_are_delivered(_) -> ?CASES:calls_of_otp_are_delivered(fun function_events/3).
+tail_calls_return_in_reverse(_) -> ?CASES:tail_calls_return_in_reverse(fun function_events/3).
+a_call_that_raises_has_no_return(_) -> ?CASES:a_call_that_raises_has_no_return(fun function_events/3).
+a_call_of_a_process_that_is_killed_has_no_return(_) ->
+    ?CASES:a_call_of_a_process_that_is_killed_has_no_return(fun function_events/3).
+
+%% In one partition the order is causal, too. What monitors report has no send.
+calls_under_load_are_exact(_) ->
+    [?CASES:with_schedulers(Schedulers, fun() ->
+        [First | Events] = ?CASES:load(fun function_events/3, Processes, 400),
+        ?assertEqual([], [E || E <- misplaced([{init, element(2, First), none, none, undefined} | Events]),
+                               element(1, element(4, E)) =/= 'DOWN'])
+     end) || Schedulers <- [1, 2], Processes <- [1, 10]].
+
+calls_under_load_are_exact_in_partitions_of_their_own(_) ->
+    Source = fun(Functions, Fun, _) ->
+        Reader = open(#{filter => functions(Functions)}),
+        P = born(Reader, Fun),
+        Read = close(read(Reader, fun ?READER:ended/1)),
+        ?assert(lists:all(fun(#{status := Status}) -> Status =:= complete end, ?READER:partitions(Read))),
+        {P, lists:append([events(Partition) || Partition <- ?READER:partitions(Read)])}
+    end,
+    [?CASES:with_schedulers(Schedulers, fun() -> ?CASES:load(Source, 10, 400) end) || Schedulers <- [1, 2]].
+
+calls_carry_a_time_if_wanted(_) ->
+    Reader = open(#{timestamps => true, filter => functions([{?CASES, inner, 1}])}),
+    P = born(Reader, fun() -> ?CASES:inner(1) end),
+    Events = events(partition(close(read(Reader, fun ?READER:ended/1)), P)),
+    ?assertMatch([{init, P, _, _, T1}, {call, P, {_, inner, [1]}, T2}, {return, P, {_, inner, 1}, {inner, 1}, T3},
+                  {exit, P, normal, _}]
+                     when is_integer(T1) andalso T1 =< T2 andalso T2 =< T3 andalso is_integer(T3),
+                 Events).
+
+a_process_that_hides_itself_has_no_further_calls(_) ->
+    Reader = open(#{filter => functions([{?CASES, inner, 1}])}),
+    P = born(Reader, fun() -> ?CASES:inner(1), process_flag(sensitive, true), ?CASES:inner(2) end),
+    Partition = partition(close(read(Reader, fun ?READER:ended/1)), P),
+    ?assertMatch(#{status := {gap, sensitive, 0}}, Partition),
+    ?assertMatch([{init, P, _, _, _}, {call, P, {_, inner, [1]}, _}, {return, P, {_, inner, 1}, {inner, 1}, _}], events(Partition)).
+
+%% The arguments are too large, or the value.
+large_calls_are_gaps(_) ->
+    Gap = fun(Call) ->
+        Reader = open(#{message_size => 10_000, filter => functions([{lists, seq, 2}, {lists, last, 1}])}),
+        P = born(Reader, Call),
+        maps:get(status, partition(close(read(Reader, fun ?READER:ended/1)), P))
+    end,
+    ?assertEqual(complete, Gap(fun() -> lists:last(lists:seq(1, 10)) end)),
+    ?assertMatch({gap, message_size, _}, Gap(fun() -> lists:seq(1, 10_000) end)),
+    ?assertMatch({gap, message_size, _}, Gap(fun() -> lists:last(lists:duplicate(10_000, x)) end)).
+
+calls_are_counted_in_memory(_) ->
+    Reader = #{session := Session} = open(#{flush => 60_000, filter => (functions([{?CASES, inner, 1}]))#{send := [], recv := []}}),
+    P = born(Reader, fun Calls() -> receive {inner, N, From} -> ?CASES:inner(N), From ! done, Calls(); stop -> ok end end),
+    Inner = fun(N) -> P ! {inner, N, self()}, receive done -> maps:get(bytes, ?N:counts(Session)) end end,
+    Before = Inner(1),
+    %% In the arguments and in the value.
+    ?assert(Inner(lists:seq(1, 10_000)) - Before > 2 * 80_000),
+    P ! stop,
+    Read = close(read(Reader, fun ?READER:ended/1)),
+    ?assertMatch(#{bytes := 0}, ?N:counts(Session)),
+    ?assertEqual([init, call, return, call, return, exit], [element(1, E) || E <- events(partition(Read, P))]).
+
+only_calls_that_its_consumer_needs_are_added(_) ->
+    Kinds = fun(Narrowed) ->
+        Reader = open(#{filter => functions([{?CASES, inner, 1}])}),
+        P = born(Reader, fun() -> receive go -> ?CASES:inner(1) end end),
+        R = take(Reader),
+        ok = ?N:narrow(?READER:handle(R, P), Narrowed),
+        P ! go,
+        [element(1, E) || E <- events(partition(close(read(R, fun ?READER:ended/1)), P))]
+    end,
+    ?assertEqual([init, call], Kinds([call])),
+    ?assertEqual([init, return], Kinds([return])),
+    ?assertEqual([init, recv, call, return, exit], Kinds([recv, call, return, exit])),
+    ?assertEqual([init, recv], Kinds([recv])).
+
+%% Servers are traced, and have no events. Their calls inside `gen_server` are none of a monitor.
+calls_beside_servers(_) ->
+    {ok, Server} = gen_server:start(?CASES, [], []),
+    Filter = functions([{gen_server, call, 2}, {?CASES, handle_call, 3}]),
+    Reader = #{session := Session} = open(#{servers => true, filter => Filter}),
+    ok = ?N:server(Session, Server, false),
+    P = born(Reader, fun() -> gen_server:call(Server, ask) end),
+    Read = close(read(Reader, fun ?READER:ended/1)),
+    ?assertEqual([P], ?READER:children(Read)),
+    ?assertMatch([{init, P, _, _, _}, {call, P, {gen_server, call, [Server, ask]}, _}, {send, P, _, _, _}, {recv, P, _, _, _},
+                  {return, P, {gen_server, call, 2}, answer, _}, {exit, P, normal, _}],
+                 events(partition(Read, P))),
+    gen_server:stop(Server).
+
+%% Two sessions observe one process, each another function, and a third one both.
+each_session_has_calls_of_its_own(_) ->
+    [One, Two, Three] = [{?CASES, F, 1} || F <- [one, two, three]],
+    Calls = fun() -> {?CASES:one(1), ?CASES:two(2), ?CASES:three(3)} end,
+    P = spawn(fun() -> receive go -> spawn_link(Calls), receive stop -> ok end end end),
+    Readers = [open(#{filter => functions(Functions)}) || Functions <- [[One, Two], [Two, Three], [Three, One, Two]]],
+    [ok = ?N:on(?READER:session(R), P) || R <- Readers],
+    P ! go,
+    Complete = fun(R) -> [x || #{status := complete} <- ?READER:partitions(R)] =/= [] end,
+    Seen = [[{element(1, E), F} || E <- events(Partition), lists:member(element(1, E), [call, return]), {_, F, _} <- [called(E)]]
+            || R <- Readers, Partition <- ?READER:partitions(close(take_until(R, Complete)))],
+    P ! stop,
+    Expected = [[one, two], [two, three], [one, two, three]],
+    ?assertEqual([lists:append([[{call, F}, {return, F}] || F <- Fs]) || Fs <- Expected], Seen).
+
+called({call, _, {M, F, Args}, _}) -> {M, F, length(Args)};
+called({return, _, MFA, _, _}) -> MFA.
+
+%% The partition goes on for the other processes, and for this one.
+large_returns_of_a_central_partition_are_items(_) ->
+    Session = ?N:open(#{names => [{'_', '_', '_', false}], message_size => 10_000, filter => functions([{lists, duplicate, 2}])}),
+    Central = ?N:central(Session, false),
+    Launcher = spawn_link(fun() -> receive go -> spawn(fun() -> [lists:duplicate(N, x) || N <- [1, 10_000, 2]] end) end end),
+    ok = ?N:launcher(Session, Launcher),
+    Launcher ! go,
+    witness_await:until(fun() -> maps:with([held, processes], ?N:counts(Session)) =:= #{held => 0, processes => 1} end),
+    ok = ?N:close(Session),
+    ok = ?N:take(Central),
+    Items = receive {witness_batch, Taken, stopped} -> Taken end,
+    ?assertMatch([{init, P, _, _, _}, {call, P, {lists, duplicate, [1, x]}, _}, {return, P, {lists, duplicate, 2}, [x], _},
+                  {call, P, _, _}, {gap, P, message_size, unknown, _},
+                  {call, P, {lists, duplicate, [2, x]}, _}, {return, P, _, [x, x], _}, {exit, P, normal, _}],
+                 Items),
+    ?READER:flush().
+
+function_events(Functions, Fun, Meanwhile) -> group_events(#{filter => functions(Functions)}, Fun, Meanwhile).
+
+functions(Functions) when is_map(Functions) -> (witness_trace_filter:none())#{functions := Functions};
+functions(Functions) -> functions(maps:from_keys(Functions, [call, return])).
 
 %% --- partitions ------------------------------------------------------------------
 
@@ -407,7 +553,7 @@ misplaced([E | Events], Seen, Misplaced) ->
         {init, C, _, _, _} -> case maps:size(Seen) of 0 -> none; _ -> {forked, C} end;
         {recv, P, From, M, _} when is_pid(From), is_map_key({lives, From}, Seen) -> {sent, From, P, M};
         {_, P, _, _, _} -> {lives, P};
-        {exit, P, _, _} -> {lives, P}
+        {_, P, _, _} -> {lives, P}
     end,
     Effect = case E of
         {fork, _, C1, _, _} -> {forked, C1};
@@ -428,7 +574,7 @@ sink() -> receive {hear, _, From} -> From ! heard, sink(); stop -> ok end.
 
 hear(P, Term) -> P ! {hear, Term, self()}, receive heard -> ok end.
 
-sink_options(Options) -> Options#{filter => #{send => [], recv => all}}.
+sink_options(Options) -> Options#{filter => (witness_trace_filter:none())#{send := []}}.
 
 %% A sink of which the first event has been taken.
 sink(Reader) ->

@@ -108,14 +108,20 @@ switch(Session, P, On, Flags) ->
         error:badarg -> dead
     end.
 
--doc "An item of a source; a `send` or `recv` is a gap if its message takes more than so many bytes.".
+-doc """
+An item of a source. A gap takes the place of an event if its message, arguments or returned value take more than so many bytes.
+""".
 -spec limit_size(stamped() | ignore, pos_integer()) -> stamped() | ignore.
-limit_size({Stamp, {Kind, P, _, Message, Ts}} = S, Limit) when Kind =:= send; Kind =:= recv ->
-    case witness_event:bytes(Message) > Limit of
+limit_size({_, {Kind, P, _, Term, Ts}} = S, Limit) when Kind =:= send; Kind =:= recv; Kind =:= return ->
+    limit_size(S, P, Term, Ts, Limit);
+limit_size({_, {call, P, {_, _, Args}, Ts}} = S, Limit) -> limit_size(S, P, Args, Ts, Limit);
+limit_size(S, _) -> S.
+
+limit_size({Stamp, _} = S, P, Term, Ts, Limit) ->
+    case witness_event:bytes(Term) > Limit of
         true -> {Stamp, {gap, P, message_size, 1, Ts}};
         false -> S
-    end;
-limit_size(S, _) -> S.
+    end.
 
 -doc """
 Whether a process of this VM has its flag `sensitive` set, so that nothing of it is reported. The VM does not return this

@@ -28,6 +28,11 @@ partitions of several processes need.
 If a process sets its flag `sensitive`, the VM does not report it any more, not even its exit. The call that sets the flag
 is reported, as a gap: it is traced like a message, so it has its place among the events of the process.
 
+## Calls
+
+Calls and returns of the functions of the filter are traced like messages, by one session. Each session has its own breakpoints, and a
+function returns to the session in which it was called. So a process must not be handed over to another session during a call.
+
 ## Filter
 
 `#{filter => Filter}` (`m:witness_trace_filter`) keeps messages that no monitor reads from being traced at all. A kind that
@@ -177,6 +182,8 @@ decode_rare(spawned, P, Parent, MFA, U, Ts) ->
 decode_rare(exit, P, Reason, _, U, Ts) -> {U, {exit, P, Reason, Ts}};
 decode_rare(send_to_non_existing_process, P, Msg, To, U, Ts) -> {U, {send, P, To, Msg, Ts}};
 decode_rare(call, P, {erlang, process_flag, [sensitive, true]}, _, U, Ts) -> {U, {gap, P, sensitive, unknown, Ts}};
+decode_rare(call, P, Call, _, U, Ts) -> {U, {call, P, Call, Ts}};
+decode_rare(return_from, P, MFA, Value, U, Ts) -> {U, {return, P, MFA, Value, Ts}};
 decode_rare(_, P, _, _, U, _) -> {U, {other, P}}.
 
 to_ns(Native) -> erlang:convert_time_unit(Native, native, nanosecond).

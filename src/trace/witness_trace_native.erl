@@ -30,7 +30,8 @@ this time is a tenth of a second, so that batches stay large where they are many
 All buffers together stay within `memory` bytes, each partition within `partition_memory`. If an event does not fit, its
 partition gets a gap: what it holds is dropped, its memory is free for others, and the consumer is notified of what is
 missing. Births, which wait for their consumer too, stay within `memory` of their own. The sizes are estimates of what the
-VM takes, rather too large than too small. A message of more than `message_size` bytes is a gap.
+VM takes, rather too large than too small. A message of more than `message_size` bytes is a gap; so are the arguments of a call, and the
+value of a return.
 
 ## Watching
 
@@ -229,7 +230,9 @@ kind(send) -> 1;
 kind(recv) -> 2;
 kind(fork) -> 4;
 kind(init) -> 8;
-kind(exit) -> 16.
+kind(exit) -> 16;
+kind(call) -> 32;
+kind(return) -> 64.
 
 -doc "The shards of a session.".
 -spec shards(session()) -> [shard()].

@@ -96,16 +96,17 @@ work(Events, T = #tracer{monitors = M, run = Run}) ->
 
 %% --- events ----------------------------------------------------------------------
 
-%% Consecutive messages of a process are handed over together.
+%% The events of a process that change nothing about processes.
+-define(IS_PLAIN(E), (element(1, E) =:= send orelse element(1, E) =:= recv orelse
+                      element(1, E) =:= call orelse element(1, E) =:= return)).
+
+%% Consecutive ones of a process are handed over together.
 handle_events([], T) -> T;
-handle_events([E | Events], T) when element(1, E) =:= send; element(1, E) =:= recv ->
-    gather_messages(element(2, E), [E], Events, T);
+handle_events([E | Events], T) when ?IS_PLAIN(E) -> gather_plain(element(2, E), [E], Events, T);
 handle_events([E | Events], T) -> handle_events(Events, handle_event(E, T)).
 
-gather_messages(P, Batch, [E | Events], T) when element(2, E) =:= P, element(1, E) =:= send;
-                                         element(2, E) =:= P, element(1, E) =:= recv ->
-    gather_messages(P, [E | Batch], Events, T);
-gather_messages(P, Batch, Events, T = #tracer{labels = Labels}) ->
+gather_plain(P, Batch, [E | Events], T) when element(2, E) =:= P, ?IS_PLAIN(E) -> gather_plain(P, [E | Batch], Events, T);
+gather_plain(P, Batch, Events, T = #tracer{labels = Labels}) ->
     case Labels of
         #{P := Label} -> handle_events(Events, work(?PENDING_EVENTS, give(lists:reverse(Batch), Label, T)));
         #{} -> handle_events(Events, T)
