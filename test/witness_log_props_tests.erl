@@ -65,8 +65,11 @@ item() ->
         {send, proc(), destination(), data(), stamp()},
         {recv, proc(), origin(), data(), stamp()},
         {gap, proc(), name(), oneof([unknown, non_neg_integer()]), stamp()},
-        {attached, proc(), {name(), name(), range(0, 255)}, stamp()},
-        {receives, oneof([taken, delivered])}
+        {attached, proc(), function(), stamp()},
+        {call, proc(), signature(), stamp()},
+        {return, proc(), function(), data(), stamp()},
+        {receives, oneof([taken, delivered])},
+        {functions, few(function())}
     ]).
 
 stamp() -> oneof([undefined, integer(), exactly(erlang:monotonic_time()), exactly(erlang:system_time(nanosecond))]).
@@ -74,6 +77,7 @@ proc() -> oneof([pid_term(), {external, oneof([text(), binary(), exactly(<<"<0.5
 destination() -> oneof([proc(), name(), {name(), name()}, ref(), port_term()]).
 origin() -> oneof([undefined, proc(), port_term()]).
 signature() -> {name(), name(), few(data())}.
+function() -> {name(), name(), range(0, 255)}.
 
 pid_term() ->
     oneof([?LET({N, S}, {range(0, 1 bsl 28 - 1), range(0, 8191)},

@@ -9,7 +9,7 @@ once.
 %% Of the whole system.
 -define(LINES, 16).
 
--import(witness_offline_system, [set_ups/0, name/1, lives/0, lives_without_births/0, items/1, pid/1]).
+-import(witness_offline_system, [set_ups/0, name/1, lives/0, lives_without_births/0, pid/1]).
 
 %% --- every log, every set-up -----------------------------------------------------
 
@@ -81,6 +81,60 @@ the_set_ups_are_all_that_can_be_reached_test() ->
                || WayP <- Ways, WayQ <- Ways, WayR <- Ways],
     ?assertEqual(lists:usort(Reached), lists:sort([lists:sort(SetUp) || SetUp <- set_ups()])).
 
+%% --- what the log says of itself -----------------------------------------------------
+
+%% What is wanted of the log, the items that it begins with, and what is said of it at which line.
+heads_that_do_not_have_what_a_property_wants_are_refused_test_() ->
+    Taken = {taken, "s:1"},
+    F = {function, {m, f, 1}, "s:2"},
+    G = {function, {m, g, 2}, "s:2"},
+    Init = hd(items(p_init)),
+    Call = {call, pid(p), {m, f, [1]}, undefined},
+    Of = fun(Functions) -> {functions, Functions} end,
+    [{lists:flatten(io_lib:format("~0p ~0p", [Wants, Items])), fun() -> said(Expected, head(Wants, Items, Size)) end}
+     || Size <- [1, 2, 100], {Wants, Items, Expected} <- [
+        {[], [Init, Call], ok},
+        {[], [Of([{m, g, 2}]), Init, Call], ok},
+        {[F], [], ok},
+        {[F], [Of([{m, f, 1}]), Init, Call], ok},
+        {[F, G], [Of([{m, g, 2}, {m, f, 1}]), Init], ok},
+        {[Taken, F], [{receives, taken}, Of([{m, f, 1}]), Init], ok},
+        {[Taken, F], [Of([{m, f, 1}]), {receives, taken}, Init], ok},
+        {[Taken, F], [Of([{m, f, 1}]), {receives, delivered}, Init], {2, "s:1", "here each `recv` is a message that was delivered"}},
+        {[Taken, F], [Of([{m, f, 1}]), Init], {2, "s:1", "does not say that each of its `recv`"}},
+        {[Taken, F], [{receives, taken}, Init], {2, "s:2", "begin the log with the line functions([{m,f,1}]), or "
+                                                           "{\"event\":\"functions\",\"functions\":[\"{m,f,1}\"]}"}},
+        {[F, G], [Init], {1, "s:2", "is about calls of m:f/1, and the log does not say that it has all its calls and returns. If it has, "
+                                    "begin the log with the line functions([{m,f,1},{m,g,2}]), or "}},
+        {[F], [Of([{m, f, 2}]), Init], {1, "s:2", "the line `functions` of the log does not name this function"}},
+        %% Another log begins: what the first one has said does not hold any more.
+        {[F], [Of([{m, f, 1}]), Init, Of([{m, g, 2}]), Call], {3, "s:2", "does not name this function"}},
+        {[F], [Of([{m, f, 1}]), Init, {receives, taken}, Call], {4, "s:2", "does not say that it has all its calls"}},
+        {[F], [Of([{m, f, 1}]), Init, {receives, taken}, Of([{m, f, 1}]), Call], ok},
+        {[Taken], [{receives, taken}, Init, Of([{m, f, 1}]), Call], {4, "s:1", "does not say that each of its `recv`"}},
+        {[F], [Of([{m, f, 1}]), {receives, taken}, {receives, taken}, Init], {4, "s:2", "does not say that it has all its calls"}}
+    ]].
+
+said({Line, Spec, Part}, {Line, Spec, Text}) -> ?assertNotEqual(nomatch, string:find(Text, Part), Text);
+said(Expected, Found) -> ?assertEqual(Expected, Found).
+
+%% The items come in blocks of this size, and the state is saved and restored between them.
+head(Wants, Items, Size) ->
+    Config = (config([[[p]]], outline, auto))#{wants => Wants},
+    head(pieces(Size, Items), 0, Config, witness_offline_core:new(Config)).
+
+head([], _, _, _) -> ok;
+head([Items | Pieces], Base, Config, L) ->
+    case witness_offline_core:items(Items, Base, L) of
+        {ok, L1} ->
+            {_, L2} = witness_offline_core:take(L1),
+            head(Pieces, Base + length(Items), Config, witness_offline_core:load(witness_offline_core:save(L2), Config));
+        {unseen, Line, What, _} ->
+            Text = unicode:characters_to_list(What),
+            [Spec | _] = string:split(Text, " "),
+            {Line, Spec, Text}
+    end.
+
 %% --- the instrumentation ---------------------------------------------------------
 
 %% One map. A process that no monitor reads is cut out of its parent's group. Other tests check the properties of maps.
@@ -103,6 +157,14 @@ config(SetUps, Mode, Roots) ->
       properties => [entry(Map, P, Rest =/= []) || {Map, SetUp} <- Numbered, [P | Rest] <- SetUp]}.
 
 logs() -> witness_offline_system:logs(lives()).
+
+%% The second of two messages that follow each other is a call, or its return.
+items(E) ->
+    case witness_offline_system:items(E) of
+        [First, {send, P, _, Message, Ts}] -> [First, {call, P, {m, f, [Message]}, Ts}];
+        [First, {recv, P, _, Message, Ts}] -> [First, {return, P, {m, f, 1}, Message, Ts}];
+        Items -> Items
+    end.
 
 %% --- the walk --------------------------------------------------------------------
 

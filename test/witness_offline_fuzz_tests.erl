@@ -97,14 +97,15 @@ input(Format, Seed, Number) ->
 
 items(Workers) ->
     Root = list_to_pid("<0.1.0>"),
-    [{init, Root, undefined, {m, main, []}, undefined}]
+    [{functions, [{m, f, 1}]}, {init, Root, undefined, {m, main, []}, undefined}]
         ++ lists:append([worker(list_to_pid("<0." ++ integer_to_list(10 + W) ++ ".0>"), Root) || W <- lists:seq(1, Workers)])
         ++ [{exit, Root, normal, undefined}].
 
 worker(W, Root) ->
     Signature = {m, worker, [W]},
     [{fork, Root, W, Signature, undefined}, {init, W, Root, Signature, undefined}]
-        ++ lists:append([[{recv, W, Root, {ask, N}, undefined}, {send, W, Root, {told, N}, undefined}]
+        ++ lists:append([[{recv, W, Root, {ask, N}, undefined}, {call, W, {m, f, [N]}, undefined},
+                          {return, W, {m, f, 1}, N, undefined}, {send, W, Root, {told, N}, undefined}]
                          || N <- lists:seq(1, rand:uniform(3))])
         ++ [{exit, W, normal, undefined}].
 

@@ -170,7 +170,7 @@ overtakes(C, #naive{buffer = Buffer, names = Names}) ->
 %% --- random systems -------------------------------------------------------------------
 
 %% Which process does what; each state of the system interprets the numbers.
-steps() -> list({range(0, 99), oneof([fork, fork, recv, recv, send, exit])}).
+steps() -> list({range(0, 99), oneof([fork, fork, recv, recv, send, call, exit])}).
 
 order() -> list(range(0, 99)).
 
@@ -186,6 +186,8 @@ causal_log([{Which, What} | Steps], Live, Next) ->
             [fork(N, Next) | [init(N, Next) || Next rem 3 =:= 0]] ++ causal_log(Steps, [Next | Live], Next + 1);
         exit -> [{exit, p(N), normal, undefined} | causal_log(Steps, Live -- [N], Next)];
         send -> [{send, p(N), p(Which), hello, undefined} | causal_log(Steps, Live, Next)];
+        call -> [{call, p(N), {m, f, [Which]}, undefined}, {return, p(N), {m, f, 1}, ok, undefined}
+                 | causal_log(Steps, Live, Next)];
         _ -> [{recv, p(N), undefined, hello, undefined} | causal_log(Steps, Live, Next)]
     end.
 
@@ -244,11 +246,12 @@ wild(Item) ->
          {#{roots => Roots, top => t, waiting => Waiting, window => Window}, list(Item)}).
 
 wild_item() ->
-    ?LET({P, C, Kind}, {wild_proc(), wild_proc(), oneof([fork, fork, init, exit, recv, recv])},
+    ?LET({P, C, Kind}, {wild_proc(), wild_proc(), oneof([fork, fork, init, exit, recv, recv, call])},
          case Kind of
              fork -> {fork, P, C, ?SIG, undefined};
              init -> {init, P, oneof([undefined, C]), ?SIG, undefined};
              exit -> {exit, P, normal, undefined};
+             call -> oneof([{call, P, {m, f, [C]}, undefined}, {return, P, {m, f, 1}, C, undefined}]);
              recv -> oneof([{recv, P, C, hello, undefined}, {attached, P, {m, f, 1}, undefined}])
          end).
 

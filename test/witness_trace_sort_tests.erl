@@ -102,7 +102,8 @@ what_cannot_be_sorted_is_refused_at_its_line_test() ->
     {refused, 12, Timeless, [_], [], _} = Add([event(1), setelement(5, event(1), undefined)]),
     ?assertEqual(~"this event has no time, and cannot be sorted: expected one in each line, or no --sort", Text(Timeless)),
     %% What the log says of itself is no event.
-    ?assertMatch({ok, [{{1, 11}, {receives, taken}}, {{2, 12}, {passed, -4}}], _}, Add([{receives, taken}, event(1)])).
+    ?assertMatch({ok, [{{1, 11}, {receives, taken}}, {{2, 12}, {functions, []}}, {{3, 13}, {passed, -4}}], _},
+                 Add([{receives, taken}, {functions, []}, event(1)])).
 
 not_more_than_a_million_wait_test_() ->
     {timeout, 120, fun() ->

@@ -34,10 +34,11 @@ VM is bounded. The result shares nothing with the block, so no part of it keeps 
 -opaque parser() :: {format(), witness_log_atoms:atoms(), SkipMalformed :: boolean()}.
 
 -doc """
-What a line says: an event, a mark of a process, or `receives`, the mark of the log itself. It says what each `recv` of the log is: a
-message that was delivered to its process, or one that the process has taken.
+What a line says: an event, a mark of a process, or what holds for the log itself. `receives` says what each `recv` of the log is: a
+message that was delivered to its process, or one that the process has taken. `functions` names functions of which the log has all calls
+and returns.
 """.
--type entry() :: witness_event:item() | {receives, taken | delivered}.
+-type entry() :: witness_event:item() | {receives, taken | delivered} | {functions, [mfa()]}.
 
 -doc "A line that is not an event: its number, the column of the error (both count from 1), and what is wrong.".
 -type malformed() :: {Line :: pos_integer(), Column :: pos_integer(), What :: unicode:chardata()}.

@@ -3,7 +3,7 @@
 Makes events from the terms of a log, which can be anything.
 """.
 
--export([check/2, peer/1]).
+-export([check/2, functions/2, peer/1]).
 
 -export_type([place/0, wrong/0]).
 
@@ -14,11 +14,11 @@ Makes events from the terms of a log, which can be anything.
 -type wrong() :: {expected, What :: binary(), place()}.
 
 %% The role of an element in an item.
--type role() :: process | parent | destination | origin | signature | function | reason | missing.
+-type role() :: process | parent | destination | origin | signature | call | function | reason | missing.
 
 -doc """
 The item, if each of its elements is valid for its role. The places are those of the elements after the kind, in their
-order; messages and reasons can be any term, and so have no place.
+order; messages, reasons and values can be any term, and so have no place.
 """.
 -spec check(tuple(), [place()]) -> witness_event:item() | wrong().
 check({recv, Process, From, _, _} = Item, _) when is_pid(Process), is_pid(From) orelse From =:= undefined -> Item;
@@ -33,12 +33,25 @@ check([Role | Roles], Index, [Place | Places], Item) ->
 check([], _, _, Item) ->
     Item.
 
+-doc "The functions of which the log has the calls, if it is a list of functions.".
+-spec functions(term(), place()) -> {functions, [mfa()]} | wrong().
+functions(Functions, Place) ->
+    case is_list(Functions) andalso are_functions(Functions) of
+        true -> {functions, Functions};
+        false -> {expected, ~"functions: [{module,function,Arity},...]", Place}
+    end.
+
+are_functions([Function | Functions]) -> is_valid(function, Function) andalso are_functions(Functions);
+are_functions(Tail) -> Tail =:= [].
+
 -spec roles(atom()) -> [role()].
 roles(fork) -> [process, process, signature];
 roles(init) -> [process, parent, signature];
 roles(exit) -> [process];
 roles(send) -> [process, destination];
 roles(recv) -> [process, origin];
+roles(call) -> [process, call];
+roles(return) -> [process, function];
 roles(gap) -> [process, reason, missing];
 roles(attached) -> [process, function].
 
@@ -52,6 +65,7 @@ is_valid(destination, To) -> is_atom(To) orelse is_port(To) orelse is_reference(
 is_valid(origin, From) -> From =:= undefined orelse is_port(From) orelse is_valid(process, From);
 %% `length' of an improper list fails, and with it the guard.
 is_valid(signature, {Module, Function, Args}) when is_atom(Module), is_atom(Function), length(Args) >= 0 -> true;
+is_valid(call, Call) -> is_valid(signature, Call);
 is_valid(function, {Module, Function, Arity}) when is_atom(Module), is_atom(Function) -> is_integer(Arity) andalso Arity >= 0;
 is_valid(reason, Reason) -> is_atom(Reason);
 is_valid(missing, Missing) -> Missing =:= unknown orelse is_integer(Missing) andalso Missing >= 0;
@@ -62,6 +76,7 @@ what(parent) -> ~"the process that is the parent, or _";
 what(destination) -> ~"a destination: a process, a port, an atom, {Name,Node} or a reference";
 what(origin) -> ~"a sender: a process, a port or undefined";
 what(signature) -> ~"what it was spawned with: {module,function,[Argument]}";
+what(call) -> ~"what it calls: {module,function,[Argument]}";
 what(function) -> ~"a function: {module,function,Arity}";
 what(reason) -> ~"the reason, an atom";
 what(missing) -> ~"how many are missing: a number, or unknown".

@@ -51,12 +51,20 @@ event(Fields, Begin, Atoms) ->
     Time = time(find(time, Fields)),
     case required(event, Fields, Begin) of
         {~"receives", _} -> {receives, receives(required(messages, Fields, Begin))};
+        {~"functions", _} -> functions(required(functions, Fields, Begin), Atoms);
         {Kind, AtKind} -> event(Kind, AtKind, Time, Fields, Begin, Atoms)
     end.
 
 receives({~"taken", _}) -> taken;
 receives({~"delivered", _}) -> delivered;
 receives({_, At}) -> malformed(At, ~"expected \"taken\" or \"delivered\"").
+
+functions({Texts, At}, Atoms) when is_list(Texts) ->
+    witness_log_item:functions([case is_binary(Text) of
+        true -> term(Text, At, Atoms);
+        false -> malformed(At, ~"expected functions in Erlang's notation, an array of strings")
+    end || Text <- Texts], At);
+functions({_, At}, _) -> malformed(At, ~"expected functions in Erlang's notation, an array of strings").
 
 event(Kind, AtKind, Time, Fields, Begin, Atoms) ->
     {Process, At} = peer(process, Fields, Begin, Atoms),
@@ -77,6 +85,12 @@ event(Kind, AtKind, Time, Fields, Begin, Atoms) ->
             check({init, Process, Parent, Signature, Time}, [At, AtParent, AtSignature]);
         ~"exit" ->
             check({exit, Process, content(reason, Fields, Begin, Atoms), Time}, [At]);
+        ~"call" ->
+            {Call, AtCall} = signature(Fields, Begin, Atoms),
+            check({call, Process, Call, Time}, [At, AtCall]);
+        ~"return" ->
+            {Function, AtFunction} = function(Fields, Begin, Atoms),
+            check({return, Process, Function, content(value, Fields, Begin, Atoms), Time}, [At, AtFunction]);
         ~"gap" ->
             {Reason, AtReason} = name(reason, Fields, Begin, Atoms),
             {Missing, AtMissing} = missing(find(missing, Fields), AtReason),
@@ -85,7 +99,7 @@ event(Kind, AtKind, Time, Fields, Begin, Atoms) ->
             {Function, AtFunction} = function(Fields, Begin, Atoms),
             check({attached, Process, Function, Time}, [At, AtFunction]);
         _ ->
-            {expected, ~"an event: fork, init, exit, send, recv, gap, attached or receives", AtKind}
+            {expected, ~"an event: fork, init, exit, send, recv, call, return, gap, attached, receives or functions", AtKind}
     end.
 
 check(Item, Places) -> witness_log_item:check(Item, Places).
@@ -131,7 +145,7 @@ optional(Name, Fields, Begin, Atoms) ->
         Found -> peer(Found, Atoms)
     end.
 
-%% A message or reason: a value of JSON, or a term of Erlang.
+%% A message, a reason or what a call returns: a value of JSON, or a term of Erlang.
 content(Name, Fields, Begin, Atoms) ->
     case find(term, Fields) of
         none ->
@@ -173,7 +187,7 @@ missing(none, At) -> {unknown, At};
 missing({null, At}, _) -> {unknown, At};
 missing(Missing, _) -> Missing.
 
-%% The function and the arguments that a process was spawned with: `signature' in Erlang's notation, or its parts.
+%% A function and its arguments, or its arity: `signature' in Erlang's notation, or its parts.
 signature(Fields, Begin, Atoms) -> call(args, [], Fields, Begin, Atoms).
 
 function(Fields, Begin, Atoms) -> call(arity, 0, Fields, Begin, Atoms).

@@ -9,6 +9,9 @@ Events as lines of a log, in both formats.
 -spec line(witness_log:entry(), witness_log:format()) -> iolist().
 line({receives, What}, text) -> [~"receives(", atom_to_binary(What), ~")\n"];
 line({receives, What}, json) -> [~"{\"event\":\"receives\",\"messages\":\"", atom_to_binary(What), ~"\"}\n"];
+line({functions, Functions}, text) -> [~"functions([", witness_log_write:list(Functions), ~"])\n"];
+line({functions, Functions}, json) ->
+    [~"{\"event\":\"functions\",\"functions\":[", lists:join($,, [text_of(term(Function)) || Function <- Functions]), ~"]}\n"];
 line(Item, text) -> text(Item);
 line(Item, json) -> [~"{\"event\":\"", json(Item), ~"}\n"].
 
@@ -21,6 +24,8 @@ text({fork, P, Child, Signature, Time}) -> text(Time, ~"fork(", [peer(P), $,, pe
 text({init, P, undefined, Signature, Time}) -> text(Time, ~"init(", [peer(P), ~",_," | call(Signature)]);
 text({init, P, Parent, Signature, Time}) -> text(Time, ~"init(", [peer(P), $,, peer(Parent), $, | call(Signature)]);
 text({exit, P, Reason, Time}) -> text(Time, ~"exit(", [peer(P), $, | term(Reason)]);
+text({call, P, Call, Time}) -> text(Time, ~"call(", [peer(P), $, | call(Call)]);
+text({return, P, Function, Value, Time}) -> text(Time, ~"return(", [peer(P), $,, term(Function), $, | term(Value)]);
 text({gap, P, Reason, unknown, Time}) -> text(Time, ~"gap(", [peer(P), $, | term(Reason)]);
 text({gap, P, Reason, Missing, Time}) -> text(Time, ~"gap(", [peer(P), $,, term(Reason), $, | term(Missing)]);
 text({attached, P, Function, Time}) -> text(Time, ~"attached(", [peer(P), $, | term(Function)]).
@@ -53,10 +58,11 @@ json({init, P, undefined, Signature, Time}) -> [~"init", process(P), signature(S
 json({init, P, Parent, Signature, Time}) ->
     [~"init", process(P), field(~"parent", name(Parent)), signature(Signature) | time(Time)];
 json({exit, P, Reason, Time}) -> [~"exit", process(P), content(~"reason", Reason) | time(Time)];
+json({call, P, Call, Time}) -> [~"call", process(P), signature(Call) | time(Time)];
+json({return, P, Function, Value, Time}) -> [~"return", process(P), function(Function), content(~"value", Value) | time(Time)];
 json({gap, P, Reason, Missing, Time}) ->
     [~"gap", process(P), field(~"reason", string(atom_to_binary(Reason))), missing(Missing) | time(Time)];
-json({attached, P, {Module, Function, Arity}, Time}) ->
-    [~"attached", process(P), call_fields(Module, Function), field(~"arity", integer_to_binary(Arity)) | time(Time)].
+json({attached, P, Function, Time}) -> [~"attached", process(P), function(Function) | time(Time)].
 
 %% The caller has written the kind, with its opening quote.
 process(P) -> [~"\",\"process\":", name(P)].
@@ -71,6 +77,8 @@ missing(Missing) -> field(~"missing", integer_to_binary(Missing)).
 
 call_fields(Module, Function) ->
     [field(~"module", string(atom_to_binary(Module))), field(~"function", string(atom_to_binary(Function)))].
+
+function({Module, Function, Arity}) -> [call_fields(Module, Function), field(~"arity", integer_to_binary(Arity))].
 
 signature({Module, Function, Args} = Signature) ->
     case value(Args) of

@@ -21,9 +21,13 @@ event(<<"send(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(send, Rest,
 event(<<"fork(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(fork, Rest, Block, At + 5, Atoms, Time);
 event(<<"init(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(init, Rest, Block, At + 5, Atoms, Time);
 event(<<"exit(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(exit, Rest, Block, At + 5, Atoms, Time);
+event(<<"call(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(call, Rest, Block, At + 5, Atoms, Time);
+event(<<"return(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(return, Rest, Block, At + 7, Atoms, Time);
 event(<<"gap(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(gap, Rest, Block, At + 4, Atoms, Time);
 event(<<"attached(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(attached, Rest, Block, At + 9, Atoms, Time);
 event(<<"receives(", Rest/binary>>, Block, At, Atoms, undefined) -> arguments(receives, Rest, Block, At + 9, Atoms, undefined);
+event(<<"functions(", Rest/binary>>, Block, At, Atoms, undefined) ->
+    arguments(functions, Rest, Block, At + 10, Atoms, undefined);
 event(<<C, Rest/binary>>, Block, At, Atoms, Time) when ?IS_BLANK(C) -> event(Rest, Block, At + 1, Atoms, Time);
 event(<<"@-", Rest/binary>>, Block, At, Atoms, undefined) -> time(Rest, Block, At + 2, Atoms, -1, 0);
 event(<<"@", Rest/binary>>, Block, At, Atoms, undefined) -> time(Rest, Block, At + 1, Atoms, 1, 0);
@@ -31,7 +35,7 @@ event(<<"\n", _/binary>>, _, At, _, undefined) -> {none, At + 1};
 event(<<"%", Rest/binary>>, Block, At, _, undefined) -> comment(Rest, Block, At + 1, none);
 event(<<>>, _, At, _, undefined) -> {none, At};
 event(_, Block, At, _, _) ->
-    witness_log_term:expected(~"an event: fork, init, exit, send, recv, gap, attached or receives", Block, At).
+    witness_log_term:expected(~"an event: fork, init, exit, send, recv, call, return, gap, attached, receives or functions", Block, At).
 
 %% A time is below 2^63, some 292 years; so a time with many digits is rejected quickly.
 time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_DIGIT(C), Time < 1 bsl 60 ->
@@ -88,6 +92,10 @@ item(init, [Signature, AtSignature, Parent, AtParent, P, At], Time) ->
     witness_log_item:check({init, peer(P), peer(Parent), Signature, Time}, [At, AtParent, AtSignature]);
 item(exit, [Reason, _, P, At], Time) ->
     witness_log_item:check({exit, peer(P), Reason, Time}, [At]);
+item(call, [Call, AtCall, P, At], Time) ->
+    witness_log_item:check({call, peer(P), Call, Time}, [At, AtCall]);
+item(return, [Value, _, Function, AtFunction, P, At], Time) ->
+    witness_log_item:check({return, peer(P), Function, Value, Time}, [At, AtFunction]);
 item(gap, [Reason, AtReason, P, At], Time) ->
     witness_log_item:check({gap, peer(P), Reason, unknown, Time}, [At, AtReason, AtReason]);
 item(gap, [Missing, AtMissing, Reason, AtReason, P, At], Time) ->
@@ -96,6 +104,8 @@ item(attached, [Function, AtFunction, P, At], Time) ->
     witness_log_item:check({attached, peer(P), Function, Time}, [At, AtFunction]);
 item(receives, [What, _], _) when What =:= taken; What =:= delivered ->
     {receives, What};
+item(functions, [Functions, At], _) ->
+    witness_log_item:functions(Functions, At);
 item(Kind, _, _) ->
     {arguments, Kind}.
 
@@ -107,6 +117,9 @@ shape(send) -> ~"send(From,To,Message)";
 shape(fork) -> ~"fork(Parent,Child,{m,f,[Argument]})";
 shape(init) -> ~"init(Child,Parent,{m,f,[Argument]})";
 shape(exit) -> ~"exit(Process,Reason)";
+shape(call) -> ~"call(Process,{m,f,[Argument]})";
+shape(return) -> ~"return(Process,{m,f,Arity},Value)";
 shape(gap) -> ~"gap(Process,Reason) or gap(Process,Reason,Missing)";
 shape(attached) -> ~"attached(Process,{m,f,Arity})";
-shape(receives) -> ~"receives(taken) or receives(delivered)".
+shape(receives) -> ~"receives(taken) or receives(delivered)";
+shape(functions) -> ~"functions([{m,f,Arity},...])".

@@ -13,8 +13,8 @@ the text with a stack of its own, and takes the text twice: the remaining text, 
 
 -doc "The fields of an event; all others are `unknown`.".
 -type field() ::
-    event | process | child | parent | to | from | message | messages | reason | term | module | function | args | arity
-  | signature | time | missing | unknown.
+    event | process | child | parent | to | from | message | messages | reason | value | term | module | function | functions
+  | args | arity | signature | time | missing | unknown.
 
 -doc "The fields of an object, the last one first, as `[Value, Offset, Field | More]`.".
 -type fields() :: [term()].
@@ -61,9 +61,11 @@ name(~"from") -> from;
 name(~"message") -> message;
 name(~"messages") -> messages;
 name(~"reason") -> reason;
+name(~"value") -> value;
 name(~"term") -> term;
 name(~"module") -> module;
 name(~"function") -> function;
+name(~"functions") -> functions;
 name(~"args") -> args;
 name(~"arity") -> arity;
 name(~"signature") -> signature;

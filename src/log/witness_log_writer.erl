@@ -51,7 +51,7 @@ leaves no file.
                  file :: none | witness_log_input:identity(),
                  waiting :: atomics:atomics_ref(),
                  opener :: pid(),
-                 once = #{} :: #{witness_event:proc() => []},
+                 once = #{} :: #{witness_event:proc() | {receives, taken | delivered} => []},
                  left :: non_neg_integer() | infinity,
                  failed :: undefined | too_large | file:posix() | badarg | terminated}).
 
@@ -117,12 +117,15 @@ write(Items, {Pid, Format, Waiting}) ->
         _ -> call(Pid, {write, Lines})
     end.
 
--doc "Writes an event, unless this function has already written one of the same process.".
--spec write_once(witness_event:item(), log()) -> ok.
+-doc """
+Writes an event, unless this function has already written one of the same process; or a `receives`, unless it has already written that.
+What the caller writes later comes behind it.
+""".
+-spec write_once(witness_event:item() | {receives, taken | delivered}, log()) -> ok.
 write_once(Item, {Pid, Format, Waiting}) ->
     Line = lines([Item], Format),
     atomics:add(Waiting, 1, byte_size(Line)),
-    Pid ! {write_once, witness_event:proc(Item), Line},
+    Pid ! {write_once, case Item of {receives, _} -> Item; _ -> witness_event:proc(Item) end, Line},
     ok.
 
 lines([Item], Format) -> iolist_to_binary(witness_log:line(Item, Format));

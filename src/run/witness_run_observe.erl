@@ -94,7 +94,7 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
                feed => Feed#{input => log_input(Input, Options), parsers => Spread},
                log => (skew(Options))#{maps => Maps, signatures => table(Options),
                         properties => witness_run_maps:entries(Specs, Monitors), all => witness_run_maps:over_all(Specs),
-                        wants => wants(Input, Specs), mode => Mode,
+                        wants => wants(Input, Specs, Monitors), mode => Mode,
                         spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
     Given = maps:merge(maps:with([explain, max_slices, slice_idle, memory, save, from], Options), sort(Options)),
@@ -114,10 +114,15 @@ sort(#{sort := Milliseconds}) -> #{sort => erlang:convert_time_unit(Milliseconds
 sort(_) -> #{}.
 
 %% What recordings have is known, so the compiler has compared it.
-wants({Recording, _}, _) when Recording =:= recording; Recording =:= replay -> [];
-wants(_, Specs) ->
-    [{What, [File, $:, integer_to_list(Line)]} || #{file := File, entries := Entries} <- Specs,
-                                                  #{line := Line, receives := What} <- Entries, What =/= any].
+wants({Recording, _}, _, _) when Recording =:= recording; Recording =:= replay -> [];
+wants(_, Specs, Monitors) ->
+    [Wanted || #{file := File, entries := Entries} <- Specs, #{line := Line} = Entry <- Entries,
+               Wanted <- wants(Entry, [File, $:, integer_to_list(Line)])]
+        ++ [{function, Function, [~"the monitor ", witness_event:format_term(Module, 200)]}
+            || {_, {Module, _} = Monitor} <- Monitors, Function <- witness_monitor_alphabet:functions(Monitor)].
+
+wants(#{receives := What, functions := Functions}, Property) ->
+    [{What, Property} || What =/= any] ++ [{function, Function, Property} || Function <- Functions].
 
 %% A recording is data; a run replays it only if the user asks for a replay.
 log_input({replay, #{dir := Dir} = Replay}, Options) ->

@@ -130,7 +130,8 @@ For the same reason, if its spawn comes at last, a `gap` is delivered in place o
 -define(MAX_WAITING_WORDS, 8_000_000).
 
 %% Items that do not change which processes live.
--define(IS_PLAIN(Item), (element(1, Item) =:= recv orelse element(1, Item) =:= send)).
+-define(IS_PLAIN(Item), (element(1, Item) =:= recv orelse element(1, Item) =:= send orelse element(1, Item) =:= call
+                         orelse element(1, Item) =:= return)).
 
 -doc """
 A log of which nothing was read. `top` is the tracer of the roots. At most `waiting` items wait for the spawn of their
@@ -679,7 +680,7 @@ traced(Tracer, P, #log{ended = Ended} = Log) ->
     end.
 
 -doc """
-Whether a send or a receive of this process would be delivered at once, alone, and would change nothing here. Then a caller
+Whether a send, a receive, a call or a return of this process would be delivered at once, alone, and would change nothing here. Then a caller
 that knows its tracer need not add it. This holds until its exit, or until it is switched off.
 """.
 -spec is_plain(witness_event:proc(), log()) -> boolean().

@@ -58,7 +58,7 @@ add([{Line, Item} | Items], {Base, Shift} = Place, {Window, Greatest, Rank, Held
 add([], _, Sort, Out) ->
     {ok, lists:reverse(Out), Sort}.
 
-time(Item) when element(1, Item) =:= receives -> none;
+time(Item) when element(1, Item) =:= receives; element(1, Item) =:= functions -> none;
 time(Item) when element(1, Item) =:= gap; element(1, Item) =:= attached ->
     case witness_event:ts(Item) of undefined -> none; Time -> Time end;
 time(Event) -> witness_event:ts(Event).

@@ -20,20 +20,23 @@ their monitors are started first and read every event, in the order of delivery.
          load/2]).
 -export([place/1, report_lives/1]).
 
--export_type([config/0, state/0, place/0, shard/0, batch/0, meta/0, life/0, missing/0]).
+-export_type([config/0, wanted/0, state/0, place/0, shard/0, batch/0, meta/0, life/0, missing/0]).
 
 -doc """
 `maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
 `spread`: the number of shards for the monitors of each property; `wants`: properties, as text, about messages that are taken, or
-delivered: the log must say that it has these. `skew`: by how many nanoseconds the time of an event may be before the greatest one so
+delivered, or about calls of a function: the log must say that it has these. `skew`: by how many nanoseconds the time of an event may be before the greatest one so
 far; without it only the events of a monitor, and the end of the log, tell it the time. `clock`: the times are system times (`clock/3`). The others are for the source (`witness_trace_log:new/1`).
 """.
 -type config() :: #{maps := [witness_instrument_map:instrumentation()], signatures => witness_event_wrapper:table(),
                     properties := [witness_instrument_map:entry()],
-                    all => [witness_instrument_map:entry()], wants => [{taken | delivered, unicode:chardata()}],
+                    all => [witness_instrument_map:entry()], wants => [wanted()],
                     mode := outline | central, spread := pos_integer(),
                     skew => non_neg_integer(), clock => boolean(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
+
+-doc "What a property, as text, needs to know of the log.".
+-type wanted() :: {taken | delivered, unicode:chardata()} | {function, mfa(), unicode:chardata()}.
 
 -doc "A shard of the monitors of one property (`property/2`).".
 -type shard() :: non_neg_integer().
@@ -63,9 +66,12 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
 -type tracer() :: non_neg_integer().
 -type line() :: non_neg_integer().
 
-%% plain: the readers of processes that have sends and receives for these readers only, whatever other processes do
+%% What the first lines of the log say of it: what each `recv` is, and of which functions it has the calls. `open`: the next line
+%% may say more.
+-type head() :: {open | closed, #{receives => taken | delivered, functions => [mfa()]}}.
+
+%% plain: the readers of processes that have sends, receives, calls and returns for these readers only, whatever other processes do
 %% all: the monitors that read all processes
-%% receives: what the log says that each `recv` is; none: nothing was read of it
 %% alive: how many processes of a group its monitor still waits for
 %% properties: with their numbers
 %% place: that of the item that is delivered
@@ -79,7 +85,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
               cores :: #{tracer() => witness_outline_core:core()},
               plain = #{} :: #{witness_event:proc() => [reader()]},
               all = [] :: [reader()],
-              receives = none :: none | unknown | taken | delivered,
+              head = {open, #{}} :: head(),
               alive = #{} :: witness_instrument_monitors:alive(),
               tracer = 0 :: tracer(),
               most = 1 :: pos_integer(),
@@ -110,6 +116,12 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
 -define(MAX_MISSING, 20).
 %% No system clock shows a time before the year 2000; a clock that counts from the start of a machine or VM does.
 -define(YEAR_2000_NS, 946_684_800_000_000_000).
+
+%% An event that changes nothing but its monitors.
+-define(IS_PLAIN(E), (element(1, E) =:= recv orelse element(1, E) =:= send orelse element(1, E) =:= call
+                      orelse element(1, E) =:= return)).
+%% What the log says of itself.
+-define(IS_HEAD(E), (element(1, E) =:= receives orelse element(1, E) =:= functions)).
 
 %% The tracer that owns the first processes, for as long as the log lasts.
 -define(TOP, 0).
@@ -142,45 +154,76 @@ were not taken. `unseen`: the log, from this line on, does not have what a prope
     {ok, state()}
   | {refused, line(), unicode:chardata(), Rest :: [{line(), witness_log:entry()}] | witness_trace_sort:sorted(), state()}
   | {unseen, line(), unicode:chardata(), state()}.
-items([{Line, First} | _] = Items, Base, L = #log{receives = none}) ->
-    case First of
-        {receives, _} -> items(Items, Base, L#log{receives = unknown});
-        _ -> agree(unknown, Line, Items, Base, L)
-    end;
+items(Items, Base, L = #log{head = {open, _}}) -> read_head(Items, Base, L);
 items(Items, Base, L = #log{plain = Plain, operations = Operations, events = Events}) ->
     items(Items, Base, Plain, Operations, Events, L).
 
-%% The first line, or a later one if the log is made of several, says what each `recv` is.
-agree(Receives, Line, Items, Base, L = #log{config = Config}) ->
-    case [Wanted || {What, _} = Wanted <- maps:get(wants, Config, []), What =/= Receives] of
-        [] -> items(Items, Base, L#log{receives = Receives});
-        [{What, Property} | _] -> {unseen, line(at(Line, Base)), unseen(Receives, What, Property), L}
+%% The first lines, and also later ones if the file has several logs, say what the log has. What one of them says is compared at
+%% its line. What none of them says is missing at the line behind them.
+read_head([{Line, {Key, What} = Says} | Items], Base, L = #log{head = {State, Head}}) when ?IS_HEAD(Says) ->
+    %% The head of the next log replaces the one before as a whole.
+    IsNext = State =:= closed orelse is_map_key(Key, Head),
+    case unseen(#{Key => What}, [Key], L) of
+        none when IsNext -> read_head(Items, Base, L#log{head = {open, #{Key => What}}});
+        none -> read_head(Items, Base, L#log{head = {open, Head#{Key => What}}});
+        Unseen -> {unseen, line(at(Line, Base)), Unseen, L}
+    end;
+read_head([{Line, _} | _] = Items, Base, L = #log{head = {_, Head}}) ->
+    case unseen(Head, [receives, functions], L) of
+        none -> items(Items, Base, L#log{head = {closed, Head}});
+        Unseen -> {unseen, line(at(Line, Base)), Unseen, L}
+    end;
+read_head([], _, L) ->
+    {ok, L}.
+
+%% The first property that wants something else than a head says, of these parts of it.
+unseen(Head, Keys, #log{config = Config}) ->
+    case [Wanted || Wanted <- maps:get(wants, Config, []), lists:member(part(Wanted), Keys), not is_seen(Wanted, Head)] of
+        [] -> none;
+        [{function, _, Property} = Wanted | _] ->
+            unseen_text(Wanted, Head, [Function || {function, Function, Of} <- map_get(wants, Config), Of =:= Property]);
+        [Wanted | _] -> unseen_text(Wanted, Head)
     end.
 
-unseen(unknown, What, Property) ->
+part({function, _, _}) -> functions;
+part(_) -> receives.
+
+is_seen({function, Function, _}, #{functions := Functions}) -> lists:member(Function, Functions);
+is_seen({What, _}, #{receives := Receives}) -> What =:= Receives;
+is_seen(_, #{}) -> false.
+
+%% All: the functions of the property.
+unseen_text({function, Function, Property}, Head, All) ->
+    Texts = [witness_event:format_term(Of, 600) || Of <- All],
+    [Property, " is about calls of ", witness_event:format_function(Function), ", and ", case Head of
+         #{functions := _} -> "the line `functions` of the log does not name this function. If the log has all its calls and returns, add it: ";
+         #{} -> "the log does not say that it has all its calls and returns. If it has, begin the log with the line "
+     end, "functions([", lists:join($,, Texts), "]), or {\"event\":\"functions\",\"functions\":", json:encode(Texts), "}"].
+
+unseen_text({What, Property}, #{receives := Receives}) ->
+    [about(What, Property), "here each `recv` is a message that was ", atom_to_list(Receives)];
+unseen_text({What, Property}, #{}) ->
     Word = atom_to_list(What),
     [about(What, Property), "the log does not say that each of its `recv` is such a message. If it is, begin the log with the "
-     "line receives(", Word, "), or {\"event\":\"receives\",\"messages\":\"", Word, "\"}"];
-unseen(Receives, What, Property) ->
-    [about(What, Property), "here each `recv` is a message that was ", atom_to_list(Receives)].
+     "line receives(", Word, "), or {\"event\":\"receives\",\"messages\":\"", Word, "\"}"].
 
 about(What, Property) -> [Property, " is about messages that are ", atom_to_list(What), ", and "].
 
 %% The hot path: what changes with each message is passed as arguments.
 items([{Line, E} | Items], Base, Plain, Operations, Events, L = #log{ticking = [], config = Config})
-  when (element(1, E) =:= recv orelse element(1, E) =:= send) andalso not is_map_key(skew, Config) ->
+  when ?IS_PLAIN(E) andalso not is_map_key(skew, Config) ->
     P = element(2, E),
     case Plain of
         #{P := []} -> items(Items, Base, Plain, Operations, Events + 1, L);
         #{P := Readers} -> items(Items, Base, Plain, give(Readers, Base + Line, E, Operations), Events + 1, L);
         #{} -> add_item(E, Line, Items, Base, L#log{operations = Operations, events = Events})
     end;
-items([{Line, E} | Items], Base, _, Operations, Events, L) when element(1, E) =:= recv; element(1, E) =:= send ->
+items([{Line, E} | Items], Base, _, Operations, Events, L) when ?IS_PLAIN(E) ->
     note_time(E, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([{At, {passed, Time}} | Items], Base, _, Operations, Events, L) ->
     items(Items, Base, tell_passed(Time, L#log{operations = Operations, events = Events, place = At}));
-items([{Line, {receives, What}} | Items], Base, _, Operations, Events, L) ->
-    agree(What, Line, Items, Base, L#log{operations = Operations, events = Events});
+items([{_, E} | _] = Items, Base, _, Operations, Events, L) when ?IS_HEAD(E) ->
+    read_head(Items, Base, L#log{operations = Operations, events = Events});
 items([{Line, E} | Items], Base, _, Operations, Events, L) ->
     note_time(E, Line, Items, Base, L#log{operations = Operations, events = Events});
 items([], _, _, Operations, Events, L) ->
@@ -192,7 +235,7 @@ note_time(E, Line, Items, Base, L = #log{ticking = [], config = Config}) when no
 note_time(E, Line, Items, Base, L0 = #log{time = Before, config = Config}) ->
     L = case Config of #{skew := _} -> L0; #{} -> note_back(E, at(Line, Base), L0) end,
     Skew = maps:get(skew, Config, none),
-    case time(E) of
+    case witness_event:ts(E) of
         Time when is_integer(Time), Time < ?YEAR_2000_NS, map_get(clock, Config) ->
             {refused, line(at(Line, Base)),
              ~"this is no time of a system clock: with --clock nanoseconds since 1970 are expected", Items, L};
@@ -206,7 +249,7 @@ note_time(E, Line, Items, Base, L0 = #log{time = Before, config = Config}) ->
 %% Deadlines compare the times of a process's events, which the user may not know to go back.
 note_back({exit, P, _, _}, _, L = #log{latest = Latest}) -> L#log{latest = maps:remove(P, Latest)};
 note_back(E, Line, L = #log{latest = Latest, back = Back}) ->
-    case time(E) of
+    case witness_event:ts(E) of
         undefined -> L;
         Time ->
             P = element(2, E),
@@ -224,11 +267,7 @@ at(Line, Base) -> Base + Line.
 
 line(Place) -> element(2, place(Place)).
 
-time(Item) when element(1, Item) =:= receives -> undefined;
-time(Item) -> witness_event:ts(Item).
-
-add_timed(E, Line, Items, Base, L = #log{plain = Plain, events = Events})
-  when element(1, E) =:= recv; element(1, E) =:= send ->
+add_timed(E, Line, Items, Base, L = #log{plain = Plain, events = Events}) when ?IS_PLAIN(E) ->
     case Plain of
         #{element(2, E) := Readers} ->
             items(Items, Base, give(Readers, E, L#log{place = at(Line, Base), events = Events + 1}));
@@ -352,7 +391,7 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
   when map_size(Operations) =:= 0 ->
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
-      plain => L#log.plain, all => L#log.all, receives => L#log.receives,
+      plain => L#log.plain, all => L#log.all, head => L#log.head,
       ticking => L#log.ticking, time => L#log.time, told => L#log.told, latest => L#log.latest, back => L#log.back,
       alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
       processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
@@ -367,13 +406,18 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
                           most = Most,
                           cores = #{T => witness_outline_core:with_maps(Maps, new_core(T, Config)) || T := Maps <- Tracers},
                           monitor = Monitor, processes = Processes, events = Events, gaps = Gaps,
-                          receives = maps:get(receives, Saved, unknown),
+                          head = maps:get(head, Saved, old_head(Saved)),
                           %% An older position has no properties with deadlines.
                           ticking = maps:get(ticking, Saved, []), time = maps:get(time, Saved, none),
                           told = maps:get(told, Saved, none),
                           latest = maps:get(latest, Saved, #{}), back = maps:get(back, Saved, none),
                           %% An older position does not say which gaps may hide births, so all of them may.
                           hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
+
+%% An older position says only what each `recv` is.
+old_head(#{receives := none}) -> {open, #{}};
+old_head(#{receives := Receives}) when Receives =/= unknown -> {closed, #{receives => Receives}};
+old_head(#{}) -> {closed, #{}}.
 
 %% --- from the source to the tracers ----------------------------------------------
 
@@ -428,7 +472,7 @@ add_birth({there, P, {_, _, _} = Signature}, L = #log{births = Births}) -> L#log
 add_birth(_, L) -> L.
 
 add_life(_, L = #log{lives = none}) -> L;
-add_life(E, L) when element(1, E) =:= send; element(1, E) =:= recv -> L;
+add_life(E, L) when ?IS_PLAIN(E) -> L;
 add_life(E, L = #log{place = Place, lives = Lives}) ->
     {_, Line} = place(Place),
     L#log{lives = [{Line, E} | Lives]}.
