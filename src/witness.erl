@@ -363,6 +363,7 @@ The run goes on as it was.
 - `{witness_spec, Diagnostics}`: they are wrong;
 - `{witness_run, {not_replaced, messages | signatures | groups}}`: they need what the run does not gather, since no specification
   needed it at the start. With the option `replaceable` everything is gathered; new groups then still need source `evm`;
+- `{witness_run, {not_replaced, functions}}`: they name functions that the first ones did not name;
 - `{witness_run, {not_replaced, all}}`: the new or the first specifications have properties over all processes;
 - `{witness_run, {not_replaced, inline | log | ended}}`: the run is instrumented inline, checks a log, or does not observe any more;
 - `{witness_run, {run_died, Reason}}`.

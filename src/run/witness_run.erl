@@ -28,7 +28,7 @@ monitors. When the run itself dies, the links end everything else, and with the 
 """.
 -type reason() :: timeout | stopped | died() | {not_started, Reason :: term()}
                 | {not_allowed, off | ended}
-                | {not_replaced, messages | signatures | groups | all | inline | log | ended}.
+                | {not_replaced, messages | functions | signatures | groups | all | inline | log | ended}.
 
 -type died() :: {run_died, Reason :: term()}.
 
@@ -43,6 +43,7 @@ monitors. When the run itself dies, the links end everything else, and with the 
               counts :: fun(() -> witness_instrument:counts()),
               notifier :: pid(),
               log :: witness_run_log:logging(),
+              functions :: witness_trace_functions:watch(),
               history :: none | pid() | witness_run_history:history(),
               maps :: witness_run_maps:maps(),
               gathered :: witness_run_maps:gathered(),
@@ -147,12 +148,14 @@ init(Options = #{owner := Owner}) ->
 -spec handle_continue(start_parts, witness_options:options()) -> {noreply, #run{} | {refused, term()}} | {stop, shutdown, #run{}}.
 handle_continue(start_parts, Options) ->
     case witness_run_start:start(Options) of
-        {ok, #{instrument := Instrument, counts := Counts, notifier := Notifier, log := Log, history := History} = Parts} ->
+        {ok, #{instrument := Instrument, counts := Counts, notifier := Notifier, log := Log, functions := Functions,
+               history := History} = Parts} ->
             #{specs := Specs, properties := Properties, warnings := Warnings, maps := Maps, gathered := Gathered,
               started_at_ms := Now} = Parts,
             Core = witness_run_core:new(Options, witness_instrument:process(Instrument), Now, Warnings, {Specs, Properties}),
             R = #run{options = Options, core = Core, instrument = Instrument, counts = Counts, notifier = Notifier, log = Log,
-                     history = History, maps = Maps, gathered = Gathered, before = before(Options), unnamed = ?MAX_NAMED,
+                     functions = Functions, history = History, maps = Maps, gathered = Gathered, before = before(Options),
+                     unnamed = ?MAX_NAMED,
                      called = called(witness_run_names:of_system(Options), witness_instrument:called(Instrument)),
                      seen = witness_instrument:seen(Instrument)},
             ok = schedule_checks(Options),
@@ -230,7 +233,8 @@ handle_info({'DOWN', _, process, _, _}, {refused, _} = Refused) -> {stop, shutdo
 handle_info(_, {refused, _} = Refused) -> {noreply, Refused};
 handle_info({'DOWN', _, process, _, _}, R) -> no_reply(step(owner_died, R));
 %% The process that gave the table away has died; its exit signal arrives later.
-handle_info({'ETS-TRANSFER', Table, Dead, _}, R = #run{instrument = Instrument}) ->
+handle_info({'ETS-TRANSFER', Table, Dead, _}, R0) ->
+    R = #run{instrument = Instrument} = check_functions(R0),
     no_reply(step({reports, witness_instrument:inherit(Instrument, Dead, Table)}, R));
 %% Verdicts would be lost.
 handle_info({'EXIT', Notifier, Reason}, R = #run{notifier = Notifier}) -> {stop, Reason, R};
@@ -239,11 +243,21 @@ handle_info({'EXIT', History, _}, R = #run{history = History}) -> {noreply, R#ru
 handle_info({flushed, Notifier}, R = #run{notifier = Notifier}) -> no_reply(step(flushed, R));
 handle_info({told, Notifier}, R = #run{notifier = Notifier}) -> no_reply(step(summary_delivered, R));
 handle_info({input, Input}, R) -> no_reply(step(Input, R));
-handle_info(Message, R = #run{unnamed = Unnamed, called = Called, options = Options}) when is_tuple(Message) ->
+handle_info(Message, R0) when is_tuple(Message) ->
+    R = #run{unnamed = Unnamed, called = Called, options = Options} = check_functions(R0),
     {Named, Left} = witness_run_names:add(Message, Unnamed, Called, Options),
     no_reply(step(Named, R#run{unnamed = Left}));
 %% No part of the run sends any other message.
 handle_info(_, R) -> {noreply, R}.
+
+%% A report that is there now was made of events before now. If the functions are still observed, none of their calls was missing.
+check_functions(R = #run{functions = Functions}) ->
+    case witness_trace_functions:replaced(Functions) of
+        none -> R;
+        {replaced, Function} ->
+            {continue, R1} = step({function_replaced, Function}, R#run{functions = none}),
+            R1
+    end.
 
 -doc false.
 -spec terminate(term(), #run{} | {refused, term()} | witness_options:options()) -> ok.
@@ -456,6 +470,8 @@ format_error({not_replaced, all}) ->
     "properties over all processes (`per` without `with`) are there from the beginning of a run to its end";
 format_error({not_replaced, inline}) ->
     "specifications are not replaced in a run that is instrumented inline: what is woven follows from them";
+format_error({not_replaced, functions}) ->
+    "the run does not observe all functions that these specifications name: name them in those of its start";
 format_error({not_replaced, What}) ->
     ["the run does not gather the ", atom_to_binary(What), " that these specifications need: start it with the "
      "option replaceable",

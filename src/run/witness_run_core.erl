@@ -232,6 +232,11 @@ handle({orphans, Shown, Count}, _, C) -> distrust(orphan, witness_run_warnings:f
 handle({code_replaced, Modules}, _, C) ->
     distrust(replaced, ["other versions of woven modules were loaded, which are not woven: nothing is known since then "
                         "of processes in ", witness_event:format_term(Modules, 400)], C);
+handle({function_replaced, {M, _, _} = Function}, _, C = #core{findings = F}) ->
+    distrust(replaced, ["the module ", witness_event:format_term(M, 400), " was loaded anew, and calls of ",
+                        witness_event:format_function(Function), " are not seen since then: nothing is known of what "
+                        "specifications say about functions"],
+             C#core{findings = witness_run_findings:lose_functions(F)});
 handle({unrestored, Modules}, _, C) ->
     What = "the original code of modules is in use, and takes the place of the woven one when it is not",
     warn(unrestored, witness_run_warnings:format_loss(What, Modules), C);

@@ -9,11 +9,12 @@ anything.
 """.
 
 -export([new/4, add_report/2, add_checked/2, end_log/2, handle_exit/3, give_up/2, kill/1, add_remaining/4, conclude/2, close/1]).
--export([warn/3, distrust/3, add_hidden/1, subscribe/1, replace/3, settle/2]).
+-export([warn/3, distrust/3, lose_functions/1, add_hidden/1, subscribe/1, replace/3, settle/2]).
 -export([count_live/1, runners/1, verdicts/1, results/1, info/1, versions/1]).
 
 -export_type([findings/0, effect/0, report/0]).
 
+%% of_functions: the properties that read calls or returns; functions_lost: calls and returns may be missing
 %% needs_each: whether each verdict is reported by itself; closed: the summary was given
 %% out: effects, the last one first
 -record(findings, {options :: witness_options:options(),
@@ -25,6 +26,8 @@ anything.
                    kept = 0 :: non_neg_integer(),
                    warnings :: [witness:warning()],
                    is_complete = true :: boolean(),
+                   of_functions :: #{witness_run_maps:key() => []},
+                   functions_lost = false :: boolean(),
                    hidden = 0 :: non_neg_integer(),
                    gaps = #{gaps => 0} :: #{gaps := non_neg_integer(), missing => [witness_offline:missing()]},
                    refused :: undefined | binary(),
@@ -69,7 +72,10 @@ new(Options = #{system := System, specs := Files, checks := Names}, Specs, Prope
     Tally = lists:foldl(fun witness_run_tally:add_monitor/2,
                         witness_run_tally:new(Properties ++ [#{key => Key, signature => ~"", actions => []} || Key <- Keys]), Keys),
     #findings{options = Options, versions = witness_run_versions:new(Specs, Files), tally = Tally, checks = Checks,
-              warnings = Warnings, needs_each = witness_run_inline:needs_each_verdict(Options, 0)}.
+              warnings = Warnings, of_functions = of_functions(Properties),
+              needs_each = witness_run_inline:needs_each_verdict(Options, 0)}.
+
+of_functions(Properties) -> #{Key => [] || #{key := Key, functions := true} <- Properties}.
 
 %% --- monitors --------------------------------------------------------------------
 
@@ -232,7 +238,8 @@ end_log(#{refused := Refused} = Ended, F) ->
 
 %% --- verdicts --------------------------------------------------------------------
 
-add_verdict(Outcome, Meta, F = #findings{options = #{system := System}, versions = Versions, tally = Tally}) ->
+add_verdict(Outcome0, Meta, F = #findings{options = #{system := System}, versions = Versions, tally = Tally}) ->
+    Outcome = doubt(Outcome0, Meta, F),
     %% For a property over all processes, the outcome has the deciding process.
     Whole = maps:merge(maps:merge(#{process => undefined, signature => undefined}, Outcome), Meta),
     Found = case witness_run_names:aliases(Whole, is_log(System)) of
@@ -248,6 +255,14 @@ add_verdict(Outcome, Meta, F = #findings{options = #{system := System}, versions
             #{reason := Reason} = V,
             F#findings{tally = witness_run_tally:add_undecided(key(V), Reason, 1, Tally)}
     end.
+
+%% A call that is missing may have made it so.
+doubt(Outcome, Meta, #findings{functions_lost = true, of_functions = OfFunctions}) ->
+    case is_map_key(key(Meta), OfFunctions) of
+        true -> Outcome#{verdict := inconclusive, reason := {gap, code_replaced}, info := undefined, vacuous := false};
+        false -> Outcome
+    end;
+doubt(Outcome, _, _) -> Outcome.
 
 is_log({log, _}) -> true;
 is_log(_) -> false.
@@ -284,6 +299,10 @@ warn(Code, Text, F = #findings{warnings = Warnings}) ->
 -spec distrust(Code :: atom(), unicode:chardata(), findings()) -> findings().
 distrust(Code, Text, F) -> warn(Code, Text, F#findings{is_complete = false}).
 
+-doc "From now on calls and returns of functions are missing: no property that reads some is decided any more.".
+-spec lose_functions(findings()) -> findings().
+lose_functions(F) -> F#findings{functions_lost = true}.
+
 -doc "A process is not traced any more. The processes that it spawns now may have had monitors, and are not seen at all.".
 -spec add_hidden(findings()) -> findings().
 add_hidden(F = #findings{hidden = Hidden}) -> F#findings{hidden = Hidden + 1, is_complete = false}.
@@ -293,7 +312,8 @@ add_hidden(F = #findings{hidden = Hidden}) -> F#findings{hidden = Hidden + 1, is
 replace(Specs, New, F = #findings{versions = Before, tally = Tally, warnings = Warnings}) ->
     {Properties, Versions} = witness_run_versions:replace(Specs, Before),
     {witness_run_versions:number(Before),
-     F#findings{versions = Versions, tally = witness_run_tally:add_properties(Properties, Tally),
+     F#findings{versions = Versions, of_functions = maps:merge(F#findings.of_functions, of_functions(Properties)),
+                tally = witness_run_tally:add_properties(Properties, Tally),
                 warnings = Warnings ++ (New -- Warnings)}}.
 
 -doc "All monitors of this version, and of earlier ones, were announced.".

@@ -11,31 +11,37 @@ Hidden monitors appear in no result. When one of them misses events or has crash
 live process of the tree gets a `gap`, and the run is notified that its log is not complete.
 """.
 
--export([open/1, start/1, close/1, map/1, monitors/1, is_hidden/1, write_gap/3]).
+-export([open/2, start/1, close/1, map/1, monitors/1, is_hidden/1, write_gap/3]).
 
 -export_type([logging/0]).
 
 -doc "The log of a run, or `none`.".
--type logging() :: none | #{log := witness_log_writer:log(), scope := tree | node, trees := ets:table()}.
+-type logging() :: none | #{log := witness_log_writer:log(), scope := tree | node, functions := [mfa()],
+                            watch := witness_trace_functions:watch(), trees := ets:table()}.
 
--doc "Opens the log that the options ask for, for the run that calls. An error is text for people.".
--spec open(witness_options:options()) -> {ok, logging()} | {error, unicode:chardata()}.
-open(#{log_file := File, log_size := MaxBytes, scope := Scope}) ->
+-doc """
+Opens the log that the options ask for, for the run that calls. It has all calls and returns of these functions, as long as the watch says
+that they are observed. An error is text for people.
+""".
+-spec open(#{log_file => file:name_all(), _ => _}, {[mfa()], witness_trace_functions:watch()}) ->
+    {ok, logging()} | {error, unicode:chardata()}.
+open(#{log_file := File, log_size := MaxBytes, scope := Scope}, {Functions, Watch}) ->
     maybe
         {ok, Log} ?= witness_log_writer:open(File, MaxBytes),
         %% The live processes, each with the first process of its tree.
-        {ok, #{log => Log, scope => Scope, trees => ets:new(witness_run_log, [public, {write_concurrency, auto}])}}
+        {ok, #{log => Log, scope => Scope, functions => Functions, watch => Watch,
+                trees => ets:new(witness_run_log, [public, {write_concurrency, auto}])}}
     end;
-open(#{}) -> {ok, none}.
+open(#{}, _) -> {ok, none}.
 
 -doc "Replaces an earlier log of this name. Called when nothing can prevent the start of the run any more.".
 -spec start(logging()) -> ok | {error, unicode:chardata()}.
 start(none) -> ok;
-start(#{log := Log}) ->
+start(#{log := Log, functions := Functions}) ->
     maybe
         ok ?= witness_log_writer:begin_log(Log),
         %% A run that is instrumented inline has no log.
-        witness_log_writer:write([{receives, delivered}], Log)
+        witness_log_writer:write([{receives, delivered} | [{functions, Functions} || Functions =/= []]], Log)
     end.
 
 -doc "Closes the log when every hidden monitor has ended. An error says why the log is not complete.".
@@ -57,12 +63,18 @@ map(Logging) ->
 -doc "The hidden monitor, and the signatures that it is for.".
 -spec monitors(logging()) -> [{witness_options:signature_pattern(), {module(), term()}}].
 monitors(none) -> [];
-monitors(Logging) ->
-    [{{'_', '_', '_'}, {witness_monitor_log, fun(E, First) -> write_event(E, First, Logging) end}}].
+monitors(#{functions := Functions} = Logging) ->
+    [{{'_', '_', '_'}, {witness_monitor_log, {Functions, fun(E, First) -> write(E, First, Logging) end}}}].
 
 -doc "Whether a monitor writes the log.".
 -spec is_hidden(#{spec := binary() | log, _ => _}) -> boolean().
 is_hidden(#{spec := Spec}) -> Spec =:= log.
+
+%% If the functions are still observed now, no call before this event was missing. Otherwise the log has a head first that does not
+%% name them.
+write(E, First, #{watch := Watch, log := Log} = Logging) ->
+    _ = witness_trace_functions:replaced(Watch) =/= none andalso witness_log_writer:write_once({receives, delivered}, Log),
+    write_event(E, First, Logging).
 
 write_event({init, First, Parent, Signature, Ts} = E, First, #{scope := node, log := Log, trees := Trees})
   when Parent =/= undefined ->

@@ -6,7 +6,7 @@ names their properties.
 """.
 
 -export([of_spec/1, of_monitor/1, properties/2, filter/2, names/2, sources/1, source/2]).
--export([all_monitors/2, over_all/1, entries/2, log_name/1, gathered/3, maps/3, replace/4, key/1]).
+-export([all_monitors/2, functions/2, over_all/1, entries/2, log_name/1, gathered/3, maps/3, replace/4, key/1]).
 
 -export_type([key/0, property/0, sources/0, gathered/0, maps/0]).
 
@@ -26,11 +26,11 @@ whether the source is the native one.
 -type maps() :: [{Version :: pos_integer() | fixed, witness_instrument_map:instrumentation()}].
 
 -doc """
-A property, the text of its signature patterns and what native code knows of them (`names`), and its actions, numbered as in the coverage that its monitors report
+A property, the text of its signature patterns and what native code knows of them (`names`), whether it reads calls or returns of functions, and its actions, numbered as in the coverage that its monitors report
 (`c:witness_monitor:coverage/1`).
 """.
 -type property() :: #{key := key(), signature := binary(), names => [witness_options:signature_pattern()],
-                      among => [witness_options:signature_pattern()],
+                      among => [witness_options:signature_pattern()], functions := boolean(),
                       actions := [#{id := pos_integer(), line := pos_integer(), column := pos_integer(),
                                     text := binary(), decides := yes | no | undefined}]}.
 
@@ -43,7 +43,8 @@ A property, the text of its signature patterns and what native code knows of the
 gathered(#{monitors := Monitors, replaceable := Replaceable} = Options, Specs, Logging) ->
     Hidden = witness_run_log:monitors(Logging),
     Read = Monitors ++ Hidden,
-    #{filter => case Replaceable of true -> witness_trace_filter:none(); false -> filter(Specs, Read) end,
+    Filter = filter(Specs, Read),
+    #{filter => case Replaceable of true -> Filter#{send := all, recv := all}; false -> Filter end,
       kinds => case Replaceable of true -> all; false -> kinds(Specs, Read) end,
       all => over_all(Specs),
       names => names(Specs, Monitors) ++ [{M, F, A, true, true} || {{M, F, A}, _} <- Hidden]
@@ -63,13 +64,14 @@ The maps with the specifications of this version in place of the earlier ones. A
 gathered. Maps keep their numbers, because groups that are read already refer to them.
 """.
 -spec replace([witness_spec:instrumentation_map()], Version :: pos_integer(), maps(), gathered()) ->
-    {ok, maps()} | {error, messages | signatures | groups | all}.
+    {ok, maps()} | {error, messages | functions | signatures | groups | all}.
 replace(Specs, Version, Maps, #{filter := Filter, names := Names, ordered := Ordered, native := IsNative} = Gathered) ->
     Needed = filter(Specs, []),
     maybe
         ok ?= require(all, over_all(Specs) =:= [] andalso maps:get(all, Gathered) =:= []),
         ok ?= require(messages, lists:all(fun(Kind) -> is_gathered(maps:get(Kind, Filter), maps:get(Kind, Needed)) end,
                                           [send, recv])),
+        ok ?= require(functions, are_traced(maps:get(functions, Filter), maps:get(functions, Needed))),
         ok ?= require(signatures, not IsNative orelse lists:all(fun(Name) -> is_named(Name, Names) end,
                                                                 names(Specs, []))),
         ok ?= require(groups, Ordered orelse IsNative orelse not lists:any(fun has_group/1, Specs)),
@@ -83,6 +85,9 @@ require(What, false) -> {error, What}.
 is_gathered(all, _) -> true;
 is_gathered(_, all) -> false;
 is_gathered(Clauses, Needed) -> Needed -- Clauses =:= [].
+
+are_traced(Traced, Needed) ->
+    maps:fold(fun(Function, Kinds, AreAll) -> AreAll andalso Kinds -- maps:get(Function, Traced, []) =:= [] end, true, Needed).
 
 is_named({M, F, A, Group, _}, Names) ->
     lists:any(fun({M1, F1, A1, Group1, _}) ->
@@ -155,12 +160,13 @@ monitor_entry(Monitor = {Module, _}) ->
                  [{witness_options:signature_pattern(), {module(), term()}}]) -> [property()].
 properties(Maps, Monitors) ->
     [#{key => {spec(File, E), Name, 1}, signature => Signature, names => maps:get(names, E, []), among => maps:get(among, E, []),
-       actions => actions(Module, Index)}
+       functions => witness_monitor_alphabet:functions({Module, Index}) =/= [], actions => actions(Module, Index)}
      || #{file := File, module := Module, entries := Entries} <- Maps,
         E = #{action := monitor, index := Index, name := Name, signature := Signature} <- Entries]
     ++ [#{key => {witness_check:spec(Module), undefined, 1},
           signature => unicode:characters_to_binary(io_lib:format("~tw:~tw/~tw", [M, F, A])),
           names => [{M, F, A}],
+          functions => witness_monitor_alphabet:functions({Module, Arg}) =/= [],
           actions => actions(Module, Arg)}
         || {{M, F, A}, {Module, Arg}} <- Monitors].
 
@@ -179,6 +185,11 @@ actions(Module, Arg) ->
              [{witness_options:signature_pattern(), {module(), term()}}]) -> witness_trace_filter:filter().
 filter(Maps, Monitors) ->
     witness_trace_filter:union([witness_monitor_alphabet:of_monitor(Monitor) || Monitor <- all_monitors(Maps, Monitors)]).
+
+-doc "The functions of which some of these monitors read calls or returns.".
+-spec functions([witness_spec:instrumentation_map()], [{witness_options:signature_pattern(), {module(), term()}}]) -> [mfa()].
+functions(Maps, Monitors) ->
+    lists:usort(lists:flatmap(fun witness_monitor_alphabet:functions/1, all_monitors(Maps, Monitors))).
 
 kinds(Maps, Monitors) ->
     Kinds = [witness_monitor_alphabet:kinds(Monitor) || Monitor <- all_monitors(Maps, Monitors)],

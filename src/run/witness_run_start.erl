@@ -6,7 +6,7 @@ that run already.
 *Invariant:* if a part cannot start, no specification that was compiled here stays loaded, and an earlier log is not replaced.
 """.
 
--export([receives/1, start/1, compile/2, unload/2, format_error/1]).
+-export([receives/1, no_functions/1, start/1, compile/2, unload/2, format_error/1]).
 
 -export_type([parts/0, error/0]).
 
@@ -16,6 +16,7 @@ processes to observe run already, so the run starts none.
 """.
 -type parts() :: #{instrument := witness_instrument:t(), counts := fun(() -> witness_instrument:counts()),
                    log := witness_run_log:logging(), history := none | pid(), notifier := pid(),
+                   functions := witness_trace_functions:watch(),
                    maps := witness_run_maps:maps(), gathered := witness_run_maps:gathered(),
                    specs := [witness_spec:instrumentation_map()], properties := [witness_run_maps:property()],
                    warnings := [witness:warning()], started_at_ms := integer(), adopts := boolean()}.
@@ -25,11 +26,14 @@ Why a run cannot start:
 
 - `{witness_spec, Diagnostics}`: the first file with errors;
 - `{witness_run_start, {log, Text}}`: the log cannot be read, or cannot be written;
+- `{witness_run_start, {functions, Text}}`: calls of functions cannot be observed;
 - `{witness_run_attach, Text}`: a process is not there, or is Witness's own;
 - `{witness_run_inline, Reason}`: the system cannot be instrumented inline.
 """.
--type error() :: witness_spec:error() | {?MODULE, {log, binary()}} | witness_run_attach:error()
+-type error() :: witness_spec:error() | {?MODULE, {log | functions, binary()}} | witness_run_attach:error()
                | witness_run_inline:error().
+
+-define(WHERE_FUNCTIONS, "`run` sees them over the source native, `run` and `attach` with central monitors (`--instrument central`)").
 
 -doc "Starts the parts of the run that calls.".
 -spec start(witness_options:options()) -> {ok, parts()} | {error, error()}.
@@ -38,7 +42,9 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
         {ok, Specs, Warnings} ->
             maybe
                 {ok, Chosen} ?= choose(Options),
-                {ok, Log} ?= witness_run_log:open(Options),
+                Functions = witness_run_maps:functions(Specs, Monitors),
+                {ok, Watch} ?= watch(Functions, Options),
+                {ok, Log} ?= witness_run_log:open(Options, {Functions, Watch}),
                 Maps = witness_run_maps:maps(Options, Specs, Log),
                 Gathered = witness_run_maps:gathered(Options, Specs, Log),
                 {ok, {_, _, Counts} = Started} ?= witness_run_observe:start_link(Options, Specs, Maps, Gathered),
@@ -47,7 +53,7 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
                 ok = add_servers(Options, Instrument),
                 ok = witness_run_limits:start(Options),
                 History = start_history(Options),
-                Parts = #{instrument => Instrument, counts => Counts, log => Log, history => History,
+                Parts = #{instrument => Instrument, counts => Counts, log => Log, history => History, functions => Watch,
                           maps => Maps, gathered => Gathered, specs => Specs,
                           properties => witness_run_maps:properties(Specs, Monitors), warnings => Given ++ Warnings,
                           notifier => witness_run_notifier:start_link(Options),
@@ -60,6 +66,27 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
             end;
         {error, _} = Error -> Error
     end.
+
+%% The run loses the functions that it observes as soon as other code takes their place.
+watch([], _) -> {ok, none};
+watch(_, #{system := {log, {Kind, _}}}) when Kind =/= recording, Kind =/= replay -> {ok, none};
+watch(_, #{system := {log, standard_input}}) -> {ok, none};
+watch(Functions, Options) ->
+    case no_functions(Options) of
+        none ->
+            case witness_trace_functions:open(Functions) of
+                {ok, Watch} -> {ok, Watch};
+                {error, Refused} -> {error, {?MODULE, {functions, text(lists:join("\n", [refusal(One) || One <- Refused]))}}}
+            end;
+        {Why, Hint} ->
+            {error, {?MODULE, {functions, text(["calls and returns of functions cannot be seen here: ", Why, "; ", Hint])}}}
+    end.
+
+refusal({Function, Why}) -> ["the calls of ", witness_event:format_function(Function), " cannot be observed: ", refused(Why)].
+
+refused(no_module) -> "there is no such module on the code path";
+refused(no_function) -> "the module has no such function";
+refused(invisible) -> "not all of them are calls in the code that the compiler makes".
 
 start_history(#{history := true} = Options) ->
     {ok, History} = witness_run_history:start_link(self(), Options),
@@ -111,7 +138,8 @@ compile(Files, Options) ->
 
 compile_options(Options = #{system := System, instrument := Instrument, signatures := Rows}) ->
     Named = maps:with([include, max_obligations, max_state], Options),
-    Given = (maps:merge(Named, receives(Options)))#{central => Instrument =:= central},
+    Seen = case no_functions(Options) of none -> #{}; Why -> #{no_functions => Why} end,
+    Given = (maps:merge(maps:merge(Named, Seen), receives(Options)))#{central => Instrument =:= central},
     case System of
         %% The modules of a log's system need not be on this node.
         {log, _} -> Given;
@@ -125,6 +153,19 @@ receives(#{system := {log, {Recording, _}}}) when Recording =:= recording; Recor
 receives(#{system := {log, _}}) -> #{};
 receives(#{instrument := inline}) -> #{receives => taken};
 receives(#{}) -> #{receives => delivered}.
+
+-doc "Why calls and returns of functions are not seen, and what to do; `none` if they are. A log says it itself.".
+-spec no_functions(search | recorded | #{system => _, instrument => _, source => _, _ => _}) ->
+    none | {Why :: string(), Hint :: string()}.
+no_functions(search) -> {"a search sees what a recording has", ?WHERE_FUNCTIONS};
+no_functions(recorded) -> {"a program that is recorded does not call the functions itself", ?WHERE_FUNCTIONS};
+no_functions(#{system := {log, {Recording, _}}}) when Recording =:= recording; Recording =:= replay ->
+    {"a recording does not have all calls", ?WHERE_FUNCTIONS};
+no_functions(#{system := {log, _}}) -> none;
+no_functions(#{instrument := inline}) -> {"an inline monitor reads what woven modules report", ?WHERE_FUNCTIONS};
+no_functions(#{instrument := outline, source := evm}) ->
+    {"over the source evm, outline monitors might miss the return of a call", ?WHERE_FUNCTIONS};
+no_functions(#{}) -> none.
 
 compile([], _, Specs, Warnings) -> {ok, lists:reverse(Specs), Warnings};
 compile([Map | Files], Options, Specs, Warnings) when is_map(Map) ->
@@ -143,7 +184,7 @@ compile([File | Files], Options, Specs, Warnings) ->
 unload(Specs, Given) -> lists:foreach(fun witness_spec:unload/1, Specs -- Given).
 
 -doc "A reason as text.".
--spec format_error({log, binary()}) -> unicode:chardata().
-format_error({log, Text}) -> Text.
+-spec format_error({log | functions, binary()}) -> unicode:chardata().
+format_error({_, Text}) -> Text.
 
 text(Chars) -> unicode:characters_to_binary(Chars).

@@ -143,7 +143,8 @@ search(Given) ->
         Apps = witness_record_needs:apps(maps:with([run, dir, pa, weave], Options)),
         Needed = Options#{weave => lists:uniq(maps:get(weave, Options, []) ++ Apps)},
         {ok, Complete} ?= witness_event_wrapper:for_recording(Needed),
-        {ok, Specs, _} ?= witness_search_monitors:compile(Files, (maps:with([include], Options))#{receives => taken}),
+        Seen = #{receives => taken, no_functions => witness_run_start:no_functions(search)},
+        {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:merge(maps:with([include], Options), Seen)),
         {ok, Code} ?= code(Complete),
         {ok, Report} ?= run(Specs, Code, Complete),
         {ok, sealed(maps:merge(maps:with([expect], Options), Report), Code)}
