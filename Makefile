@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central deadlines soak soak-inline soak-central attach-races remote fuzz oracle oracle-reelay oracle-dejavu oracle-monpoly oracle-pobserve weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-deadlines bench-timescales bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean deep-search
+.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central deadlines soak soak-inline soak-central attach-races remote fuzz oracle oracle-reelay oracle-dejavu oracle-monpoly oracle-pobserve weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-deadlines bench-functions bench-timescales bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean deep-search
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -163,6 +163,9 @@ bench-latency: ## Measure the time from an event to its verdict
 
 bench-deadlines: ## Measure how late missed deadlines are told, with 100,000 open at a time, and what an event with a deadline costs
 	@$(toolchain) && bench/deadlines
+
+bench-functions: ## Measure what a call and a return cost as events, beside a message, over both sources
+	@$(toolchain) && bench/functions
 
 bench-timescales: ## Measure an event of a property with let, with bounds of 10, 100 and 1000, beside Reelay, which pip fetches
 	@$(toolchain) && bench/timescales

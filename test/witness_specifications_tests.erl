@@ -20,7 +20,8 @@ A file of traces is Erlang terms, read as data:
 ```
 
 Only traces are needed. Events are written as in the language: `{P, '<-', Parent, {M, F, Args}}`,
-`{P, '->', Child, {M, F, Args}}`, `{P, '!', To, Message}`, `{P, '?', Message}`, `{P, '**', Reason}`. A trace may hold
+`{P, '->', Child, {M, F, Args}}`, `{P, '!', To, Message}`, `{P, '?', Message}`, `{P, '**', Reason}`,
+`{P, calls, {M, F, Args}}`, `{P, returns, {M, F, Arity}, Value}`. A trace may hold
 several processes; each monitor reads those that its file gives it. A monitor has seen a complete trace if all of its
 processes have ended in it; otherwise watching was stopped.
 
@@ -290,6 +291,10 @@ nanoseconds(Number, Unit) ->
 event_of({P, Arrow, Q, {M, F, Args}}, Time, Names) when Arrow =:= '<-'; Arrow =:= '->' ->
     Kind = case Arrow of '<-' -> init; '->' -> fork end,
     {Kind, pid(P, Names), pid(Q, Names), {M, F, named_term(Args, Names)}, Time};
+event_of({P, calls, {M, F, Args}}, Time, Names) ->
+    {call, pid(P, Names), {M, F, named_term(Args, Names)}, Time};
+event_of({P, returns, {_, _, _} = Function, Value}, Time, Names) ->
+    {return, pid(P, Names), Function, named_term(Value, Names), Time};
 event_of({P, '!', To, Message}, Time, Names) ->
     {send, pid(P, Names), named_term(To, Names), named_term(Message, Names), Time};
 event_of({P, '?', Message}, Time, Names) ->

@@ -8,10 +8,10 @@ demands, and `recipes:NAME(bad)` does not.
 -export([request_reply/1, mutual_exclusion/1, at_most_n/1, released_before_exit/1, nothing_after_close/1, ordering/1,
          token_passing/1, restart_limit/1, idempotent_replies/1, absence/1]).
 -export([answer_in_time/1, failures_in_a_period/1, approved_before/1, restart_intensity/1, rate/1,
-         never_overdrawn/1]).
+         never_overdrawn/1, saved_before_told/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 -export([lock/1, dispatcher/2, borrower/2, writer/2, sink/1, node/2, keeper/1, worker/0, shop/1, login/1, check/2]).
--export([importer/1, cashier/1, restarter/1, sender/2, account/1]).
+-export([importer/1, cashier/1, restarter/1, sender/2, account/1, journal/1]).
 
 -type variant() :: good | bad.
 
@@ -309,3 +309,34 @@ book(Variant, Balance, Till) ->
 run(Function, Args) ->
     {_, Ref} = spawn_monitor(?MODULE, Function, Args),
     receive {'DOWN', Ref, process, _, _} -> ok end.
+
+%% --- saved before it is told ------------------------------------------------------
+
+-spec saved_before_told(variant()) -> ok.
+saved_before_told(Variant) ->
+    {Journal, Ref} = spawn_monitor(?MODULE, journal, [Variant]),
+    _ = [begin
+        Journal ! {save, self(), Item},
+        receive {saved, Item} -> ok end
+    end || Item <- [~"one\n", ~"two\n"]],
+    Journal ! stop,
+    receive {'DOWN', Ref, process, Journal, _} -> ok end.
+
+-doc false.
+-spec journal(variant()) -> ok.
+journal(Variant) ->
+    Name = filename:join(os:getenv("TMPDIR", "/tmp"), ["journal-", os:getpid()]),
+    {ok, File} = file:open(Name, [write, raw]),
+    ok = record(Variant, File),
+    ok = file:close(File),
+    ok = file:delete(Name).
+
+record(Variant, File) ->
+    receive
+        {save, Client, Item} ->
+            ok = file:write(File, Item),
+            _ = [ok = file:sync(File) || Variant =:= good],
+            Client ! {saved, Item},
+            record(Variant, File);
+        stop -> ok
+    end.
