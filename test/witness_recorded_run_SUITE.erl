@@ -206,10 +206,16 @@ an_application_is_monitored_while_it_is_recorded(Config) ->
 a_wrong_specification_records_nothing(Config) ->
     Dir = file(?FUNCTION_NAME, ".rec", Config),
     Malformed = filename:join(filename:dirname(spec(Config)), "malformed.hml"),
-    #{exit := 2, stdout := ~"", stderr := Error} =
-        witness(Config, ["record", "--spec", Malformed, "-o", Dir, "--pa", cli(Config), "cli_system:returns()"]),
-    witness_command:contains(Error, [~"malformed.hml:"]),
-    ?assertNot(filelib:is_file(filename:join(Dir, "modules"))).
+    Calls = file(?FUNCTION_NAME, ".hml", Config),
+    Text = "a: with cli_system:f(_) over _ calls cli_system:returns() check [_ calls cli_system:returns()] ff.\n",
+    ok = file:write_file(Calls, Text),
+    [begin
+         #{exit := 2, stdout := ~"", stderr := Error} =
+             witness(Config, ["record", "--spec", File, "-o", Dir, "--pa", cli(Config), "cli_system:returns()"]),
+         witness_command:contains(Error, Texts),
+         ?assertNot(filelib:is_file(Dir))
+     end || {File, Texts} <- [{Malformed, [~"malformed.hml:"]},
+                              {Calls, [~":1:30: error: calls and returns of functions cannot be seen here"]}]].
 
 %% --- the last part ---------------------------------------------------------------
 

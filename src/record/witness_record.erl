@@ -137,8 +137,14 @@ start_vm(Options) ->
         Complete = add_needed(memory_limit(Options)),
         {ok, Code} ?= code(Complete),
         ok ?= make_folder(Complete),
-        witness_record_vm:start(Complete, Code)
+        remove_refused(witness_record_vm:start(Complete, Code), maps:get(dir, Options))
     end.
+
+%% The program has not begun. The folder was empty, or not there.
+remove_refused({error, {observer, _}} = Error, Dir) ->
+    _ = file:del_dir_r(Dir),
+    Error;
+remove_refused(Result, _) -> Result.
 
 add_needed(Options) ->
     case witness_record_needs:apps(Options) of

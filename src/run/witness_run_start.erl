@@ -158,7 +158,7 @@ receives(#{}) -> #{receives => delivered}.
 -spec no_functions(search | recorded | #{system => _, instrument => _, source => _, _ => _}) ->
     none | {Why :: string(), Hint :: string()}.
 no_functions(search) -> {"a search sees what a recording has", ?WHERE_FUNCTIONS};
-no_functions(recorded) -> {"a program that is recorded does not call the functions itself", ?WHERE_FUNCTIONS};
+no_functions(recorded) -> {"a recorded program calls the recorder in place of some functions", ?WHERE_FUNCTIONS};
 no_functions(#{system := {log, {Recording, _}}}) when Recording =:= recording; Recording =:= replay ->
     {"a recording does not have all calls", ?WHERE_FUNCTIONS};
 no_functions(#{system := {log, _}}) -> none;
