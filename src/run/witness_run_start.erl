@@ -43,7 +43,7 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
             maybe
                 {ok, Chosen} ?= choose(Options),
                 Functions = witness_run_maps:functions(Specs, Monitors),
-                {ok, Watch} ?= watch(Functions, Options),
+                {ok, Watch} ?= watch(Functions, Specs, Options),
                 {ok, Log} ?= witness_run_log:open(Options, {Functions, Watch}),
                 Maps = witness_run_maps:maps(Options, Specs, Log),
                 Gathered = witness_run_maps:gathered(Options, Specs, Log),
@@ -68,25 +68,30 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
     end.
 
 %% The run loses the functions that it observes as soon as other code takes their place.
-watch([], _) -> {ok, none};
-watch(_, #{system := {log, {Kind, _}}}) when Kind =/= recording, Kind =/= replay -> {ok, none};
-watch(_, #{system := {log, standard_input}}) -> {ok, none};
-watch(Functions, Options) ->
+watch([], _, _) -> {ok, none};
+watch(Functions, Specs, #{system := System} = Options) ->
     case no_functions(Options) of
+        none when element(1, System) =:= log -> {ok, none};
         none ->
             case witness_trace_functions:open(Functions) of
                 {ok, Watch} -> {ok, Watch};
-                {error, Refused} -> {error, {?MODULE, {functions, text(lists:join("\n", [refusal(One) || One <- Refused]))}}}
+                {error, Refused} -> {error, {?MODULE, {functions, text(lists:join("\n", [refusal(One, Specs) || One <- Refused]))}}}
             end;
         {Why, Hint} ->
             {error, {?MODULE, {functions, text(["calls and returns of functions cannot be seen here: ", Why, "; ", Hint])}}}
     end.
 
-refusal({Function, Why}) -> ["the calls of ", witness_event:format_function(Function), " cannot be observed: ", refused(Why)].
+refusal({Function, Why}, Specs) ->
+    Places = [[File, $:, integer_to_list(Line), ": "] || #{file := File, entries := Entries} <- Specs,
+                                                         #{line := Line, functions := Functions} <- Entries,
+                                                         lists:member(Function, Functions)],
+    [case Places of [First | _] -> First; [] -> "" end,
+     "the calls of ", witness_event:format_function(Function), " cannot be observed: ", refused(Why)].
 
 refused(no_module) -> "there is no such module on the code path";
 refused(no_function) -> "the module has no such function";
-refused(invisible) -> "not all of them are calls in the code that the compiler makes".
+refused(invisible) ->
+    "not all of them are calls in the code that the compiler makes (docs/specifications.md, calls and returns)".
 
 start_history(#{history := true} = Options) ->
     {ok, History} = witness_run_history:start_link(self(), Options),
