@@ -15,11 +15,11 @@ outcome: a crash is `inconclusive`.
 
 -doc """
 The callback module, how many steps an explanation has, and `handle_event/2` as a fun: calling the fun costs half as much
-as calling a function of a module that is known only at run time. Then whether a verdict `yes` is only counted (`set_counting/2`), and
-whether it has deadlines (`set_timed/1`).
+as calling a function of a module that is known only at run time. Then whether a verdict `yes` is only counted (`set_counting/2`),
+whether it has deadlines (`set_timed/1`), and whether calls and returns of functions are events for it (`set_functions/1`).
 """.
 -opaque config() :: {module(), Explain :: pos_integer(), fun((witness_event:event(), State :: term()) -> term()),
-                     never | fun(() -> boolean()), Timed :: boolean()}.
+                     never | fun(() -> boolean()), Timed :: boolean(), Functions :: boolean()}.
 
 -doc "Decides whether a monitor without slices sees an event (`c:witness_monitor:slice/2`).".
 -type choice() :: {fun((witness_event:event(), term()) -> term()), Filter :: term()}.

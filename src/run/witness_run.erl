@@ -255,7 +255,7 @@ check_functions(R = #run{functions = Functions}) ->
     case witness_trace_functions:replaced(Functions) of
         none -> R;
         {replaced, Function} ->
-            {continue, R1} = step({function_replaced, Function}, R#run{functions = none}),
+            {continue, R1} = step({function_replaced, Function}, R#run{functions = witness_trace_functions:none()}),
             R1
     end.
 

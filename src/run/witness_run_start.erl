@@ -68,10 +68,10 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
     end.
 
 %% The run loses the functions that it observes as soon as other code takes their place.
-watch([], _, _) -> {ok, none};
+watch([], _, _) -> {ok, witness_trace_functions:none()};
 watch(Functions, Specs, #{system := System} = Options) ->
     case no_functions(Options) of
-        none when element(1, System) =:= log -> {ok, none};
+        none when element(1, System) =:= log -> {ok, witness_trace_functions:none()};
         none ->
             case witness_trace_functions:open(Functions) of
                 {ok, Watch} -> {ok, Watch};

@@ -297,7 +297,7 @@ return(Tokens, End) ->
         {{_, [{atom, _, _}, {'/', _}, {integer, _, _}]}, []} ->
             throw(witness_spec_diagnostic:error(End, syntax, "expected `->` and the value", Form));
         _ ->
-            throw(witness_spec_diagnostic:error(case Tokens of [] -> End; [First1 | _] -> witness_spec_scan:location(First1) end,
+            throw(witness_spec_diagnostic:error(case Tokens of [] -> End; [Begin | _] -> witness_spec_scan:location(Begin) end,
                 unnamed_function, "`returns` needs the name of the function, and the number of its arguments", Form))
     end.
 

@@ -162,7 +162,7 @@ split_enclosed([], [Open | _], _) ->
 The tokens before the first one outside brackets for which `Stop` is true, and the tokens from there on. `Stop`
 gets the remaining tokens, at least one, and those taken so far, the last one first.
 """.
--spec split_before([token(), ...], Stop :: fun(([token(), ...], Taken :: [token()]) -> boolean())) -> {[token()], [token()]}.
+-spec split_before([token()], Stop :: fun(([token(), ...], Taken :: [token()]) -> boolean())) -> {[token()], [token()]}.
 split_before(Tokens, Stop) -> split_before(Tokens, [], Stop).
 
 split_before([Token | Rest] = Tokens, Taken, Stop) ->

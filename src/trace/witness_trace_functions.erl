@@ -22,7 +22,7 @@ none
 ```
 """.
 
--export([open/1, replaced/1, close/1, is_visible/1]).
+-export([open/1, none/0, replaced/1, close/1, is_visible/1]).
 -export_type([watch/0, refusal/0]).
 
 -doc "The session with its breakpoints, and the functions; `none`: there are no functions. It ends when no process has it any more.".
@@ -48,6 +48,10 @@ open(Functions) ->
             _ = trace:session_destroy(Session),
             {error, Refused}
     end.
+
+-doc "The watch of no functions: none of them is ever replaced.".
+-spec none() -> watch().
+none() -> none.
 
 set(Session, {M, _, _} = Function) ->
     case code:ensure_loaded(M) of
