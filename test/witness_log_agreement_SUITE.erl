@@ -18,12 +18,14 @@ says how often each system is run over each source, 3 times if it is not there; 
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
--export([offline_agrees/1, a_log_changes_nothing_else/1, what_writes_the_log_does_not_show/1,
+-export([offline_agrees/1, however_a_run_ends_its_log_says_the_same/1, a_log_changes_nothing_else/1,
+         what_writes_the_log_does_not_show/1,
          a_log_that_cannot_be_written_starts_nothing/1, an_earlier_log_stays_until_the_run_is_started/1,
          a_full_disk_leaves_the_run_untrusted/1, a_log_that_is_too_large_leaves_the_run_untrusted/1,
          where_events_are_missing_the_log_says_so/1,
          what_writes_the_log_may_crash/1, processes_of_a_node/1, a_log_of_a_log_is_refused/1]).
--export([waiting/1, started/1]).
+-export([waiting/1, started/1, asks/1, answers/3]).
+
 
 -define(SHARDS, 2).
 -define(RUNS, 2).
@@ -32,7 +34,8 @@ says how often each system is run over each source, 3 times if it is not there; 
 suite() -> [{timetrap, {minutes, 5 + how_often()}}].
 
 all() ->
-    [{group, shards}, a_log_changes_nothing_else, what_writes_the_log_does_not_show,
+    [{group, shards}, however_a_run_ends_its_log_says_the_same, a_log_changes_nothing_else,
+     what_writes_the_log_does_not_show,
      a_log_that_cannot_be_written_starts_nothing, an_earlier_log_stays_until_the_run_is_started,
      a_full_disk_leaves_the_run_untrusted, a_log_that_is_too_large_leaves_the_run_untrusted,
      where_events_are_missing_the_log_says_so, what_writes_the_log_may_crash,
@@ -68,8 +71,8 @@ offline_agrees(Config) ->
         {Expected, #{processes := Processes, events := Events, coverage := Coverage} = Live} =
             live(System, #{source => Source, log_file => File}),
         ?assertEqual({Name, witness_sys:expected(System)}, {Name, witness_sys:counts(Expected)}),
-        %% The first line is no event.
-        Lines = Events + 1,
+        %% The first line is no event, nor that of the root.
+        Lines = Events + 2,
         ?assertEqual([], [Warning || #{code := log_incomplete} = Warning <- maps:get(warnings, Live)]),
         lists:foreach(fun(Mode) ->
             {Found, Summary} = offline(System, File, #{instrument => Mode}),
@@ -135,6 +138,94 @@ comparable(Tuple) when is_tuple(Tuple) -> list_to_tuple(comparable(tuple_to_list
 comparable(Map) when is_map(Map) -> #{comparable(Key) => comparable(Value) || Key := Value <- Map};
 comparable(Other) -> Other.
 
+%% --- all kinds of properties, at all ends ------------------------------------------
+
+%% Which processes are read decides as much as what they do: `all_end` has an instance for each of them. At a stop the clock of the
+%% run may have passed a deadline in silence, which its log does not show: such properties are for systems that end.
+however_a_run_ends_its_log_says_the_same(Config) ->
+    Specs = [{Mode, Ends, write(Name, Text, Config)} || {Mode, Ends, Name, Text} <- properties()],
+    Runs = [{Source, Mode, Scope, Suffix, System}
+            || Source <- sources(), Mode <- [outline, central], {Scope, Suffix} <- [{tree, ".log"}, {node, ".jsonl"}],
+               System <- [done, open, crashed, quiet]],
+    ?assertEqual([], lists:append([disagreement(Run, Specs, Config) || Run <- Runs])).
+
+disagreement({Source, Mode, Scope, Suffix, System} = Run, Specs, Config) ->
+    File = file(lists:concat([ends_, System, $_, Source, $_, Mode, $_, Scope, Suffix]), Config),
+    Given = #{specs => [Spec || {Of, Ends, Spec} <- Specs, Of =:= any orelse Of =:= Mode, Ends =:= any orelse System =/= quiet],
+              instrument => Mode, log => false},
+    Live = finished((duration(System, Given))#{system => {?MODULE, asks, [System]}, scope => Scope, source => Source,
+                                               log_file => File}),
+    _ = System =:= quiet andalso exit(whereis(?MODULE), kill),
+    [{Run, Both} || Both <- [differing(Live, finished(Given#{system => {log, {file, File}}}))], Both =/= []].
+
+duration(quiet, Options) -> Options#{duration => 300};
+duration(_, Options) -> Options.
+
+finished(Options) ->
+    {ok, Run} = witness:start(Options),
+    {ok, #{processes := Processes, coverage := Coverage}} = witness:await(Run, ?RUN_TIMEOUT),
+    Verdicts = witness:verdicts(Run),
+    {ok, _} = witness:stop(Run),
+    [{processes, Processes}, {coverage, Coverage} | compared(Verdicts)].
+
+differing(Live, Log) -> [{run, Live -- Log} || Live -- Log =/= []] ++ [{log, Log -- Live} || Log -- Live =/= []].
+
+write(Name, Text, Config) ->
+    File = file([Name, ".hml"], Config),
+    ok = file:write_file(File, Text),
+    File.
+
+%% A property over all processes is for central instrumentation. A group does not have the processes that its file names.
+properties() ->
+    [{any, any, "worker", ~"""
+        answered: with witness_log_agreement_SUITE:answers(_, _, _) check
+          [_ <- _, _] [_ ? {ask, _, N}] <_ : _ ! {answer, N}> tt.
+        second: with witness_log_agreement_SUITE:answers(_, N, _) when N > 1 check
+          [_ <- _, _] [_ ? {ask, _, _}] <_ : _ ! {answer, N}> tt.
+        late: with witness_log_agreement_SUITE:answers(_, _, _) check
+          [_ <- _, _] [_ ? {ask, _, N}] within 1 h <_ : _ ! {answer, N}> tt.
+        calm: with witness_log_agreement_SUITE:answers(_, _, _) check
+          [_ <- _, _] [_ ? {ask, _, _}] during 1 h [_ ** _] ff.
+        """},
+     {any, complete, "soon", ~"""
+        soon: with witness_log_agreement_SUITE:answers(_, _, _) check
+          [_ <- _, _] [_ ? {ask, _, N}] within 30 ms <_ : _ ! {answer, N}> tt.
+        """},
+     {central, complete, "at_once", ~"""
+        at_once: per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check
+          [_ ? {ask, _, _}] within 30 ms <_ : _ ! {answer, _}> tt.
+        """},
+     {any, any, "group", ~"""
+        grouped: with witness_log_agreement_SUITE:asks(_) group per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check
+          [_ ? {ask, _, _}] <_ : _ ! {answer, _}> tt.
+        """},
+     {central, any, "all", ~"""
+        each: per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check [_ ? {ask, _, _}] <_ : _ ! {answer, _}> tt.
+        in_time: per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check
+          [_ ? {ask, _, _}] within 1 h <_ : _ ! {answer, _}> tt.
+        some: per N over _ ? {ask, _, N}, _ : _ ! {answer, N} among witness_log_agreement_SUITE:answers(_, 2, _) check
+          [_ ? {ask, _, _}] <_ : _ ! {answer, _}> tt.
+        all_end: per P over P <- _, _, P ** _ check [P <- _, _] <P ** _> tt.
+        spawned: per P over P <- _, _, _ -> P, _ check and(<_ <- _, _> ff, [_ -> _, _] tt).
+        """}].
+
+asks(How) ->
+    How =:= quiet andalso register(?MODULE, self()),
+    Workers = [spawn(?MODULE, answers, [self(), N, How]) || N <- [1, 2]],
+    [P ! {ask, self(), N} || {N, P} <- lists:enumerate(Workers)],
+    Refs = [monitor(process, P) || P <- Workers],
+    [receive {'DOWN', Ref, _, _, _} -> ok end || Ref <- Refs],
+    ok.
+
+%% If it is quiet, it waits for the end of its parent.
+answers(Parent, N, How) ->
+    Ref = monitor(process, Parent),
+    receive {ask, From, N} when How =:= done; N =:= 1 -> From ! {answer, N};
+            {ask, _, _} when How =:= crashed -> exit(on_purpose);
+            {ask, _, _} when How =:= open -> ok;
+            {ask, _, _} -> receive {'DOWN', Ref, process, _, _} -> ok end
+    end.
+
 %% --- what else a log does --------------------------------------------------------
 
 a_log_changes_nothing_else(Config) ->
@@ -196,7 +287,7 @@ an_earlier_log_stays_until_the_run_is_started(Config) ->
     {ok, _} = witness:await(Run, ?RUN_TIMEOUT),
     {ok, _} = witness:stop(Run),
     {ok, Written} = file:read_file(File),
-    ?assertMatch({match, _}, re:run(Written, ~"^receives\\(delivered\\)\n@-?[0-9]+ init\\(")),
+    ?assertMatch({match, _}, re:run(Written, ~"^receives\\(delivered\\)\n@-?[0-9]+ root\\(<[0-9.]+>\\)\n@-?[0-9]+ init\\(")),
     ?assertEqual([], filelib:wildcard(File ++ ".*")).
 
 a_full_disk_leaves_the_run_untrusted(_) ->
@@ -291,8 +382,9 @@ processes_of_a_node(Config) ->
          ?assertEqual(lists:sort([P1, P2]), lists:sort([P || #{process := P, reason := undefined} <- Found])),
          {ok, Log} = file:read_file(File),
          #{items := Items} = witness_log:parse(Log, witness_log:parser(#{format => text})),
-         ?assertMatch([_], [Line || {Line, {attached, Q, _, _}} <- Items, Q =:= Old]),
-         ?assertMatch([_], [Line || {Line, {fork, Q, C, {?MODULE, waiting, [_]}, _}} <- Items, Q =:= Old, C =:= P2])
+         ?assertMatch([{root, P2, _}, {init, P2, Old, {?MODULE, waiting, [_]}, _} | _],
+                      [Item || {_, Item} <- Items, element(1, Item) =/= receives, element(2, Item) =:= P2]),
+         ?assertEqual([], [Item || {_, Item} <- Items, element(2, Item) =:= Old])
      end || Source <- sources()].
 
 a_log_of_a_log_is_refused(_) ->

@@ -66,6 +66,7 @@ item() ->
         {recv, proc(), origin(), data(), stamp()},
         {gap, proc(), name(), oneof([unknown, non_neg_integer()]), stamp()},
         {attached, proc(), function(), stamp()},
+        {root, proc(), stamp()},
         {call, proc(), signature(), stamp()},
         {return, proc(), function(), data(), stamp()},
         {receives, oneof([taken, delivered])},

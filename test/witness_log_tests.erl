@@ -31,6 +31,7 @@ every_kind_of_event_is_read_from_text_test_() ->
         {"gap(<0.102.0>,overload)", {gap, P, overload, unknown, undefined}},
         {"gap(<0.102.0>,overload,3)", {gap, P, overload, 3, undefined}},
         {"attached(<0.102.0>,{m,f,2})", {attached, P, {m, f, 2}, undefined}},
+        {"@17 root(\"worker 1\")", {root, Name, 17}},
         {"@17 exit(<0.102.0>,normal)", {exit, P, normal, 17}},
         {"@-576460752303423488\texit(<0.102.0>,normal) . % at last", {exit, P, normal, -576460752303423488}}
     ],
@@ -102,6 +103,7 @@ every_kind_of_event_is_read_from_json_test_() ->
         {~B|{"event":"attached","process":"p1","module":"m","function":"f","arity":1}|,
          {attached, P, {m, f, 1}, undefined}},
         {~B|{"event":"attached","process":"p1","signature":"{m,f,1}"}|, {attached, P, {m, f, 1}, undefined}},
+        {~B|{"event":"root","process":"p1","time":17}|, {root, P, 17}},
         {~B|{"\u0065vent":"exit","process":"\ud83d\ude00\"\\\/\n","reason":-0}|,
          {exit, {external, <<"\x{1F600}\"\\/\n"/utf8>>}, 0, undefined}}
     ],
@@ -154,7 +156,7 @@ nothing_refers_to_the_block_test_() ->
 %% Errors
 
 malformed_text_is_placed_test_() ->
-    Event = ~"expected an event: fork, init, exit, send, recv, call, return, gap, attached, receives or functions",
+    Event = ~"expected an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives or functions",
     Deep = binary:copy(~"{", 1001),
     placed(text, [
         {~"foo(1)", 1, [Event, ~", found `f`"]},
@@ -254,9 +256,9 @@ malformed_json_is_placed_test_() ->
         {~B|  {"event":"exit","process":"p"}|, 3, ~"expected a field \"reason\""},
         {~B|{"event":"exit","reason":1}|, 1, ~"expected a field \"process\""},
         {~B|{"event":"crash","process":"p"}|, 10,
-         ~"expected an event: fork, init, exit, send, recv, call, return, gap, attached, receives or functions, found `\"`"},
+         ~"expected an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives or functions, found `\"`"},
         {~B|{"event":1,"process":"p"}|, 10,
-         ~"expected an event: fork, init, exit, send, recv, call, return, gap, attached, receives or functions, found `1`"},
+         ~"expected an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives or functions, found `1`"},
         {~B|{"event":"exit","event":"exit","process":"p","reason":1}|, 25, ~"a second field \"event\""},
         {~B|{"event":"exit","process":7,"reason":1}|, 27, ~"expected the name of a process, a string"},
         {~B|{"event":"exit","process":{"term":"a"},"reason":1}|, 27,

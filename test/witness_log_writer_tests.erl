@@ -51,32 +51,32 @@ it_becomes_no_larger_than_it_may_test_() ->
         Long = {exit, self(), lists:duplicate(600, x), undefined},
         [begin
              ok = witness_log_writer:write([E], Log),
-             ok = witness_log_writer:write_once({attached, self(), {m, f, 1}, undefined}, Log),
+             ok = witness_log_writer:write_head({receives, delivered}, Log),
              written(Log)
          end || E <- [hd(events()), Long, hd(events())]],
         {error, Why} = witness_log_writer:close(Log),
         ?assertEqual(File ++ ": it may not become larger (log_size)", unicode:characters_to_list(Why)),
-        ?assertMatch([_, {attached, _, _, _}], read(File, text))
+        ?assertMatch([_, {receives, delivered}], read(File, text))
     end).
 
 %% The process has no line any more that waits.
 written({_, _, Waiting}) -> witness_await:until(fun() -> atomics:get(Waiting, 1) =:= 0 end).
 
-once_is_once_and_in_its_place_test_() ->
+a_head_is_written_once_and_in_its_place_test_() ->
     in_folder(fun(Dir) ->
-        File = filename:join(Dir, "once.log"),
+        File = filename:join(Dir, "head.log"),
         Log = begun(File),
-        P = self(),
-        Attached = {attached, P, {m, f, 1}, undefined},
+        Head = {receives, delivered},
         erlang:suspend_process(element(1, Log)),
         [begin
-             ok = witness_log_writer:write([{exit, P, N, undefined}], Log),
-             ok = witness_log_writer:write_once(Attached, Log)
+             ok = witness_log_writer:write([{exit, self(), N, undefined}], Log),
+             ok = witness_log_writer:write_head(Head, Log)
          end || N <- [1, 2, 3]],
         erlang:resume_process(element(1, Log)),
+        written(Log),
         ok = witness_log_writer:close(Log),
-        [First | Others] = [{exit, P, N, undefined} || N <- [1, 2, 3]],
-        ?assertEqual([First, Attached | Others], read(File, text))
+        [First | Others] = [{exit, self(), N, undefined} || N <- [1, 2, 3]],
+        ?assertEqual([First, Head | Others], read(File, text))
     end).
 
 %% --- the file --------------------------------------------------------------------

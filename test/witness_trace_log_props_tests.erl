@@ -75,7 +75,7 @@ rest(Line, Log, Items) ->
 
 accounted({Options, Items}) ->
     {Out, Refused, Orphans, Log} = run(witness_trace_log:new(Options), Items),
-    Accepted = [Line || Line <- lists:seq(1, length(Items)), not lists:member(Line, Refused)],
+    Accepted = [Line || {Line, Item} <- lists:enumerate(Items), element(1, Item) =/= root, not lists:member(Line, Refused)],
     Delivered = deliveries(Out),
     Whole = [Line || {Line, Item} <- Delivered, lists:nth(Line, Items) =:= Item],
     Gaps = [Gap || {_, {gap, _, orphaned, _, _} = Gap} <- Delivered],
@@ -252,7 +252,7 @@ wild_item() ->
              init -> {init, P, oneof([undefined, C]), ?SIG, undefined};
              exit -> {exit, P, normal, undefined};
              call -> oneof([{call, P, {m, f, [C]}, undefined}, {return, P, {m, f, 1}, C, undefined}]);
-             recv -> oneof([{recv, P, C, hello, undefined}, {attached, P, {m, f, 1}, undefined}])
+             recv -> oneof([{recv, P, C, hello, undefined}, {attached, P, {m, f, 1}, undefined}, {root, P, undefined}])
          end).
 
 wild_call() ->

@@ -16,6 +16,7 @@ send(P, To) -> {send, P, To, hello, undefined}.
 recv(P) -> recv(P, hello).
 recv(P, Msg) -> {recv, P, undefined, Msg, undefined}.
 attached(P) -> {attached, P, {m, f, 1}, undefined}.
+root(P) -> {root, P, undefined}.
 gap(P, Missing) -> {gap, P, orphaned, Missing, undefined}.
 
 %% --- the examples of the RIARC text, appendix B.1 ----------------------------------
@@ -221,6 +222,27 @@ auto_takes_each_process_without_parent_at_once_test() ->
     ?assertEqual([{root, Q, undefined}, {t, 2, attached(Q)}], Out2),
     {Out3, _} = add(3, init(r(), undefined), Log2),
     ?assertEqual([{root, r(), ?SIG}, {t, 3, init(r(), undefined)}], Out3).
+
+%% Their parents are named, but are not in the log.
+marked_processes_are_roots_test() ->
+    {P, Q, R} = {p(), q(), r()},
+    ?assertEqual([{root, P, ?SIG}, {t, 2, init(P, R)}, {root, Q, ?SIG}, {t, 4, init(Q, R)}, {t, 5, recv(P)}],
+                 run(auto(), [root(P), init(P, R), root(Q), init(Q, R), recv(P)])),
+    %% The name may be used again.
+    ?assertEqual([{root, P, ?SIG}, {t, 2, init(P, R)}, {t, 3, exit_of(P)}, {root, P, ?SIG}, {t, 5, init(P, R)}],
+                 run(auto(), [root(P), init(P, R), exit_of(P), root(P), init(P, R)])),
+    %% A saved position knows it.
+    {[], Marked} = add(1, root(P), auto()),
+    ?assertMatch({[{root, P, ?SIG}, {t, 2, _}], _}, add(2, init(P, R), witness_trace_log:load(witness_trace_log:save(Marked)))).
+
+where_roots_are_given_a_mark_does_not_count_test() ->
+    {P, Q} = {p(), q()},
+    ?assertEqual([{root, P, undefined}, {t, 3, recv(P)}, {orphan, Q, 1}], run(new([P]), [root(Q), init(Q, undefined), recv(P)])).
+
+a_process_that_has_begun_or_was_spawned_is_no_root_test() ->
+    {P, Q} = {p(), q()},
+    Refused = fun(Items) -> witness_trace_log:add(9, root(Q), after_all(1, auto(), Items)) end,
+    [?assertMatch({error, _, _}, Refused(Items)) || Items <- [[init(Q, undefined)], [recv(Q)], [init(P, undefined), fork(P, Q)]]].
 
 auto_takes_the_first_that_nothing_has_spawned_test() ->
     {P, Q, R} = {p(), q(), r()},

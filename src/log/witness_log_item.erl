@@ -20,7 +20,7 @@ Makes events from the terms of a log, which can be anything.
 The item, if each of its elements is valid for its role. The places are those of the elements after the kind, in their
 order; messages, reasons and values can be any term, and so have no place.
 """.
--spec check(tuple(), [place()]) -> witness_event:item() | wrong().
+-spec check(tuple(), [place()]) -> witness_log:entry() | wrong().
 check({recv, Process, From, _, _} = Item, _) when is_pid(Process), is_pid(From) orelse From =:= undefined -> Item;
 check({send, Process, To, _, _} = Item, _) when is_pid(Process), is_pid(To) -> Item;
 check(Item, Places) -> check(roles(element(1, Item)), 2, Places, Item).
@@ -53,7 +53,8 @@ roles(recv) -> [process, origin];
 roles(call) -> [process, call];
 roles(return) -> [process, function];
 roles(gap) -> [process, reason, missing];
-roles(attached) -> [process, function].
+roles(attached) -> [process, function];
+roles(root) -> [process].
 
 -spec is_valid(role(), term()) -> boolean().
 is_valid(process, Pid) when is_pid(Pid) -> true;

@@ -98,8 +98,10 @@ event(Kind, AtKind, Time, Fields, Begin, Atoms) ->
         ~"attached" ->
             {Function, AtFunction} = function(Fields, Begin, Atoms),
             check({attached, Process, Function, Time}, [At, AtFunction]);
+        ~"root" ->
+            check({root, Process, Time}, [At]);
         _ ->
-            {expected, ~"an event: fork, init, exit, send, recv, call, return, gap, attached, receives or functions", AtKind}
+            {expected, ~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives or functions", AtKind}
     end.
 
 check(Item, Places) -> witness_log_item:check(Item, Places).

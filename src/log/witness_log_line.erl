@@ -28,7 +28,8 @@ text({call, P, Call, Time}) -> text(Time, ~"call(", [peer(P), $, | call(Call)]);
 text({return, P, Function, Value, Time}) -> text(Time, ~"return(", [peer(P), $,, term(Function), $, | term(Value)]);
 text({gap, P, Reason, unknown, Time}) -> text(Time, ~"gap(", [peer(P), $, | term(Reason)]);
 text({gap, P, Reason, Missing, Time}) -> text(Time, ~"gap(", [peer(P), $,, term(Reason), $, | term(Missing)]);
-text({attached, P, Function, Time}) -> text(Time, ~"attached(", [peer(P), $, | term(Function)]).
+text({attached, P, Function, Time}) -> text(Time, ~"attached(", [peer(P), $, | term(Function)]);
+text({root, P, Time}) -> text(Time, ~"root(", peer(P)).
 
 text(undefined, Kind, Arguments) -> [Kind, Arguments, ~")\n"];
 text(Time, Kind, Arguments) -> [$@, integer_to_binary(Time), $\s, Kind, Arguments, ~")\n"].
@@ -62,7 +63,8 @@ json({call, P, Call, Time}) -> [~"call", process(P), signature(Call) | time(Time
 json({return, P, Function, Value, Time}) -> [~"return", process(P), function(Function), content(~"value", Value) | time(Time)];
 json({gap, P, Reason, Missing, Time}) ->
     [~"gap", process(P), field(~"reason", string(atom_to_binary(Reason))), missing(Missing) | time(Time)];
-json({attached, P, Function, Time}) -> [~"attached", process(P), function(Function) | time(Time)].
+json({attached, P, Function, Time}) -> [~"attached", process(P), function(Function) | time(Time)];
+json({root, P, Time}) -> [~"root", process(P) | time(Time)].
 
 %% The caller has written the kind, with its opening quote.
 process(P) -> [~"\",\"process\":", name(P)].

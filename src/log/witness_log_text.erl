@@ -25,6 +25,7 @@ event(<<"call(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(call, Rest,
 event(<<"return(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(return, Rest, Block, At + 7, Atoms, Time);
 event(<<"gap(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(gap, Rest, Block, At + 4, Atoms, Time);
 event(<<"attached(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(attached, Rest, Block, At + 9, Atoms, Time);
+event(<<"root(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(root, Rest, Block, At + 5, Atoms, Time);
 event(<<"receives(", Rest/binary>>, Block, At, Atoms, undefined) -> arguments(receives, Rest, Block, At + 9, Atoms, undefined);
 event(<<"functions(", Rest/binary>>, Block, At, Atoms, undefined) ->
     arguments(functions, Rest, Block, At + 10, Atoms, undefined);
@@ -35,7 +36,7 @@ event(<<"\n", _/binary>>, _, At, _, undefined) -> {none, At + 1};
 event(<<"%", Rest/binary>>, Block, At, _, undefined) -> comment(Rest, Block, At + 1, none);
 event(<<>>, _, At, _, undefined) -> {none, At};
 event(_, Block, At, _, _) ->
-    witness_log_term:expected(~"an event: fork, init, exit, send, recv, call, return, gap, attached, receives or functions", Block, At).
+    witness_log_term:expected(~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives or functions", Block, At).
 
 %% A time is below 2^63, some 292 years; so a time with many digits is rejected quickly.
 time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_DIGIT(C), Time < 1 bsl 60 ->
@@ -102,6 +103,8 @@ item(gap, [Missing, AtMissing, Reason, AtReason, P, At], Time) ->
     witness_log_item:check({gap, peer(P), Reason, Missing, Time}, [At, AtReason, AtMissing]);
 item(attached, [Function, AtFunction, P, At], Time) ->
     witness_log_item:check({attached, peer(P), Function, Time}, [At, AtFunction]);
+item(root, [P, At], Time) ->
+    witness_log_item:check({root, peer(P), Time}, [At]);
 item(receives, [What, _], _) when What =:= taken; What =:= delivered ->
     {receives, What};
 item(functions, [Functions, At], _) ->
@@ -121,5 +124,6 @@ shape(call) -> ~"call(Process,{m,f,[Argument]})";
 shape(return) -> ~"return(Process,{m,f,Arity},Value)";
 shape(gap) -> ~"gap(Process,Reason) or gap(Process,Reason,Missing)";
 shape(attached) -> ~"attached(Process,{m,f,Arity})";
+shape(root) -> ~"root(Process)";
 shape(receives) -> ~"receives(taken) or receives(delivered)";
 shape(functions) -> ~"functions([{m,f,Arity},...])".

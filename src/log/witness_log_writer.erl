@@ -22,7 +22,7 @@ leaves no file.
 
 -include_lib("kernel/include/file.hrl").
 
--export([open/1, open/2, begin_log/1, write/2, write_once/2, close/1, close_whole/1]).
+-export([open/1, open/2, begin_log/1, write/2, write_head/2, close/1, close_whole/1]).
 -export([init/4]).
 
 -export_type([log/0]).
@@ -37,12 +37,12 @@ leaves no file.
 %% Maximum length of a chain of symbolic links.
 -define(MAX_LINKS, 8).
 %% Messages that bring lines.
--define(HAS_LINES(Message), (element(1, Message) =:= write orelse element(1, Message) =:= write_once orelse
+-define(HAS_LINES(Message), (element(1, Message) =:= write orelse element(1, Message) =:= write_head orelse
                              element(1, element(3, Message)) =:= write)).
 
 %% temporary: the name of the file until the log is begun
 %% file: its identity; none: not a plain file
-%% once: the keys of `write_once/2' so far
+%% headed: whether `write_head/2' has written its line
 %% left: bytes that may still be written
 %% failed: the error after which everything is discarded
 -record(writer, {name :: binary(),
@@ -51,7 +51,7 @@ leaves no file.
                  file :: none | witness_log_input:identity(),
                  waiting :: atomics:atomics_ref(),
                  opener :: pid(),
-                 once = #{} :: #{witness_event:proc() | {receives, taken | delivered} => []},
+                 headed = false :: boolean(),
                  left :: non_neg_integer() | infinity,
                  failed :: undefined | too_large | file:posix() | badarg | terminated}).
 
@@ -118,14 +118,14 @@ write(Items, {Pid, Format, Waiting}) ->
     end.
 
 -doc """
-Writes an event, unless this function has already written one of the same process; or a `receives`, unless it has already written that.
-What the caller writes later comes behind it.
+Writes a `receives` that begins a new head within the log, unless this function has already written one. What the caller writes later
+comes behind it.
 """.
--spec write_once(witness_event:item() | {receives, taken | delivered}, log()) -> ok.
-write_once(Item, {Pid, Format, Waiting}) ->
-    Line = lines([Item], Format),
+-spec write_head({receives, taken | delivered}, log()) -> ok.
+write_head(Head, {Pid, Format, Waiting}) ->
+    Line = lines([Head], Format),
     atomics:add(Waiting, 1, byte_size(Line)),
-    Pid ! {write_once, case Item of {receives, _} -> Item; _ -> witness_event:proc(Item) end, Line},
+    Pid ! {write_head, Line},
     ok.
 
 lines([Item], Format) -> iolist_to_binary(witness_log:line(Item, Format));
@@ -214,13 +214,11 @@ loop(W) ->
 gather({write, New}, Lines, Size, Waiting, W) -> gather_more([New | Lines], Size + byte_size(New), Waiting, W);
 gather({call, From, {write, New}}, Lines, Size, Waiting, W) ->
     gather_more([New | Lines], Size + byte_size(New), [From | Waiting], W);
-gather({write_once, Key, Line}, Lines, Size, Waiting, W = #writer{once = Once}) ->
-    case Once of
-        #{Key := _} ->
-            atomics:sub(W#writer.waiting, 1, byte_size(Line)),
-            gather_more(Lines, Size, Waiting, W);
-        #{} -> gather_more([Line | Lines], Size + byte_size(Line), Waiting, W#writer{once = Once#{Key => []}})
-    end.
+gather({write_head, Line}, Lines, Size, Waiting, W = #writer{headed = true}) ->
+    atomics:sub(W#writer.waiting, 1, byte_size(Line)),
+    gather_more(Lines, Size, Waiting, W);
+gather({write_head, Line}, Lines, Size, Waiting, W) ->
+    gather_more([Line | Lines], Size + byte_size(Line), Waiting, W#writer{headed = true}).
 
 gather_more(Lines, Size, Waiting, W) when Size < ?CHUNK_BYTES ->
     receive

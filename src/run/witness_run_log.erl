@@ -4,8 +4,8 @@ The log of a run: what is traced, in a file, so that it can be checked again.
 
 Besides the maps of the user there is a hidden map. Its monitors (`m:witness_monitor_log`) write what they read. Its
 groups are whole trees of processes, so the log has each tree in one order, the order in which a group of the user
-would see it. If a process ran before, each of its children begins a tree; the process itself is in the log as `attached`, with
-the `fork` of each child.
+would see it. If a process ran before and is not observed, each of its children begins a tree, and is a `root` of the log: the
+run has no event of the parent, so the log has none either.
 
 Hidden monitors appear in no result. When one of them misses events or has crashed, nothing more is written of its tree. Each
 live process of the tree gets a `gap`, and the run is notified that its log is not complete.
@@ -16,8 +16,8 @@ live process of the tree gets a `gap`, and the run is notified that its log is n
 -export_type([logging/0]).
 
 -doc "The log of a run, or `none`.".
--type logging() :: none | #{log := witness_log_writer:log(), scope := tree | node, functions := [mfa()],
-                            watch := witness_trace_functions:watch(), trees := ets:table()}.
+-type logging() :: none | #{log := witness_log_writer:log(), functions := [mfa()], watch := witness_trace_functions:watch(),
+                            trees := ets:table()}.
 
 -doc """
 Opens the log that the options ask for, for the run that calls. It has all calls and returns of these functions, as long as the watch says
@@ -25,12 +25,12 @@ that they are observed. An error is text for people.
 """.
 -spec open(#{log_file => file:name_all(), _ => _}, {[mfa()], witness_trace_functions:watch()}) ->
     {ok, logging()} | {error, unicode:chardata()}.
-open(#{log_file := File, log_size := MaxBytes, scope := Scope}, {Functions, Watch}) ->
+open(#{log_file := File, log_size := MaxBytes}, {Functions, Watch}) ->
     maybe
         {ok, Log} ?= witness_log_writer:open(File, MaxBytes),
         %% The live processes, each with the first process of its tree.
-        {ok, #{log => Log, scope => Scope, functions => Functions, watch => Watch,
-                trees => ets:new(witness_run_log, [public, {write_concurrency, auto}])}}
+        {ok, #{log => Log, functions => Functions, watch => Watch,
+               trees => ets:new(witness_run_log, [public, {write_concurrency, auto}])}}
     end;
 open(#{}, _) -> {ok, none}.
 
@@ -73,14 +73,13 @@ is_hidden(#{spec := Spec}) -> Spec =:= log.
 %% If the functions are still observed now, no call before this event was missing. Otherwise the log has a head first that does not
 %% name them.
 write(E, First, #{watch := Watch, log := Log} = Logging) ->
-    _ = witness_trace_functions:replaced(Watch) =/= none andalso witness_log_writer:write_once({receives, delivered}, Log),
+    _ = witness_trace_functions:replaced(Watch) =/= none andalso witness_log_writer:write_head({receives, delivered}, Log),
     write_event(E, First, Logging).
 
-write_event({init, First, Parent, Signature, Ts} = E, First, #{scope := node, log := Log, trees := Trees})
-  when Parent =/= undefined ->
+%% The parent is not observed: its `fork` is no event of the run.
+write_event({init, First, Parent, _, Ts} = E, First, #{log := Log, trees := Trees}) when Parent =/= undefined ->
     ets:insert(Trees, {First, First}),
-    ok = witness_log_writer:write_once({attached, Parent, initial_function(Parent), undefined}, Log),
-    witness_log_writer:write([{fork, Parent, First, Signature, Ts}, E], Log);
+    witness_log_writer:write([{root, First, Ts}, E], Log);
 write_event(E, First, #{log := Log, trees := Trees}) ->
     _ = case E of
         {init, P, _, _, _} -> ets:insert(Trees, {P, First});
@@ -89,13 +88,6 @@ write_event(E, First, #{log := Log, trees := Trees}) ->
         _ -> true
     end,
     witness_log_writer:write([E], Log).
-
-%% The current function may differ from the function when the process was first seen, and often the process has ended.
-initial_function(P) ->
-    case process_info(P, initial_call) of
-        {initial_call, Function} -> Function;
-        undefined -> {undefined, undefined, 0}
-    end.
 
 -doc "Events are missing from the tree that begins with a process. Has no effect if the log is closed.".
 -spec write_gap(First :: witness_event:proc(), witness_monitor_instance:reason(), logging()) -> ok.

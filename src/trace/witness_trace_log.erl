@@ -36,7 +36,7 @@ one that came first. So a causal log passes as it is, and siblings, or anything 
 ## Roots
 
 A root is a process that needs no spawn in the log. `roots` names the roots, or `auto` finds them in the log. Each process
-that begins with an `attached`, or with an `init` without a known parent, is one. So is the first process of all that
+that begins with an `attached`, with an `init` without a known parent, or behind a `root`, is one. So is the first process of all that
 nothing in the window (the first `window` items) has spawned. Until that process is known, its items wait.
 
 ## Names that are used again
@@ -49,10 +49,13 @@ For the same reason, if its spawn comes at last, a `gap` is delivered in place o
 
 -export([new/1, add/3, next/1, on/3, off/2, traced/3, settle/1, is_waiting/1, finish/1, is_plain/2, guarantees/0, save/1, load/1]).
 
--export_type([log/0, tracer/0, line/0]).
+-export_type([log/0, tracer/0, line/0, root/0]).
 
 -doc "The receiver of items; only compared and passed on.".
 -type tracer() :: term().
+
+-doc "A mark in the log: the process begins next, and needs no spawn.".
+-type root() :: {root, witness_event:proc(), witness_event:ts()}.
 
 -doc "The place of an item in the log; only passed on.".
 -type line() :: pos_integer().
@@ -101,8 +104,8 @@ For the same reason, if its spawn comes at last, a `gap` is delivered in place o
 %% ended: names of processes that have ended, which count if nothing else is known of the name; exits: these in the order
 %% of their ends.
 %% window: items until the root is decided, and the first root that is known without that.
-%% auto: whether roots are found in the log; roots: those that were given, and processes that were unknown when they were
-%% switched on; `forked': its fork is in the log all the same, and was seen.
+%% auto: whether roots are found in the log; roots: those that were given, those that were marked and have not begun, and
+%% processes that were unknown when they were switched on; `forked': its fork is in the log all the same, and was seen.
 -record(log, {procs = #{} :: #{witness_event:proc() => process()},
               now = none :: none | {line(), witness_event:item(), child()},
               ready = gb_sets:empty() :: gb_sets:set({pos_integer(), witness_event:proc()}),
@@ -117,7 +120,7 @@ For the same reason, if its spawn comes at last, a `gap` is delivered in place o
               exit_count = 0 :: non_neg_integer(),
               window = closed :: closed | {Left :: pos_integer(), FirstRoot :: pos_integer() | infinity},
               auto :: boolean(),
-              roots = #{} :: #{witness_event:proc() => awaited | told | forked},
+              roots = #{} :: #{witness_event:proc() => awaited | marked | told | forked},
               top :: tracer(),
               waiting :: pos_integer()}).
 
@@ -154,11 +157,11 @@ guarantees() ->
 %% --- items come in ---------------------------------------------------------------
 
 -doc """
-Adds the next item of the log. `next/1` must have returned `none` before.
+Adds the next item of the log, or its mark that a process is a root. `next/1` must have returned `none` before.
 
 `{error, What, Log}`: the item is impossible after those before it, or too many processes wait; it is left out.
 """.
--spec add(line(), witness_event:item(), log()) -> {ok, log()} | {error, unicode:chardata(), log()}.
+-spec add(line(), witness_event:item() | root(), log()) -> {ok, log()} | {error, unicode:chardata(), log()}.
 add(Line, Item, #log{now = none, window = closed} = Log) ->
     take(Line, Item, Log);
 add(Line, Item, #log{now = none} = Log) ->
@@ -167,6 +170,8 @@ add(Line, Item, #log{now = none} = Log) ->
         Refused -> Refused
     end.
 
+take(_, {root, P, _}, Log) ->
+    await_root(P, Log);
 take(Line, Item, #log{procs = Procs} = Log) ->
     P = element(2, Item),
     case Procs of
@@ -214,7 +219,7 @@ reserve(_, C, _, Log) -> {known, note_fork(C, Log)}.
 note_fork(C, #log{roots = Roots} = Log) -> Log#log{roots = Roots#{C := forked}}.
 
 begin_life(P, C, Log) ->
-    {Id, Log1} = number(Log),
+    {Id, Log1} = number(remove_mark(C, Log)),
     {Id, put_life(C, #life{id = Id, forked = P}, Log1)}.
 
 newest(Lives) -> element(2, gb_trees:largest(Lives)).
@@ -274,8 +279,8 @@ refusal(Item, P, #log{lost = Lost, waiting = Waiting, auto = Auto} = Log) ->
     case arrival(P, Log) of
         %% A root may use the name of a process that has ended.
         ended when Auto, not is_map_key(P, Log#log.procs) ->
-            case begins_alone(Item) of
-                true -> none;
+            case begins_alone(Item) orelse is_marked(P, Log) of
+                true -> impossible(Item, {fresh, none}, Log);
                 false -> [name(P), " has ended: nothing can follow"]
             end;
         ended -> [name(P), " has ended: nothing can follow"];
@@ -364,10 +369,35 @@ name(P) -> witness_event:format_term(P, 200).
 is_root(Item, P, #life{reader = unknown, count = 0, forked = Forked}, #log{auto = Auto, roots = Roots}) ->
     case Roots of
         #{P := awaited} -> true;
+        #{P := marked} -> Forked =:= none;
         #{} -> Auto andalso Forked =:= none andalso begins_alone(Item)
     end;
 is_root(_, _, _, _) ->
     false.
+
+remove_mark(P, #log{roots = Roots} = Log) ->
+    case Roots of
+        #{P := marked} -> Log#log{roots = maps:remove(P, Roots)};
+        #{} -> Log
+    end.
+
+%% Given roots are the only ones.
+await_root(_, #log{auto = false} = Log) ->
+    {ok, Log};
+await_root(P, #log{procs = Procs, roots = Roots} = Log) ->
+    case arrival(P, Log) of
+        ended when not is_map_key(P, Procs) -> {ok, Log#log{roots = Roots#{P => marked}}};
+        {{fresh, none}, unknown} -> {ok, Log#log{roots = Roots#{P => marked}}};
+        {{fresh, Parent}, _} -> {error, [name(P), " is no root: it was spawned by ", name(Parent)], Log};
+        ended -> {error, [name(P), " has ended: nothing can follow"], Log};
+        {begun, _} -> {error, ["root of ", name(P), ", which has begun already"], Log}
+    end.
+
+is_marked(P, #log{roots = Roots}) ->
+    case Roots of
+        #{P := marked} -> true;
+        #{} -> false
+    end.
 
 begins_alone({init, _, undefined, _, _}) -> true;
 begins_alone({attached, _, _, _}) -> true;
@@ -380,7 +410,7 @@ make_root(P, Seq, Id, #log{window = Window, roots = Roots, top = Top} = Log) ->
            end,
     Log2 = case Roots of
                #{P := awaited} -> note_known(P, Id, Log1);
-               #{} -> Log1
+               #{} -> remove_mark(P, Log1)
            end,
     adopt(P, Id, {live, Top}, none, false, Log2).
 

@@ -59,7 +59,7 @@ add([], _, Sort, Out) ->
     {ok, lists:reverse(Out), Sort}.
 
 time(Item) when element(1, Item) =:= receives; element(1, Item) =:= functions -> none;
-time(Item) when element(1, Item) =:= gap; element(1, Item) =:= attached ->
+time(Item) when element(1, Item) =:= gap; element(1, Item) =:= attached; element(1, Item) =:= root ->
     case witness_event:ts(Item) of undefined -> none; Time -> Time end;
 time(Event) -> witness_event:ts(Event).
 
