@@ -251,3 +251,10 @@ handle_call(_, _, State) -> {reply, ok, State}.
 handle_cast(_, State) -> {noreply, State}.
 terminate(_, _) -> ok.
 terminate(_, _, _) -> ok.
+
+%% What is no signature of a process, as in a list that is improper, is not looked into.
+unknown_arguments_are_told_test() ->
+    ?assertEqual({unknown, m, f, 2}, witness_event_signature:known(witness_event_signature:unknown({m, f, 2}))),
+    ?assertEqual({unknown, m, f, 2}, witness_event_signature:known({m, f, [1, '_']})),
+    [?assertEqual(Known, witness_event_signature:known(Known))
+     || Known <- [{m, f, []}, {m, f, [1]}, {m, f, [1 | '_']}, {1.0, 1, [1 | 2]}, {m, f, 1}, undefined]].

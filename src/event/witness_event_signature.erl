@@ -40,7 +40,9 @@ Other shapes stay as they are. The internal shapes of OTP and Elixir are known h
 OTP 27 to 29 and Elixir 1.14 to 1.20; tests compare them with real processes.
 """.
 
--export([resolve/1, resolve/2, of_process/1, unknown/1]).
+-export([resolve/1, resolve/2, of_process/1, unknown/1, known/1]).
+
+-export_type([known/0]).
 
 -type mfargs() :: {module(), atom(), [term()]}.
 
@@ -108,6 +110,19 @@ of_process(P) ->
 -doc "A signature with unknown arguments: each of them is `'_'`.".
 -spec unknown(mfa()) -> witness_event:signature().
 unknown({Module, Function, Arity}) -> {Module, Function, lists:duplicate(Arity, '_')}.
+
+-doc "A signature, or what is known of one with unknown arguments.".
+-type known() :: witness_event:signature() | {unknown, module(), atom(), arity()}.
+
+-doc "What is known of a signature: an argument `'_'` is not known.".
+-spec known(witness_event:signature()) -> known();
+           (undefined) -> undefined.
+known({M, F, Arguments} = Signature) when length(Arguments) >= 0 ->
+    case lists:member('_', Arguments) of
+        true -> {unknown, M, F, length(Arguments)};
+        false -> Signature
+    end;
+known(Signature) -> Signature.
 
 function(Fun, Args) ->
     {module, Module} = erlang:fun_info(Fun, module),

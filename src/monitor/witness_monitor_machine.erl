@@ -31,6 +31,9 @@ forever). `attached`: the process was running already, in this function; its fir
 ends included. Each of its outcomes has the `process` of the deciding event, with its `signature`; both are `undefined`
 if there was no such event, and the signature also if it is not known. A monitor with `among/2` reads only processes of which this
 says `true`. At the first event of its alphabet of a process of which it is not known, it ends with the gap `unknown_signature`.
+
+A monitor with `unsure/2` that says `true` of its process ends at once, with this gap: it depends on arguments, or on a parent, that
+are not known.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   process := witness_event:proc() | all,
@@ -153,13 +156,27 @@ matters({_, {Slice, Alphabet}}) -> fun(E) -> Slice(E, Alphabet) =/= skip end.
 
 new_one(Spec) ->
     Config = config(Spec),
-    try begin_as(call_init(Spec), Config, Spec) of
+    try not is_unsure(Spec) andalso begin_as(call_init(Spec), Config, Spec) of
+        false -> {decided, empty_outcome({gap, unknown_signature}, Config)};
         ignore -> {decided, ignored};
         {crashed, _} = Crash -> {decided, empty_outcome(Crash, Config)};
         Machine -> {ok, Machine}
     catch
         Class:Reason:Stack -> {decided, empty_outcome(witness_monitor_instance:crash(Class, Reason, Stack), Config)}
     end.
+
+%% Whether something that is not known of the process decides if the monitor is for it, or what the monitor finds.
+is_unsure(#{monitor := {Module, Arg}} = Spec) ->
+    case Spec of
+        #{attached := {M, F, A}} -> asks_unsure(Module, Arg, {attached, M, F, A});
+        #{signature := Signature} ->
+            case witness_event_signature:known(Signature) of
+                {unknown, _, _, _} = Known -> asks_unsure(Module, Arg, Known);
+                _ -> false
+            end
+    end.
+
+asks_unsure(Module, Arg, Known) -> erlang:function_exported(Module, unsure, 2) andalso Module:unsure(Arg, Known).
 
 call_init(#{attached := MFA, monitor := {Module, Arg}, process := P, signature := Signature}) ->
     case erlang:function_exported(Module, attached, 3) of
@@ -308,16 +325,10 @@ of_members([E | Events], Members, Alive, Read) ->
 
 is_member(E, {Says, Arg, Matters}, Alive) ->
     Signature = map_get(element(2, E), Alive),
-    case Says(Arg, case has_unknown(Signature) of true -> without_arguments(Signature); false -> Signature end) of
+    case Says(Arg, witness_event_signature:known(Signature)) of
         unknown -> case Matters(E) of true -> unknown; false -> false end;
         IsMember -> IsMember
     end.
-
-%% The atom stands for an argument that is not known (`witness_event_signature:unknown/1`).
-has_unknown({_, _, Arguments}) when is_list(Arguments) -> lists:member('_', Arguments);
-has_unknown(_) -> false.
-
-without_arguments({M, F, Arguments}) -> {unknown, M, F, length(Arguments)}.
 
 %% Outcomes have the events as their source gave them.
 plain({Slices, Final}) -> {[witness_monitor_requests:plain(Slice) || Slice <- Slices], witness_monitor_requests:plain(Final)}.

@@ -129,7 +129,16 @@ of_spec(Map) -> of_spec(Map, #{}).
 
 of_spec(Map = #{module := Module, entries := Entries}, Version) ->
     Compiled = #{Index => add_version(entry(Map, E), Version) || E = #{index := Index, all := false} <- Entries},
-    fun(Signature) -> [maps:get(Index, Compiled) || Index <- Module:match(Signature)] end.
+    fun(Signature) -> [maps:get(Index, Compiled) || Index <- matching(Signature, Module, Compiled)] end.
+
+%% If an argument that is not known decides, the monitor is started, and ends inconclusive; nothing is left out of groups for that.
+matching(Signature, Module, Compiled) ->
+    case witness_event_signature:known(Signature) of
+        {unknown, _, _, _} = Known ->
+            Unsure = [Index || erlang:function_exported(Module, unsure, 2), Index := _ <- Compiled, Module:unsure(Index, Known)],
+            lists:usort((Module:match(Signature) -- Unsure) ++ [Index || Index <- Unsure, map_get(Index, Compiled) =/= none]);
+        _ -> Module:match(Signature)
+    end.
 
 add_version(none, _) -> none;
 add_version(Entry, Version) -> maps:merge(Entry, Version).

@@ -35,6 +35,7 @@ units(Properties) ->
 
 unit({Index, #{formula := Formula, signatures := Signatures, all := All, among := Among, lets := Lets,
                location := Location} = Property}, {First, FirstId}) ->
+    Unsure = case All of true -> []; false -> witness_spec_attach:unsure(Property) end,
     Scope = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]),
     Per = maps:get(per, Property, []),
     Known = ordsets:union(Scope, ordsets:from_list(Per)),
@@ -46,10 +47,11 @@ unit({Index, #{formula := Formula, signatures := Signatures, all := All, among :
             "split it into several files")),
     {Numbered, NextId} = lists:mapfoldl(fun actions/2, FirstId, Nodes),
     {#{index => Index, signatures => Signatures, all => All, among => Among, scope => Scope, over => maps:get(over, Property, all),
-       per => Per, lets => Lets, requests => maps:get(requests, Property, false), start => Start, nodes => Numbered},
+       per => Per, lets => Lets, requests => maps:get(requests, Property, false), unsure => Unsure, start => Start,
+       nodes => Numbered},
      {Next, NextId}};
-unit({Index, #{signatures := Signatures}}, Next) ->
-    {#{index => Index, signatures => Signatures}, Next}.
+unit({Index, #{signatures := Signatures} = Property}, Next) ->
+    {#{index => Index, signatures => Signatures, unsure => witness_spec_attach:unsure(Property)}, Next}.
 
 actions(#{leaves := Leaves} = Node, FirstId) ->
     {Numbered, NextId} = lists:mapfoldl(fun({Modality, Action, Target}, Id) ->

@@ -22,7 +22,7 @@ The atoms in generated code do not depend on the specification: functions are ca
 
 -doc """
 A property ready for generation. `scope` are the variables that the signature binds; `start` and `nodes` are missing for
-`none`. With `requests` its monitor is given the requests of replies, with `lets` it computes values. No signature names a property over
+`none`. On which processes it depends too much, `unsure` says (`witness_spec_attach:unsure/1`). With `requests` its monitor is given the requests of replies, with `lets` it computes values. No signature names a property over
 `all` processes; those `among` it reads. The actions of the nodes have an `id`, their number in the file.
 """.
 -type unit() :: #{index := pos_integer(),
@@ -33,6 +33,7 @@ A property ready for generation. `scope` are the variables that the signature bi
                   over => all | [witness_spec_action:action(), ...],
                   per => [atom()],
                   requests => boolean(),
+                  unsure => [{attached | unknown, witness_spec_action:name(), boolean()}],
                   lets => [witness_spec_let:definition()],
                   start => witness_spec_node:target(),
                   nodes => [witness_spec_node:state_node()]}.
@@ -62,7 +63,7 @@ generate(Module, Known, Limits, Names) ->
     {Steps, _} = lists:mapfoldl(fun(Node, Next) -> steps(Node, {Event, Limits}, Next) end, 1, Nodes),
     Slices = witness_spec_slice:functions(Units, Event, {Module, words(Limits)}),
     Explained = witness_spec_explain:functions(Units),
-    Members = among(Units),
+    Members = among(Units) ++ unsure(Units),
     Exports = [{init, 3}, {handle_event, 2}, {match, 1}] ++ exports(Members) ++ exports(Slices)
         ++ [{value, 4} || lists:member({keeper, 1}, exports(Slices))]
         ++ ordsets:subtract(exports(Explained), [{deadlines, 1}, {ending, 1}, {text, 1}]),
@@ -146,10 +147,16 @@ among(Units) ->
          || #{index := Index, among := [_ | _] = Signatures} <- Units]),
     [function(among, 2, Clauses ++ [clause([any(), any()], [], [atom(true)])]) || Clauses =/= []].
 
-by_name(Index, Signature, Result) ->
-    {M, F, A} = witness_spec_action:name(Signature),
+%% Of a monitor of a process: whether it depends on what is not known of one with this name.
+unsure(Units) ->
+    Clauses = [named(Index, Kind, Name, IsUnsure) || #{index := Index, unsure := Rows} <- Units, {Kind, Name, IsUnsure} <- Rows],
+    [function(unsure, 2, Clauses ++ [clause([any(), any()], [], [atom(false)])]) || Clauses =/= []].
+
+by_name(Index, Signature, Result) -> named(Index, unknown, witness_spec_action:name(Signature), Result).
+
+named(Index, Kind, {M, F, A}, Result) ->
     Known = fun('_') -> any(); (Name) when is_atom(Name) -> atom(Name); (Arity) -> integer(Arity) end,
-    clause([integer(Index), tuple([atom(unknown), Known(M), Known(F), Known(A)])], [], [atom(Result)]).
+    clause([integer(Index), tuple([atom(Kind), Known(M), Known(F), Known(A)])], [], [atom(Result)]).
 
 init(Units) ->
     Clauses = [clause([Pattern, any(), integer(Index)], Guard, [with_requests(Unit, tuple(init_result(Unit)))]) ||
