@@ -18,13 +18,14 @@ says how often each system is run over each source, 3 times if it is not there; 
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
--export([offline_agrees/1, however_a_run_ends_its_log_says_the_same/1, a_log_changes_nothing_else/1,
+-export([offline_agrees/1, however_a_run_ends_its_log_says_the_same/1, what_ran_already_is_the_same_in_a_log/1,
+         children_of_others_are_the_same_in_a_log/1, what_is_not_known_of_a_process_decides_nothing/1, a_log_changes_nothing_else/1,
          what_writes_the_log_does_not_show/1,
          a_log_that_cannot_be_written_starts_nothing/1, an_earlier_log_stays_until_the_run_is_started/1,
          a_full_disk_leaves_the_run_untrusted/1, a_log_that_is_too_large_leaves_the_run_untrusted/1,
          where_events_are_missing_the_log_says_so/1,
          what_writes_the_log_may_crash/1, processes_of_a_node/1, a_log_of_a_log_is_refused/1]).
--export([waiting/1, started/1, asks/1, answers/3]).
+-export([waiting/1, started/1, asks/1, answers/3, echo/1, parent/1]).
 
 
 -define(SHARDS, 2).
@@ -34,7 +35,8 @@ says how often each system is run over each source, 3 times if it is not there; 
 suite() -> [{timetrap, {minutes, 5 + how_often()}}].
 
 all() ->
-    [{group, shards}, however_a_run_ends_its_log_says_the_same, a_log_changes_nothing_else,
+    [{group, shards}, however_a_run_ends_its_log_says_the_same, what_ran_already_is_the_same_in_a_log,
+     children_of_others_are_the_same_in_a_log, what_is_not_known_of_a_process_decides_nothing, a_log_changes_nothing_else,
      what_writes_the_log_does_not_show,
      a_log_that_cannot_be_written_starts_nothing, an_earlier_log_stays_until_the_run_is_started,
      a_full_disk_leaves_the_run_untrusted, a_log_that_is_too_large_leaves_the_run_untrusted,
@@ -209,6 +211,96 @@ properties() ->
         spawned: per P over P <- _, _, _ -> P, _ check and(<_ <- _, _> ff, [_ -> _, _] tt).
         """}].
 
+%% Of a process that ran before, the function is known: a log has it, and no `init` that nothing has reported.
+what_ran_already_is_the_same_in_a_log(Config) ->
+    Ours = write("ours", ~"""
+        twice: with witness_log_agreement_SUITE:echo(_) check [_ <- _, _] [_ ? _] [_ ? _] ff.
+        ends: with witness_log_agreement_SUITE:echo(_) check max X. ([_ ? _] X and [_ ** _] tt).
+        child: with witness_log_agreement_SUITE:answers(_, _, _) check [_ <- _, _] <_ ? _> tt.
+        """, Config),
+    All = write("ours_all", ~"""
+        said: per N over _ ? {_, N}, _ : _ ! {_, N} check [_ ? _] <_ : _ ! _> tt.
+        all_end: per P over P ** _, P ? _ check [P ? _] [P ? _] ff.
+        """, Config),
+    [begin
+         File = file(lists:concat(["attached_", Mode, Suffix]), Config),
+         Given = #{specs => [Ours | [All || Mode =:= central]], instrument => Mode, log => false},
+         Old = [spawn(?MODULE, echo, [N]) || N <- [1, 2]],
+         {ok, Run} = witness:start(Given#{system => {attach, Old}, log_file => File}),
+         [P ! {self(), N} || N <- [1, 2], P <- Old],
+         [receive {P, N} -> ok end || N <- [1, 2], P <- Old],
+         [P ! End || {P, End} <- lists:zip(Old, [stop, spawn])],
+         Live = ended(Run),
+         ?assertMatch([_, _ | _], [V || #{verdict := no} = V <- Live]),
+         ?assertEqual({Mode, Suffix, []}, {Mode, Suffix, differing(Live, checked(File, Given))}),
+         {ok, Log} = file:read_file(File),
+         #{items := Items} = witness_log:parse(Log, witness_log:parser(#{format => element(2, witness_log:format_of(File))})),
+         ?assertEqual(lists:sort(Old), lists:sort([P || {_, {attached, P, {?MODULE, echo, 1}, _}} <- Items]))
+     end || Mode <- [outline, central], Suffix <- [".log", ".jsonl"]].
+
+echo(_) ->
+    receive stop -> ok;
+            spawn -> spawn(?MODULE, answers, [self(), 1, done]);
+            {From, N} -> From ! {self(), N}, echo(N)
+    end.
+
+%% Each child begins a tree, and its parent is not read.
+children_of_others_are_the_same_in_a_log(Config) ->
+    Specs = [{Mode, write(Name, Text, Config)} || {Mode, any, Name, Text} <- properties()],
+    [begin
+         File = file(lists:concat(["children_", Mode, $_, Scope, ".log"]), Config),
+         Given = #{specs => [Spec || {Of, Spec} <- Specs, Of =:= any orelse Of =:= Mode], instrument => Mode, log => false},
+         Parents = [spawn_link(?MODULE, parent, [self()]) || _ <- [1, 2]],
+         {ok, Run} = witness:start(Given#{system => {children, Parents}, duration => 1000, scope => Scope, source => Source,
+                                          log_file => File}),
+         Told = [begin P ! {spawn, How}, receive {P, ended} -> P end end || {P, How} <- lists:zip(Parents, [done, open])],
+         Live = ended(Run),
+         ?assertMatch([_ | _], [V || #{verdict := no} = V <- Live]),
+         ?assertEqual({Source, Mode, Scope, []},
+                      {Source, Mode, Scope, differing(Live, checked(File, Given))}),
+         [P ! stop || P <- Told]
+     end || Source <- sources(), Mode <- [outline, central], Scope <- [tree, node]].
+
+parent(Tester) ->
+    receive {spawn, How} -> {P, Ref} = spawn_monitor(?MODULE, asks, [How]), receive {'DOWN', Ref, process, P, _} -> ok end end,
+    Tester ! {self(), ended},
+    receive stop -> ok end.
+
+%% The guard and the pattern would take the atom in place of the argument for one.
+what_is_not_known_of_a_process_decides_nothing(Config) ->
+    Spec = write("unknown", ~"""
+        guarded: with m:w(N) when N > 0 check [_ <- _, _] [_ ? stop] ff.
+        named: with m:w(a) check [_ <- _, _] [_ ? stop] ff.
+        used: with m:w(N) check [_ <- _, _] <_ ? N> tt.
+        any: with m:w(_) check [_ <- _, _] [_ ? stop] ff.
+        grouped: with m:g() group check [_ <- _, _] [_ ? stop] ff.
+        """, Config),
+    File = file("unknown.log", Config),
+    [begin
+         ok = file:write_file(File, ["receives(delivered)\n", Begin, "recv(\"p\",stop)\nexit(\"p\",normal)\n"]),
+         {ok, Run} = witness:start(#{specs => [Spec], instrument => Mode, log => false, system => {log, {file, File}}}),
+         {ok, #{outcome := Outcome}} = witness:await(Run, ?RUN_TIMEOUT),
+         ?assertEqual({Begin, Expected}, {Begin, {Outcome, lists:sort([{Name, V, R} || #{name := Name, verdict := V, reason := R}
+                                                                                       <- witness:verdicts(Run)])}}),
+         {ok, _} = witness:stop(Run)
+     end || Mode <- [outline, central],
+            {Begin, Expected} <-
+                [{"attached(\"p\",{m,w,1})\n", {violated, [{~"any", no, undefined} | [{Name, inconclusive, {gap, unknown_signature}}
+                                                                                     || Name <- [~"guarded", ~"named", ~"used"]]]}},
+                 {"init(\"p\",_,{m,w,[1]})\n", {violated, [{~"any", no, undefined}, {~"guarded", no, undefined},
+                                                           {~"used", no, undefined}]}},
+                 {"attached(\"p\",{m,g,0})\n", {untrusted, [{~"grouped", inconclusive, {gap, orphan}}]}}]].
+
+checked(File, Given) ->
+    {ok, Run} = witness:start(Given#{system => {log, {file, File}}}),
+    ended(Run).
+
+ended(Run) ->
+    {ok, _} = witness:await(Run, ?RUN_TIMEOUT),
+    Verdicts = compared(witness:verdicts(Run)),
+    {ok, _} = witness:stop(Run),
+    Verdicts.
+
 asks(How) ->
     How =:= quiet andalso register(?MODULE, self()),
     Workers = [spawn(?MODULE, answers, [self(), N, How]) || N <- [1, 2]],
@@ -223,7 +315,8 @@ answers(Parent, N, How) ->
     receive {ask, From, N} when How =:= done; N =:= 1 -> From ! {answer, N};
             {ask, _, _} when How =:= crashed -> exit(on_purpose);
             {ask, _, _} when How =:= open -> ok;
-            {ask, _, _} -> receive {'DOWN', Ref, process, _, _} -> ok end
+            {ask, _, _} -> receive {'DOWN', Ref, process, _, _} -> ok end;
+            {'DOWN', Ref, process, _, _} -> ok
     end.
 
 %% --- what else a log does --------------------------------------------------------

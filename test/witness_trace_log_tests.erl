@@ -219,7 +219,7 @@ auto_takes_each_process_without_parent_at_once_test() ->
     {Out1, Log1} = add(1, init(P, undefined), auto()),
     ?assertEqual([{root, P, ?SIG}, {t, 1, init(P, undefined)}], Out1),
     {Out2, Log2} = add(2, attached(Q), Log1),
-    ?assertEqual([{root, Q, undefined}, {t, 2, attached(Q)}], Out2),
+    ?assertEqual([{root, Q, {attached, {m, f, 1}}}, {t, 2, attached(Q)}], Out2),
     {Out3, _} = add(3, init(r(), undefined), Log2),
     ?assertEqual([{root, r(), ?SIG}, {t, 3, init(r(), undefined)}], Out3).
 

@@ -14,8 +14,8 @@ missing, the run learns of it. Its cost does not slow other monitors. Its verdic
 -doc "The functions of which calls and returns are events, and the function that writes.".
 -type arg() :: {[mfa()], log()}.
 
--doc "Takes an event, and the process that this monitor was started for.".
--type log() :: fun((witness_event:event(), First :: witness_event:proc()) -> ok).
+-doc "Takes an event or an `attached`, and the process that this monitor was started for.".
+-type log() :: fun((witness_event:item(), First :: witness_event:proc()) -> ok).
 
 -type state() :: {log(), First :: witness_event:proc()}.
 
@@ -30,7 +30,7 @@ alphabet({Functions, _}) ->
 init(_, First, {_, Log}) -> {ok, {Log, First}}.
 
 -doc false.
--spec handle_event(witness_event:event(), state()) -> {ok, state()}.
+-spec handle_event(witness_event:item(), state()) -> {ok, state()}.
 handle_event(E, {Log, First} = State) ->
     ok = Log(E, First),
     {ok, State}.

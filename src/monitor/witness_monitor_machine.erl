@@ -192,7 +192,8 @@ config(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
     add_traits(witness_monitor_instance:config(Module, Explain, Handle), Monitor).
 
 %% A specification ignores the unknown parts of the `init` of an attached process (`m:witness_spec_attach`). A
-%% monitor that was written by hand was notified by `attached/3`.
+%% monitor that was written by hand was notified by `attached/3`. A log has the mark itself.
+callback(Callback, _, #{monitor := {witness_monitor_log, _}}) -> Callback;
 callback(Callback, Told, #{attached := _, monitor := {Module, _}}) ->
     Attached = case erlang:function_exported(Module, attached, 3) of
         true -> fun(_, State) -> Told(State) end;

@@ -83,6 +83,7 @@ write_event({init, First, Parent, _, Ts} = E, First, #{log := Log, trees := Tree
 write_event(E, First, #{log := Log, trees := Trees}) ->
     _ = case E of
         {init, P, _, _, _} -> ets:insert(Trees, {P, First});
+        {attached, P, _, _} -> ets:insert(Trees, {P, First});
         {fork, _, Child, _, _} -> ets:insert(Trees, {Child, First});
         {exit, P, _, _} -> ets:delete(Trees, P);
         _ -> true

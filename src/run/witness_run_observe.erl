@@ -94,7 +94,7 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
                feed => Feed#{input => log_input(Input, Options), parsers => Spread},
                log => (skew(Options))#{maps => Maps, signatures => table(Options),
                         properties => witness_run_maps:entries(Specs, Monitors), all => witness_run_maps:over_all(Specs),
-                        wants => wants(Input, Specs, Monitors), mode => Mode,
+                        wants => wants(Input, Specs, Monitors), attached => attached(Input), mode => Mode,
                         spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
     Given = maps:merge(maps:with([explain, max_slices, slice_idle, memory, save, from], Options), sort(Options)),
@@ -112,6 +112,10 @@ skew(_) -> #{}.
 
 sort(#{sort := Milliseconds}) -> #{sort => erlang:convert_time_unit(Milliseconds, millisecond, nanosecond)};
 sort(_) -> #{}.
+
+%% Where a recording begins is chance, and no part of its processes was asked for.
+attached({Recording, _}) when Recording =:= recording; Recording =:= replay -> ignored;
+attached(_) -> monitored.
 
 %% What recordings have is known, so the compiler has compared it.
 wants({Recording, _}, _, _) when Recording =:= recording; Recording =:= replay -> [];

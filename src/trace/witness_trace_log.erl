@@ -544,11 +544,11 @@ deliverable(P, #life{lost = {Init, First, Exit}, count = Count}) ->
 The item to be delivered next, with its tracer and its line. An `init` that is made from a fork has the line of that
 fork, a `gap` that of the first item that is missing.
 
-`root`: this process is a root, and its first item follows. The tuple has the signature, if that item is its `init`, and the
-line.
+`root`: this process is a root, and its first item follows. The tuple has the signature, if that item is its `init`, the function,
+if it is `attached`, and the line.
 """.
 -spec next(log()) -> {deliver, tracer(), line(), witness_event:item(), log()}
-                   | {root, witness_event:proc(), witness_event:signature() | undefined, line(), log()}
+                   | {root, witness_event:proc(), witness_event:signature() | {attached, mfa()} | undefined, line(), log()}
                    | {none, log()}.
 next(#log{now = {Line, Item, Child}, procs = Procs} = Log) ->
     P = element(2, Item),
@@ -578,7 +578,7 @@ step({{_, P}, Ready}, #log{procs = Procs} = Log) ->
     {{value, {_, Line, Item, Child}}, Items} = queue:out(Life#life.items),
     case Life of
         #life{is_reported = false} ->
-            {root, P, signature(Item), Line, put_life(P, Life#life{is_reported = true}, Log)};
+            {root, P, beginning(Item), Line, put_life(P, Life#life{is_reported = true}, Log)};
         #life{origin = {_, _} = Origin, reader = Reader} ->
             begin_with(Origin, Item, Reader, put_life(P, Life#life{origin = none}, Log));
         #life{reader = Reader} ->
@@ -586,8 +586,9 @@ step({{_, P}, Ready}, #log{procs = Procs} = Log) ->
             perform(Reader, Line, Item, Child, Rest)
     end.
 
-signature({init, _, _, Signature, _}) -> Signature;
-signature(_) -> undefined.
+beginning({init, _, _, Signature, _}) -> Signature;
+beginning({attached, _, Function, _}) -> {attached, Function};
+beginning(_) -> undefined.
 
 %% The state of a life when its first item is out. After an exit nothing is left: later items are of a later life.
 put_rest(P, #life{items = Items, reader = Reader, exited = Exited} = Life, Log) ->

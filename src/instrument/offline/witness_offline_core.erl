@@ -25,13 +25,14 @@ their monitors are started first and read every event, in the order of delivery.
 -doc """
 `maps`: instrumentation maps; `properties`: all properties that they name; `all`: those of them that are over all processes;
 `spread`: the number of shards for the monitors of each property; `wants`: properties, as text, about messages that are taken, or
-delivered, or about calls of a function: the log must say that it has these. `skew`: by how many nanoseconds the time of an event may be before the greatest one so
+delivered, or about calls of a function: the log must say that it has these. `attached`: whether processes that the log has from an
+`attached` on have monitors of their own (`monitored`, the default). `skew`: by how many nanoseconds the time of an event may be before the greatest one so
 far; without it only the events of a monitor, and the end of the log, tell it the time. `clock`: the times are system times (`clock/3`). The others are for the source (`witness_trace_log:new/1`).
 """.
 -type config() :: #{maps := [witness_instrument_map:instrumentation()], signatures => witness_event_wrapper:table(),
                     properties := [witness_instrument_map:entry()],
                     all => [witness_instrument_map:entry()], wants => [wanted()],
-                    mode := outline | central, spread := pos_integer(),
+                    attached => monitored | ignored, mode := outline | central, spread := pos_integer(),
                     skew => non_neg_integer(), clock => boolean(),
                     roots := auto | [witness_event:proc()], waiting => pos_integer(), window => pos_integer()}.
 
@@ -435,7 +436,15 @@ deliver(Now, L = #log{source = Source}) ->
 place(Now, Now) -> Now;
 place(Line, Now) -> {Now, Line}.
 
-%% A process that the log shows only from its middle on has no signature, and so no monitor of its own.
+%% A process that the log shows only from its middle on has no signature, and so no monitor of its own, unless the log has the
+%% function that it was spawned with.
+add_root(P, {attached, Function}, L = #log{config = Config}) ->
+    case maps:get(attached, Config, monitored) of
+        monitored ->
+            There = {there, P, witness_event_signature:unknown(Function)},
+            adopt_attached(P, Function, add_birth(There, add_life(There, L)));
+        ignored -> add_root(P, undefined, L)
+    end;
 add_root(P, Signature, L) -> adopt_first(P, Signature, add_birth({there, P, Signature}, add_life({there, P, Signature}, L))).
 
 adopt_first(P, undefined, L) ->
@@ -445,24 +454,34 @@ adopt_first(P, Signature, L = #log{config = #{maps := Maps}}) ->
     {Label1, L1} = start_monitors(P, Signature, Label, L),
     adopt_root(P, Label1, fun witness_outline_core:adopt_newborn/3, L1).
 
+%% Which processes it has spawned before is not known, so no group that begins with it is known.
+adopt_attached(P, Function, L = #log{config = #{maps := Maps}}) ->
+    Signature = witness_event_signature:unknown(Function),
+    Label = witness_instrument_map:new(Maps, #{held => true, signature => Signature}),
+    {Label1, L1} = start_monitors(P, {Signature, Function}, Label, L),
+    Groups = [Reader || {_, Reader, true} <- witness_instrument_map:label(members, Label1)],
+    adopt_root(P, Label1, fun witness_outline_core:adopt/3, give(Groups, {gap, orphan}, L1)).
+
 adopt_root(P, Label, Adopt, L = #log{cores = Cores, processes = Processes}) ->
     #{?TOP := Core} = Cores,
     L#log{cores = Cores#{?TOP := Adopt(P, Label, Core)}, processes = Processes + 1}.
 
 handle_delivered({gap, P, Reason, Count, _}, Tracer,
-                 L = #log{cores = Cores, gaps = Gaps, hiding = Hiding, missing = Missing, all = All}) ->
-    Labels = [Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P],
-    give(readers(Labels) ++ All, {gap, Reason},
+                 L = #log{gaps = Gaps, hiding = Hiding, missing = Missing, all = All}) ->
+    give(readers_of(P, Tracer, L) ++ All, {gap, Reason},
          L#log{gaps = Gaps + 1, hiding = Hiding + case may_hide(Reason) of true -> 1; false -> 0 end,
                missing = [{P, Reason, Count} || Gaps < ?MAX_MISSING] ++ Missing});
-handle_delivered({attached, _, _, _} = Mark, _, L = #log{all = All}) ->
-    give(All, Mark, L);
+handle_delivered({attached, P, _, _} = Mark, Tracer, L = #log{all = All}) ->
+    give(readers_of(P, Tracer, L) ++ All, Mark, L);
 handle_delivered(E, Tracer, L0) ->
     L = handle(Tracer, {own, {none, E}}, add_birth(E, add_life(E, L0#log{events = L0#log.events + 1}))),
     case E of
         {exit, P, _, _} -> L#log{plain = maps:remove(P, L#log.plain)};
         _ -> note_plain(element(2, E), Tracer, L)
     end.
+
+readers_of(P, Tracer, #log{cores = Cores}) ->
+    readers([Label || {Q, Label} <- witness_outline_core:owned(map_get(Tracer, Cores)), Q =:= P]).
 
 %% A gap with one of these reasons hides no births. Which events other gaps hide is not known here.
 may_hide(Reason) -> not lists:member(Reason, [killed, contents, unwoven]).
@@ -542,7 +561,11 @@ start_monitor(P, Signature, Entry = #{spec := Spec, name := Name}, L) ->
         true -> L#log.ticking;
         false -> [Shard | L#log.ticking]
     end,
-    Of = case P of all -> #{}; _ -> #{process => P, signature => Signature} end,
+    {Of, Start} = case Signature of
+        all -> {#{}, {start, P, all}};
+        {Unknown, Function} -> {#{process => P, signature => Unknown}, {start, P, Unknown, Function}};
+        _ -> {#{process => P, signature => Signature}, {start, P, Signature}}
+    end,
     Meta = Of#{spec => Spec, name => Name},
-    {Reader, give([Reader], {start, P, Signature},
+    {Reader, give([Reader], Start,
                   L#log{monitor = Id, ticking = Ticking, started = [{Id, Shard, Meta} | Started]})}.

@@ -47,10 +47,12 @@ the bytes that all of them may take. `counted` is called at each verdict `yes`: 
 
 -doc """
 `start` is for an id that is not in use; otherwise the shard ends with the reason `started_twice`. Operations for an id
-without a monitor are ignored: that monitor has reached its verdict. `gap`: events are missing here. `time`: no event comes before this
+without a monitor are ignored: that monitor has reached its verdict. With a function, the process was running already in it, and its first
+item, `attached`, follows. `gap`: events are missing here. `time`: no event comes before this
 time any more; that is for the monitors of the shard that wait for deadlines before it.
 """.
 -type op() :: {line(), id(), {start, witness_event:proc() | all, witness_event:signature() | all}
+                           | {start, witness_event:proc(), witness_event:signature(), mfa()}
                            | witness_event:event()
                            | complete | stopped
                            | {gap, Reason :: term()}}
@@ -200,8 +202,7 @@ perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
                     perform(Ops, maps:remove(Id, Machines), Told2, Counted2, Spec)
             end;
         #{} when element(1, What) =:= start ->
-            {start, P, Signature} = What,
-            case witness_monitor_machine:new(Spec#{process => P, signature => Signature}) of
+            case witness_monitor_machine:new(started(What, Spec)) of
                 {ok, Machine} ->
                     perform(Ops, Machines#{Id => Machine}, Told, Counted, Spec);
                 {decided, Final} ->
@@ -214,10 +215,15 @@ perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
 perform([], Machines, Told, Counted, _) ->
     {Told, Counted, Machines}.
 
+started({start, P, Signature}, Spec) -> Spec#{process => P, signature => Signature};
+%% What was prepared is for processes that are seen from their births. A saved position needs no more: the `attached` has come.
+started({start, P, Signature, Function}, Spec) ->
+    (maps:without([config, choice], Spec))#{process => P, signature => Signature, attached => Function}.
+
 step(How, Machine) when How =:= complete; How =:= stopped -> decide(witness_monitor_machine:finish(How, Machine));
 step({time, Time}, Machine) -> witness_monitor_machine:pass(Time, Machine);
 step({gap, _} = Gap, Machine) -> decide(witness_monitor_machine:inconclusive(Gap, Machine));
-step({start, _, _}, _) -> exit(started_twice);
+step(Start, _) when element(1, Start) =:= start -> exit(started_twice);
 step(Event, Machine) -> witness_monitor_machine:run([Event], Machine).
 
 decide({Slices, Final}) -> {Slices, {decided, Final}}.
