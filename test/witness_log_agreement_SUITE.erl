@@ -222,9 +222,13 @@ what_ran_already_is_the_same_in_a_log(Config) ->
         said: per N over _ ? {_, N}, _ : _ ! {_, N} check [_ ? _] <_ : _ ! _> tt.
         all_end: per P over P ** _, P ? _ check [P ? _] [P ? _] ff.
         """, Config),
+    Calls = write("ours_calls", ~"""
+        again: with witness_log_agreement_SUITE:echo(_) over _ calls witness_log_agreement_SUITE:echo(_), _ ** _ check
+          [_ calls witness_log_agreement_SUITE:echo(_)] ff.
+        """, Config),
     [begin
-         File = file(lists:concat(["attached_", Mode, Suffix]), Config),
-         Given = #{specs => [Ours | [All || Mode =:= central]], instrument => Mode, log => false},
+         File = file(lists:concat(["attached_", Mode, $_, length(More), Suffix]), Config),
+         Given = #{specs => [Ours | More], instrument => Mode, log => false},
          Old = [spawn(?MODULE, echo, [N]) || N <- [1, 2]],
          {ok, Run} = witness:start(Given#{system => {attach, Old}, log_file => File}),
          [P ! {self(), N} || N <- [1, 2], P <- Old],
@@ -232,11 +236,11 @@ what_ran_already_is_the_same_in_a_log(Config) ->
          [P ! End || {P, End} <- lists:zip(Old, [stop, spawn])],
          Live = ended(Run),
          ?assertMatch([_, _ | _], [V || #{verdict := no} = V <- Live]),
-         ?assertEqual({Mode, Suffix, []}, {Mode, Suffix, differing(Live, checked(File, Given))}),
+         ?assertEqual({Mode, More, Suffix, []}, {Mode, More, Suffix, differing(Live, checked(File, Given))}),
          {ok, Log} = file:read_file(File),
          #{items := Items} = witness_log:parse(Log, witness_log:parser(#{format => element(2, witness_log:format_of(File))})),
          ?assertEqual(lists:sort(Old), lists:sort([P || {_, {attached, P, {?MODULE, echo, 1}, _}} <- Items]))
-     end || Mode <- [outline, central], Suffix <- [".log", ".jsonl"]].
+     end || {Mode, More} <- [{outline, []}, {central, [All]}, {central, [All, Calls]}], Suffix <- [".log", ".jsonl"]].
 
 echo(_) ->
     receive stop -> ok;

@@ -22,8 +22,9 @@ missing, the run learns of it. Its cost does not slow other monitors. Its verdic
 -doc false.
 -spec alphabet(arg()) -> witness_monitor_alphabet:alphabet().
 alphabet({[], _}) -> all;
+%% A list leaves out the mark `attached' too, unless it names it.
 alphabet({Functions, _}) ->
-    [fork, init, exit, send, recv | [{Kind, Function} || Function <- Functions, Kind <- [call, return]]].
+    [attached, fork, init, exit, send, recv | [{Kind, Function} || Function <- Functions, Kind <- [call, return]]].
 
 -doc false.
 -spec init(witness_event:signature(), witness_event:proc(), arg()) -> {ok, state()}.
