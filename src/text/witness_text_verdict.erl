@@ -213,7 +213,7 @@ gap(message_size) -> ~"a message was larger than monitors are given (message_siz
 gap(rate) -> ~"there were more in a second than was asked for (rate)";
 gap(sensitive) -> ~"a process has hidden itself from the tracing of the VM (its flag sensitive)";
 gap(orphan) -> ~"it is not known of some running processes whether they belong to the group";
-gap(unknown_signature) -> ~"it is not known what a process was spawned with, and so whether the property is about it (in a log, `init` or `fork` says it)";
+gap(unknown_signature) -> ~"it is not known by what or with which arguments a process was spawned, and the property depends on it (in a log, `init` or `fork` says it)";
 gap(code_replaced) -> ~"a module was loaded anew, and calls of its functions are not seen since then";
 gap(lost) -> ~"the VM has not reported the end of a process";
 gap(late) -> ~"some came too late to be put in order";
