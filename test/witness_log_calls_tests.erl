@@ -57,6 +57,19 @@ logs_that_do_not_have_all_calls_are_refused_test_() ->
         end)
     end}.
 
+%% In a sorted log, the heads of three logs stand together, and the events of all wait behind them.
+sorted_logs_do_not_lend_each_other_their_heads_test_() ->
+    {timeout, 60, fun() ->
+        with_files(fun(Dir, Specs) ->
+            Log = lists:enumerate([?HEAD | items()] ++ [{receives, delivered}, {init, p(11), undefined, {m, w, [11]}, 2_000_000}]
+                                  ++ [?HEAD, {init, p(12), undefined, {m, w, [12]}, 3_000_000}]),
+            [begin
+                 Told = refused(Dir, Log, #{format => Format, instrument => Mode, specs => Specs, sort => 1_000}),
+                 ?assertNotEqual(nomatch, string:find(Told, "does not say that it has all its calls and returns"), Told)
+             end || Format <- [text, json], Mode <- [outline, central]]
+        end)
+    end}.
+
 %% A property that names no function needs no such line, and reads no calls.
 other_properties_are_judged_in_any_log_test_() ->
     {timeout, 60, fun() ->

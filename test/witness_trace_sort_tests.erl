@@ -105,6 +105,22 @@ what_cannot_be_sorted_is_refused_at_its_line_test() ->
     ?assertMatch({ok, [{{1, 11}, {receives, taken}}, {{2, 12}, {functions, []}}, {{3, 13}, {passed, -4}}], _},
                  Add([{receives, taken}, {functions, []}, event(1)])).
 
+%% Events that wait do not make one head of the heads of two logs.
+heads_with_an_event_between_them_do_not_touch_test() ->
+    Items = lists:enumerate([{functions, [{m, f, 1}]}, event(4), {receives, taken}, event(3), event(2), {receives, taken}, event(4)]),
+    [begin
+         {Out, _} = lists:foldl(fun(Block, {Before, Sort}) ->
+             {ok, Sorted, Sort1} = witness_trace_sort:add(Block, {0, 0}, Sort),
+             {Before ++ Sorted, Sort1}
+         end, {[], witness_trace_sort:new(5)}, Blocks),
+         ?assertMatch([{functions, _}, {passed, -1}, {receives, taken}, {passed, -1}, {receives, taken}, {passed, -1}],
+                      without_repeated([Item || {_, Item} <- Out]))
+     end || Blocks <- [[Items], [[Item] || Item <- Items]]].
+
+without_repeated([{passed, _} = Item, Item | Items]) -> without_repeated([Item | Items]);
+without_repeated([Item | Items]) -> [Item | without_repeated(Items)];
+without_repeated([]) -> [].
+
 not_more_than_a_million_wait_test_() ->
     {timeout, 120, fun() ->
         Items = lists:enumerate([{recv, p, undefined, a, Time} || Time <- lists:seq(1, 1_000_002)]),

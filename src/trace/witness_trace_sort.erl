@@ -6,7 +6,7 @@ How far the time of an item may be before the greatest one so far is known (the 
 time is later by the window, since whatever still comes is as late as this item at least. Items with the same time stay in the order of the log.
 
 Each item that goes on has a rank, which grows, beside its line. Behind a line that has the greatest time so far comes the time before which
-nothing comes any more. The state is plain data.
+nothing comes any more. So it does between what a log says of itself and its events: these wait, and the heads of two logs must not touch. The state is plain data.
 """.
 
 -export([new/1, add/3, pass/3, flush/1, count/1, place/2, too_early/2]).
@@ -18,7 +18,10 @@ nothing comes any more. The state is plain data.
 %% By the number of the line in all files.
 -type held() :: gb_trees:tree({Time :: integer(), pos_integer()}, {Line :: pos_integer(), witness_log:entry()}).
 
--opaque sort() :: {Window :: non_neg_integer(), Greatest :: integer() | none, Rank :: non_neg_integer(), held()}.
+%% head: the last line was one in which a log says something of itself, behind events.
+-opaque sort() :: {Window :: non_neg_integer(), Greatest :: integer() | none | {head, integer()}, Rank :: non_neg_integer(), held()}.
+
+-define(IS_HEAD(Item), (element(1, Item) =:= receives orelse element(1, Item) =:= functions)).
 
 %% The most items that wait at a time.
 -define(MAX_HELD, 1_000_000).
@@ -38,8 +41,12 @@ that comes behind it.
   | {refused, Line :: pos_integer(), unicode:chardata(), sorted(), Rest :: [{pos_integer(), witness_log:entry()}], sort()}.
 add(Items, Place, Sort) -> add(Items, Place, Sort, []).
 
+add([{Line, Item} | _] = Items, {Base, Shift} = Place, {Window, {head, Greatest}, Rank, Held}, Out) when not ?IS_HEAD(Item) ->
+    add(Items, Place, {Window, Greatest, Rank + 1, Held}, [{{Rank + 1, Base + Line + Shift}, {passed, Greatest - Window}} | Out]);
 add([{Line, Item} | Items], {Base, Shift} = Place, {Window, Greatest, Rank, Held} = Sort, Out) ->
     case time(Item) of
+        none when ?IS_HEAD(Item), is_integer(Greatest) ->
+            add(Items, Place, {Window, {head, Greatest}, Rank + 1, Held}, [{{Rank + 1, Base + Line + Shift}, Item} | Out]);
         none ->
             add(Items, Place, {Window, Greatest, Rank + 1, Held}, [{{Rank + 1, Base + Line + Shift}, Item} | Out]);
         undefined ->
@@ -58,7 +65,7 @@ add([{Line, Item} | Items], {Base, Shift} = Place, {Window, Greatest, Rank, Held
 add([], _, Sort, Out) ->
     {ok, lists:reverse(Out), Sort}.
 
-time(Item) when element(1, Item) =:= receives; element(1, Item) =:= functions -> none;
+time(Item) when ?IS_HEAD(Item) -> none;
 time(Item) when element(1, Item) =:= gap; element(1, Item) =:= attached; element(1, Item) =:= root ->
     case witness_event:ts(Item) of undefined -> none; Time -> Time end;
 time(Event) -> witness_event:ts(Event).
@@ -83,12 +90,15 @@ release(Until, Rank, Held, Out) ->
 
 -doc "The greatest time is this one, if it is not greater, without a further line: what goes on because of that.".
 -spec pass(Time :: integer(), Line :: non_neg_integer(), sort()) -> {sorted(), sort()}.
+pass(Time, _, {_, {head, Greatest}, _, _} = Sort) when Time =< Greatest -> {[], Sort};
+pass(Time, Line, {Window, {head, Greatest}, Rank, Held}) -> pass(Time, Line, {Window, Greatest, Rank, Held});
 pass(Time, Line, Sort) ->
     {Sort1, Out} = reach(Time, Line, Sort, []),
     {lists:reverse(Out), Sort1}.
 
 -doc "Nothing comes any more: all items that wait, in order.".
 -spec flush(sort()) -> {sorted(), sort()}.
+flush({Window, {head, Greatest}, Rank, Held}) -> flush({Window, Greatest, Rank, Held});
 flush({Window, Greatest, Rank, Held}) ->
     {Rank1, Held1, Out} = release(infinity, Rank, Held, []),
     {lists:reverse(Out), {Window, Greatest, Rank1, Held1}}.
