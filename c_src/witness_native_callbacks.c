@@ -87,12 +87,17 @@ static void function(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, unsigned
     wn_run_notify(env, run, todo, consumer);
 }
 
-/* {erlang, process_flag, Arguments}. Of this function only the call that hides a process is traced. */
+/*
+ * {erlang, process_flag, [Flag, Value]}. Of this function only the call that hides a process is traced. There is a `process_flag/3`,
+ * too, which a monitor may name.
+ */
 static bool is_hiding(ErlNifEnv *env, ERL_NIF_TERM mfa)
 {
     const ERL_NIF_TERM *t;
     int size;
-    return enif_get_tuple(env, mfa, &size, &t) && size == 3 && t[0] == am_erlang && t[1] == am_process_flag;
+    unsigned arity;
+    return enif_get_tuple(env, mfa, &size, &t) && size == 3 && t[0] == am_erlang && t[1] == am_process_flag &&
+           enif_get_list_length(env, t[2], &arity) && arity == 2;
 }
 
 /* The term is `{Module, Function, Arguments}`. */

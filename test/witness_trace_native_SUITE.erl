@@ -26,7 +26,8 @@ all() ->
      calls_of_otp_are_delivered, tail_calls_return_in_reverse, a_call_that_raises_has_no_return,
      a_call_of_a_process_that_is_killed_has_no_return,
      calls_under_load_are_exact, calls_under_load_are_exact_in_partitions_of_their_own, calls_carry_a_time_if_wanted,
-     a_process_that_hides_itself_has_no_further_calls, large_calls_are_gaps, calls_are_counted_in_memory,
+     a_process_that_hides_itself_has_no_further_calls,
+     a_flag_of_another_kind_hides_no_process, large_calls_are_gaps, calls_are_counted_in_memory,
      only_calls_that_its_consumer_needs_are_added, calls_beside_servers, each_session_has_calls_of_its_own,
      large_returns_of_a_central_partition_are_items,
      descendants_of_a_group_share_its_partition, others_have_partitions_of_their_own,
@@ -172,6 +173,13 @@ a_process_that_hides_itself_has_no_further_calls(_) ->
     Partition = partition(close(read(Reader, fun ?READER:ended/1)), P),
     ?assertMatch(#{status := {gap, sensitive, 0}}, Partition),
     ?assertMatch([{init, P, _, _, _}, {call, P, {_, inner, [1]}, _}, {return, P, {_, inner, 1}, {inner, 1}, _}], events(Partition)).
+
+a_flag_of_another_kind_hides_no_process(_) ->
+    Reader = open(#{filter => functions([{erlang, process_flag, 3}])}),
+    P = born(Reader, fun() -> process_flag(self(), save_calls, 0) end),
+    Partition = partition(close(read(Reader, fun ?READER:ended/1)), P),
+    ?assertMatch([{init, P, _, _, _}, {call, P, {erlang, process_flag, [P, save_calls, 0]}, _},
+                  {return, P, {erlang, process_flag, 3}, 0, _}, {exit, P, normal, _}], events(Partition)).
 
 %% The arguments are too large, or the value.
 large_calls_are_gaps(_) ->
