@@ -106,6 +106,8 @@ heads_that_do_not_have_what_a_property_wants_are_refused_test_() ->
                                                            "{\"event\":\"functions\",\"functions\":[\"{m,f,1}\"]}"}},
         {[F, G], [Init], {1, "s:2", "is about calls of m:f/1, and the log does not say that it has all its calls and returns. If it has, "
                                     "begin the log with the line functions([{m,f,1},{m,g,2}]), or "}},
+        %% Two properties in one line of a file.
+        {[F, F], [Init], {1, "s:2", "the line functions([{m,f,1}]), or "}},
         {[F], [Of([{m, f, 2}]), Init], {1, "s:2", "the line `functions` of the log does not name this function"}},
         %% Another log begins: what the first one has said does not hold any more.
         {[F], [Of([{m, f, 1}]), Init, Of([{m, g, 2}]), Call], {3, "s:2", "does not name this function"}},

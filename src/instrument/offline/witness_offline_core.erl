@@ -195,7 +195,7 @@ is_seen(_, #{}) -> false.
 
 %% All: the functions of the property.
 unseen_text({function, Function, Property}, Head, All) ->
-    Texts = [witness_event:format_term(Of, 600) || Of <- All],
+    Texts = [witness_event:format_term(Of, 600) || Of <- lists:uniq(All)],
     [Property, " is about calls of ", witness_event:format_function(Function), ", and ", case Head of
          #{functions := _} -> "the line `functions` of the log does not name this function. If the log has all its calls and returns, add it: ";
          #{} -> "the log does not say that it has all its calls and returns. If it has, begin the log with the line "
