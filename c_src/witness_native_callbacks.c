@@ -88,8 +88,8 @@ static void function(ErlNifEnv *env, wn_run *run, ERL_NIF_TERM process, unsigned
 }
 
 /*
- * {erlang, process_flag, [Flag, Value]}. Of this function only the call that hides a process is traced. There is a `process_flag/3`,
- * too, which a monitor may name.
+ * {erlang, process_flag, [Flag, Value]}. Of this function only the call that hides a process is traced. There is a
+ * `process_flag/3`, too, which a monitor may name.
  */
 static bool is_hiding(ErlNifEnv *env, ERL_NIF_TERM mfa)
 {

@@ -107,7 +107,8 @@ what_cannot_be_sorted_is_refused_at_its_line_test() ->
 
 %% Events that wait do not make one head of the heads of two logs.
 heads_with_an_event_between_them_do_not_touch_test() ->
-    Items = lists:enumerate([{functions, [{m, f, 1}]}, event(4), {receives, taken}, event(3), event(2), {receives, taken}, event(4)]),
+    Items = lists:enumerate([{functions, [{m, f, 1}]}, event(4), {receives, taken}, event(3), event(2), {receives, taken},
+                             event(4)]),
     [begin
          {Out, _} = lists:foldl(fun(Block, {Before, Sort}) ->
              {ok, Sorted, Sort1} = witness_trace_sort:add(Block, {0, 0}, Sort),

@@ -6,7 +6,8 @@ How far the time of an item may be before the greatest one so far is known (the 
 time is later by the window, since whatever still comes is as late as this item at least. Items with the same time stay in the order of the log.
 
 Each item that goes on has a rank, which grows, beside its line. Behind a line that has the greatest time so far comes the time before which
-nothing comes any more. So it does between what a log says of itself and its events: these wait, and the heads of two logs must not touch. The state is plain data.
+nothing comes any more. So it does between what a log says of itself and its events: these wait, and the heads of two logs must not
+touch. The state is plain data.
 """.
 
 -export([new/1, add/3, pass/3, flush/1, count/1, place/2, too_early/2]).
@@ -19,7 +20,8 @@ nothing comes any more. So it does between what a log says of itself and its eve
 -type held() :: gb_trees:tree({Time :: integer(), pos_integer()}, {Line :: pos_integer(), witness_log:entry()}).
 
 %% head: the last line was one in which a log says something of itself, behind events.
--opaque sort() :: {Window :: non_neg_integer(), Greatest :: integer() | none | {head, integer()}, Rank :: non_neg_integer(), held()}.
+-opaque sort() :: {Window :: non_neg_integer(), Greatest :: integer() | none | {head, integer()}, Rank :: non_neg_integer(),
+                   held()}.
 
 -define(IS_HEAD(Item), (element(1, Item) =:= receives orelse element(1, Item) =:= functions)).
 
