@@ -251,6 +251,27 @@ calls_and_returns_test_() ->
                                        ^
            as in `_ calls ets:insert(Table, _)`: which functions are traced is settled before anything runs
          """},
+        {"a: with m:f(_) over calls n:g(_) check ff.",
+         """
+         s:1:21: error: `calls` needs the process in front of it
+           a: with m:f(_) over calls n:g(_) check ff.
+                               ^
+           as in `_ calls m:f(A)` or `_ returns m:f/1 -> V`
+         """},
+        {"a: with m:f(_) over _ ? calls, _ : returns ! calls check [_ ? calls] [_ : returns ! calls] ff.", ""},
+        {"a: with m:f(_) over _ calls n:g/1 check ff.",
+         """
+         s:1:32: error: `calls` needs the arguments
+           a: with m:f(_) over _ calls n:g/1 check ff.
+                                          ^
+           as in `_ calls m:f(_, _)`: the number of arguments belongs to `returns`
+         """},
+        {"a: with m:f(_) over _ returns n:g/256 -> _ check ff.",
+         """
+         s:1:35: error: a function has at most 255 arguments
+           a: with m:f(_) over _ returns n:g/256 -> _ check ff.
+                                             ^
+         """},
         {"a: with m:f(_) over _ returns n:g(_) -> _ check ff.",
          """
          s:1:31: error: `returns` needs the name of the function, and the number of its arguments
@@ -1219,6 +1240,7 @@ lets_test_() ->
                                                                                                                               ^
            put `is_number(V)` in front
          """},
+        {"with m:f(_) let V = max(1, 2) =:= 2 since {_ ? a} check [_ <- _, _] [_ ? b when V] ff.", ""},
         {"with m:f(_) let V = true since {_ ? a} check [_ <- _, _] [_ ? b when V] ff.", ""}]).
 
 messages_of_otp_test_() ->

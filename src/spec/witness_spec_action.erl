@@ -196,6 +196,10 @@ check_request(_, _, {At, _}) ->
     throw(witness_spec_diagnostic:error(At, needless_request, "`to` stands behind a reply that is sent, and this is none",
         "as in `_ : _ ! reply(From, R) to Request`, for the request of the call that is answered")).
 
+find_operator([{atom, _, Word} = First, {_, _, _}, {Sign, _} | _])
+  when (Word =:= calls orelse Word =:= returns) andalso (Sign =:= ':' orelse Sign =:= '.') ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(First), syntax,
+        ["`", atom_to_list(Word), "` needs the process in front of it"], "as in `_ calls m:f(A)` or `_ returns m:f/1 -> V`"));
 find_operator(Tokens) ->
     case witness_spec_pattern:split_before(Tokens, fun is_about_function/2) of
         {Before, [{atom, _, calls} = Word | After]} -> {call, Before, Word, After};
@@ -273,6 +277,9 @@ event(none, _, First) ->
 -spec not_an_action(location()) -> witness_spec_diagnostic:finding().
 not_an_action(Location) -> witness_spec_diagnostic:error(Location, syntax, "this is not an action", forms()).
 
+function_call([{atom, _, _}, {':', _}, {atom, _, _}, {'/', _} = Slash | _], _) ->
+    throw(witness_spec_diagnostic:error(witness_spec_scan:location(Slash), syntax, "`calls` needs the arguments",
+                                        "as in `_ calls m:f(_, _)`: the number of arguments belongs to `returns`"));
 function_call(Tokens, End) ->
     case call_pattern(Tokens, End) of
         {tuple, _, [{atom, _, _}, {atom, _, _}, _]} = Call -> Call;
@@ -292,6 +299,8 @@ return(Tokens, End) ->
         _ -> none
     end,
     case {Name, Arrow} of
+        {{_, [{atom, _, _}, {'/', _}, {integer, _, Arguments} = Arity]}, _} when Arguments > 255 ->
+            throw(witness_spec_diagnostic:error(witness_spec_scan:location(Arity), syntax, "a function has at most 255 arguments"));
         {{{_, Anno, _} = Of, [{atom, _, _} = Named, {'/', _}, {integer, _, _} = Arity]}, [_ | Value]} ->
             {{tuple, Anno, [Of, variable_at(Named), variable_at(Arity)]}, Value};
         {{_, [{atom, _, _}, {'/', _}, {integer, _, _}]}, []} ->
