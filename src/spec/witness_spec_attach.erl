@@ -23,7 +23,7 @@ unsure(#{signatures := Signatures} = Property) ->
     Used = used(Property),
     Births = [Pattern || #{pattern := Pattern} <- births(Property)],
     Certain = #{attached => lists:all(fun(Birth) -> is_any_birth(Birth, Used) end, Births),
-                unknown => lists:all(fun({tuple, _, [_, _, _, Of, _]}) -> is_any_call(Of, Used) end, Births)},
+                unknown => lists:all(fun({tuple, _, [_, _, _, Of | _]}) -> is_any_call(Of, Used) end, Births)},
     Rows = lists:usort([{not (map_get(Kind, Certain) andalso is_any_call(Pattern, Used)), Kind, witness_spec_action:name(Signature),
                          Guard}
                         || Kind <- [attached, unknown], #{pattern := Pattern, guard := Guard} = Signature <- Signatures]),
@@ -56,7 +56,8 @@ accepts_any(#{pattern := Pattern, guard := Guard}) -> Guard =:= [] andalso is_an
 %% `init` actions, wherever they are.
 births(Property) -> [Action || #{kind := init} = Action <- witness_spec_parse:property_actions(Property)].
 
-is_any_birth({tuple, _, [_, _, Parent, Signature, _]}, Used) -> anything(Parent, Used) andalso is_any_call(Signature, Used).
+%% In front of the time there may be the values of `let`s.
+is_any_birth({tuple, _, [_, _, Parent, Signature | _]}, Used) -> anything(Parent, Used) andalso is_any_call(Signature, Used).
 
 is_any_call({tuple, _, [_, _, Arguments]}, Used) -> arguments(Arguments, Used);
 is_any_call(Pattern, Used) -> anything(Pattern, Used).

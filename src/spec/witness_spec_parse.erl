@@ -322,7 +322,16 @@ value([{atom, _, Kind} = Word | Rest]) when Kind =:= once; Kind =:= count ->
     {Window, Behind} = window(Rest),
     {Condition, After} = condition(Behind, Word),
     {#{value => Kind, window => Window, condition => Condition}, After};
-value([{atom, _, Kind} | Rest]) when Kind =:= sum; Kind =:= min; Kind =:= max; Kind =:= mean ->
+%% A guard may call `max/2` and `min/2`: then `since` comes, and no `of`.
+value([{atom, _, Kind}, {'(', _} | _] = Tokens) when Kind =:= min; Kind =:= max ->
+    case witness_spec_pattern:split_before(Tokens, fun ends_condition/2) of
+        {_, [{atom, _, since} | _]} -> since(Tokens);
+        _ -> aggregate(Tokens)
+    end;
+value([{atom, _, Kind} | _] = Tokens) when Kind =:= sum; Kind =:= min; Kind =:= max; Kind =:= mean -> aggregate(Tokens);
+value(Tokens) -> since(Tokens).
+
+aggregate([{atom, _, Kind} | Rest]) ->
     {Window, Behind} = window(Rest),
     {Expr, [Of | Left]} = witness_spec_pattern:split_before(Behind, fun ends_condition/2),
     element(1, Of) =:= 'of' orelse
@@ -330,8 +339,9 @@ value([{atom, _, Kind} | Rest]) when Kind =:= sum; Kind =:= min; Kind =:= max; K
                ["as in `", atom_to_list(Kind), " N of {_ ? {pay, N}}`"]),
     Value = witness_spec_pattern:expression(Expr, "a value", witness_spec_scan:location(Of)),
     {Condition, After} = condition(Left, Of),
-    {#{value => Kind, window => Window, condition => Condition, 'of' => {Value, witness_spec_scan:location(hd(Expr))}}, After};
-value([First | Next] = Tokens) ->
+    {#{value => Kind, window => Window, condition => Condition, 'of' => {Value, witness_spec_scan:location(hd(Expr))}}, After}.
+
+since([First | Next] = Tokens) ->
     is_value(First, Next) andalso not ends_condition(Tokens, []) orelse not_a_value("a value", Tokens),
     {Condition, Rest} = condition(Tokens, First),
     case Rest of
