@@ -7,7 +7,7 @@ computed (`c:witness_monitor:describe/1`) only when a verdict is explained. What
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, config/3, set_counting/2, set_timed/1, is_timed/1, set_functions/1, reads_functions/1, callback/1,
+-export([config/2, config/3, set_counting/2, set_timed/1, is_timed/1, set_functions/2, reads_functions/1, callback/1,
          new/1, state/1, put_state/2, run/3, result/4, choose/2,
          pass/3, next_deadline/3, finish/3, judge_undecided/3, judge/3, conclude/4, inconclusive/3, is_vacuous/1,
          crash/2, crash/3, save/1, load/1]).
@@ -16,10 +16,10 @@ outcome: a crash is `inconclusive`.
 -doc """
 The callback module, how many steps an explanation has, and `handle_event/2` as a fun: calling the fun costs half as much
 as calling a function of a module that is known only at run time. Then whether a verdict `yes` is only counted (`set_counting/2`),
-whether it has deadlines (`set_timed/1`), and whether calls and returns of functions are events for it (`set_functions/1`).
+whether it has deadlines (`set_timed/1`), and whether calls and returns of functions are events for it (`set_functions/2`).
 """.
 -opaque config() :: {module(), Explain :: pos_integer(), fun((witness_event:event(), State :: term()) -> term()),
-                     never | fun(() -> boolean()), Timed :: boolean(), Functions :: boolean()}.
+                     never | fun(() -> boolean()), Timed :: boolean(), Functions :: never | fun(() -> boolean())}.
 
 -doc "Decides whether a monitor without slices sees an event (`c:witness_monitor:slice/2`).".
 -type choice() :: {fun((witness_event:event(), term()) -> term()), Filter :: term()}.
@@ -61,7 +61,7 @@ config(Module, Explain) -> config(Module, Explain, fun Module:handle_event/2).
 
 -doc "The same with another function in place of `handle_event/2`.".
 -spec config(module(), Explain :: pos_integer(), fun((witness_event:item(), State :: term()) -> term())) -> config().
-config(Module, Explain, Handle) -> {Module, Explain, Handle, never, false, false}.
+config(Module, Explain, Handle) -> {Module, Explain, Handle, never, false, never}.
 
 -doc "The same for machines with a verdict `yes` that is a `t:satisfied/0` whenever this function returns true.".
 -spec set_counting(fun(() -> boolean()), config()) -> config().
@@ -86,13 +86,13 @@ set_timed({Module, Explain, Handle, IsCounted, false, Functions}) ->
 -spec is_timed(config()) -> boolean().
 is_timed({_, _, _, _, Timed, _}) -> Timed.
 
--doc "The same for monitors that read calls or returns of functions.".
--spec set_functions(config()) -> config().
-set_functions(Config) -> setelement(6, Config, true).
+-doc "The same for monitors of which this function says whether they read calls or returns of functions.".
+-spec set_functions(fun(() -> boolean()), config()) -> config().
+set_functions(Reads, Config) -> setelement(6, Config, Reads).
 
 -doc "Whether calls or returns of functions are events for its monitors.".
 -spec reads_functions(config()) -> boolean().
-reads_functions({_, _, _, _, _, Functions}) -> Functions.
+reads_functions({_, _, _, _, _, Reads}) -> Reads =/= never andalso Reads().
 
 -doc "`handle_event/2`, for callers that call it directly and pass its result to `result/4`.".
 -spec callback(config()) -> fun((witness_event:event(), State :: term()) -> term()).

@@ -109,21 +109,20 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
 -doc "For callers that start many machines of one monitor: computes once what all of them share.".
 -spec prepare(prepared()) -> prepared().
 prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
-    Config = add_traits(witness_monitor_instance:config(Module, Explain), Monitor),
+    Reads = reads_functions(Monitor),
+    Config = add_traits(witness_monitor_instance:config(Module, Explain), Monitor, fun() -> Reads end),
     Spec#{config => case Spec of
               #{counted := IsCounted} -> witness_monitor_instance:set_counting(IsCounted, Config);
               #{} -> Config
           end, choice => choice(Monitor)}.
 
-add_traits(Config, Monitor) ->
-    Timed = case witness_monitor:is_timed(Monitor) of
+add_traits(Config, Monitor, Reads) ->
+    witness_monitor_instance:set_functions(Reads, case witness_monitor:is_timed(Monitor) of
         true -> witness_monitor_instance:set_timed(Config);
         false -> Config
-    end,
-    case witness_monitor_alphabet:functions(Monitor) of
-        [] -> Timed;
-        _ -> witness_monitor_instance:set_functions(Timed)
-    end.
+    end).
+
+reads_functions(Monitor) -> witness_monitor_alphabet:functions(Monitor) =/= [].
 
 -doc "Whether the machines have deadlines.".
 -spec has_deadlines(prepared()) -> boolean().
@@ -189,7 +188,8 @@ call_init(#{monitor := {Module, Arg}, process := P, signature := Signature}) ->
 config(#{config := Config}) -> Config;
 config(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
     Handle = callback(fun Module:handle_event/2, fun(State) -> {ok, State} end, Spec),
-    add_traits(witness_monitor_instance:config(Module, Explain, Handle), Monitor).
+    %% A machine by itself asks for the alphabet only if it is given calls or returns: that takes longer than the rest of its start.
+    add_traits(witness_monitor_instance:config(Module, Explain, Handle), Monitor, fun() -> reads_functions(Monitor) end).
 
 %% A specification ignores the unknown parts of the `init` of an attached process (`m:witness_spec_attach`). A
 %% monitor that was written by hand was notified by `attached/3`. A log has the mark itself.
@@ -296,7 +296,7 @@ run(Events, {all, Members, Before, Machine}) ->
 
 %% Calls and returns of functions are events only for the monitors that name the functions.
 without_functions(Events, Config) ->
-    case not witness_monitor_instance:reads_functions(Config) andalso has_functions(Events) of
+    case has_functions(Events) andalso not witness_monitor_instance:reads_functions(Config) of
         true -> [E || E <- Events, not witness_monitor_alphabet:is_function_event(E)];
         false -> Events
     end.
