@@ -506,12 +506,10 @@ next_action(Tokens) ->
     has_sign(Tokens).
 
 has_sign(Tokens) ->
-    Stop = fun(Left, Taken) ->
-        is_sign(Left) orelse witness_spec_action:is_about_function(Left, Taken) orelse ends_test(Left, Taken)
-    end,
-    case witness_spec_pattern:split_before(Tokens, Stop) of
-        {[_ | _], [{atom, _, Word} | _]} when Word =:= calls; Word =:= returns -> true;
-        {_, Rest} -> is_sign(Rest)
+    Signs = fun(Left, Taken) -> is_sign(Left) orelse witness_spec_action:is_about_function(Left, Taken) end,
+    case witness_spec_pattern:split_before(Tokens, fun(Left, Taken) -> Signs(Left, Taken) orelse ends_test(Left, Taken) end) of
+        {_, []} -> false;
+        {Taken, Rest} -> Signs(Rest, lists:reverse(Taken))
     end.
 
 is_sign([{'*', _}, {'*', _} | _]) -> true;
