@@ -271,7 +271,7 @@ calls_faults() ->
       "one_of(Function, Functions) -> case Functions of #{Function := _} -> all; #{} -> skip end.",
       "one_of({M, F, _}, Functions) -> case [all || {N, G, _} <- maps:keys(Functions), N =:= M, G =:= F] of [] -> skip; _ -> all end."},
      {"a machine drops calls that are named", witness_monitor_machine,
-      "        _ -> witness_monitor_instance:set_functions(Timed)", "        [_] -> witness_monitor_instance:set_functions(Timed);\n        _ -> Timed"},
+      "witness_monitor_alphabet:functions(Monitor) =/= []", "length(witness_monitor_alphabet:functions(Monitor)) > 1"},
      {"calls of one function exclude each other", witness_spec_overlap,
       "when Left =/= Right ->\n    true;", "when Left =/= Right; Left =:= call ->\n    true;"},
      {"what is forbidden is engaged by its function", witness_spec_code,
