@@ -70,7 +70,8 @@ item() ->
         {call, proc(), signature(), stamp()},
         {return, proc(), function(), data(), stamp()},
         {receives, oneof([taken, delivered])},
-        {functions, few(function())}
+        {functions, few(function())},
+        {clock, oneof([integer(), exactly(erlang:monotonic_time()), exactly(erlang:system_time(nanosecond))])}
     ]).
 
 stamp() -> oneof([undefined, integer(), exactly(erlang:monotonic_time()), exactly(erlang:system_time(nanosecond))]).

@@ -36,10 +36,11 @@ VM is bounded. The result shares nothing with the block, so no part of it keeps 
 -doc """
 What a line says: an event, a mark of a process, or what holds for the log itself. `receives` says what each `recv` of the log is: a
 message that was delivered to its process, or one that the process has taken. `functions` names functions of which the log has all calls
-and returns. `root` says that a process, which begins next, needs no spawn in the log.
+and returns. `root` says that a process, which begins next, needs no spawn in the log. `clock` is a time up to which nothing has happened that
+is not in the lines before.
 """.
 -type entry() :: witness_event:item() | {root, witness_event:proc(), witness_event:ts()} | {receives, taken | delivered} |
-                 {functions, [mfa()]}.
+                 {functions, [mfa()]} | {clock, Time :: integer()}.
 
 -doc "A line that is not an event: its number, the column of the error (both count from 1), and what is wrong.".
 -type malformed() :: {Line :: pos_integer(), Column :: pos_integer(), What :: unicode:chardata()}.

@@ -3,7 +3,7 @@
 Makes events from the terms of a log, which can be anything.
 """.
 
--export([check/2, functions/2, peer/1]).
+-export([check/2, functions/2, clock/2, peer/1]).
 
 -export_type([place/0, wrong/0]).
 
@@ -43,6 +43,11 @@ functions(Functions, Place) ->
 
 are_functions([Function | Functions]) -> is_valid(function, Function) andalso are_functions(Functions);
 are_functions(Tail) -> Tail =:= [].
+
+-doc "The time of a clock, if it is one.".
+-spec clock(term(), place()) -> {clock, integer()} | wrong().
+clock(Time, _) when is_integer(Time), Time > -1 bsl 63, Time < 1 bsl 63 -> {clock, Time};
+clock(_, Place) -> {expected, ~"a time in nanoseconds, an integer below 2^63", Place}.
 
 -spec roles(atom()) -> [role()].
 roles(fork) -> [process, process, signature];

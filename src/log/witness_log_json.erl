@@ -51,6 +51,8 @@ event(Fields, Begin, Atoms) ->
     Time = time(find(time, Fields)),
     case required(event, Fields, Begin) of
         {~"receives", _} -> {receives, receives(required(messages, Fields, Begin))};
+        {~"clock", At} when Time =:= undefined -> malformed(At, ~"expected a field \"time\" beside this event");
+        {~"clock", _} -> {clock, Time};
         {~"functions", _} -> functions(required(functions, Fields, Begin), Atoms);
         {Kind, AtKind} -> event(Kind, AtKind, Time, Fields, Begin, Atoms)
     end.
@@ -101,7 +103,7 @@ event(Kind, AtKind, Time, Fields, Begin, Atoms) ->
         ~"root" ->
             check({root, Process, Time}, [At]);
         _ ->
-            {expected, ~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives or functions", AtKind}
+            {expected, ~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives, functions or clock", AtKind}
     end.
 
 check(Item, Places) -> witness_log_item:check(Item, Places).

@@ -12,6 +12,8 @@ line({receives, What}, json) -> [~"{\"event\":\"receives\",\"messages\":\"", ato
 line({functions, Functions}, text) -> [~"functions([", witness_log_write:list(Functions), ~"])\n"];
 line({functions, Functions}, json) ->
     [~"{\"event\":\"functions\",\"functions\":[", lists:join($,, [text_of(term(Function)) || Function <- Functions]), ~"]}\n"];
+line({clock, Time}, text) -> [~"clock(", integer_to_binary(Time), ~")\n"];
+line({clock, Time}, json) -> [~"{\"event\":\"clock\",\"time\":", integer_to_binary(Time), ~"}\n"];
 line(Item, text) -> text(Item);
 line(Item, json) -> [~"{\"event\":\"", json(Item), ~"}\n"].
 

@@ -27,6 +27,7 @@ event(<<"gap(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(gap, Rest, B
 event(<<"attached(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(attached, Rest, Block, At + 9, Atoms, Time);
 event(<<"root(", Rest/binary>>, Block, At, Atoms, Time) -> arguments(root, Rest, Block, At + 5, Atoms, Time);
 event(<<"receives(", Rest/binary>>, Block, At, Atoms, undefined) -> arguments(receives, Rest, Block, At + 9, Atoms, undefined);
+event(<<"clock(", Rest/binary>>, Block, At, Atoms, undefined) -> arguments(clock, Rest, Block, At + 6, Atoms, undefined);
 event(<<"functions(", Rest/binary>>, Block, At, Atoms, undefined) ->
     arguments(functions, Rest, Block, At + 10, Atoms, undefined);
 event(<<C, Rest/binary>>, Block, At, Atoms, Time) when ?IS_BLANK(C) -> event(Rest, Block, At + 1, Atoms, Time);
@@ -36,7 +37,7 @@ event(<<"\n", _/binary>>, _, At, _, undefined) -> {none, At + 1};
 event(<<"%", Rest/binary>>, Block, At, _, undefined) -> comment(Rest, Block, At + 1, none);
 event(<<>>, _, At, _, undefined) -> {none, At};
 event(_, Block, At, _, _) ->
-    witness_log_term:expected(~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives or functions", Block, At).
+    witness_log_term:expected(~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives, functions or clock", Block, At).
 
 %% A time is below 2^63, some 292 years; so a time with many digits is rejected quickly.
 time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_DIGIT(C), Time < 1 bsl 60 ->
@@ -109,6 +110,8 @@ item(receives, [What, _], _) when What =:= taken; What =:= delivered ->
     {receives, What};
 item(functions, [Functions, At], _) ->
     witness_log_item:functions(Functions, At);
+item(clock, [Time, At], _) ->
+    witness_log_item:clock(Time, At);
 item(Kind, _, _) ->
     {arguments, Kind}.
 
@@ -126,4 +129,5 @@ shape(gap) -> ~"gap(Process,Reason) or gap(Process,Reason,Missing)";
 shape(attached) -> ~"attached(Process,{m,f,Arity})";
 shape(root) -> ~"root(Process)";
 shape(receives) -> ~"receives(taken) or receives(delivered)";
-shape(functions) -> ~"functions([{m,f,Arity},...])".
+shape(functions) -> ~"functions([{m,f,Arity},...])";
+shape(clock) -> ~"clock(Nanoseconds)".

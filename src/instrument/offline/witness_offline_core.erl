@@ -77,7 +77,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
 %% properties: with their numbers
 %% place: that of the item that is delivered
 %% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
-%% ticking: the shards with monitors that may have deadlines; time: the greatest one of an event
+%% ticking: the shards with monitors that may have deadlines; time: the greatest one of an event or a clock
 %% told: the time that was told last, before which nothing comes any more
 %% latest: without `skew', of each process; back: the first time that is before that, and by how much the times go back at most
 %% operations, births: newest first
@@ -248,6 +248,7 @@ note_time(E, Line, Items, Base, L0 = #log{time = Before, config = Config}) ->
     end.
 
 %% Deadlines compare the times of a process's events, which the user may not know to go back.
+note_back({clock, _}, _, L) -> L;
 note_back({exit, P, _, _}, _, L = #log{latest = Latest}) -> L#log{latest = maps:remove(P, Latest)};
 note_back(E, Line, L = #log{latest = Latest, back = Back}) ->
     case witness_event:ts(E) of
@@ -276,6 +277,8 @@ add_timed(E, Line, Items, Base, L = #log{plain = Plain, events = Events}) when ?
     end;
 add_timed(E, Line, Items, Base, L) -> add_item(E, Line, Items, Base, L).
 
+%% A time alone. The deadlines that it may pass were told before.
+add_item({clock, _}, _, Items, Base, L) -> items(Items, Base, L);
 add_item(E, At, Items, Base, L = #log{source = Source, config = Config}) ->
     {Now, Line} = place(at(At, Base)),
     case witness_trace_log:add(Line, resolve(E, Config), Source) of
