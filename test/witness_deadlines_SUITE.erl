@@ -15,9 +15,9 @@ load.
 
 suite() -> [{timetrap, {hours, 1}}].
 
-all() -> [{group, native}, {group, evm}, a_log_tells_the_time, times_of_a_log_may_go_back_as_far_as_asked_for,
-          times_that_go_back_within_a_process_are_told, nothing_passes_before_what_waits, a_silent_log_asks_the_clock,
-          what_waits_at_an_interrupt_is_told].
+all() -> [{group, native}, {group, evm}, a_log_tells_the_time, a_clock_tells_the_time,
+          times_of_a_log_may_go_back_as_far_as_asked_for, times_that_go_back_within_a_process_are_told,
+          nothing_passes_before_what_waits, a_silent_log_asks_the_clock, what_waits_at_an_interrupt_is_told].
 
 groups() ->
     Both = [a_deadline_passes_while_nothing_happens, what_has_passed_is_decided_at_a_stop, nothing_in_time_is_late],
@@ -50,10 +50,10 @@ properties() ->
       """}].
 
 a_deadline_passes_while_nothing_happens(Config) ->
-    [passes(Mode, Chosen, Config)
-     || Mode <- [outline, central],
-        %% Two may read the same process. A group does not have processes that others name.
-        Chosen <- [[P] || P <- properties()] ++ [lists:droplast(properties())]].
+    [passes(Mode, Chosen, Config) || Mode <- [outline, central], Chosen <- chosen()].
+
+%% Two may read the same process. A group does not have processes that others name.
+chosen() -> [[P] || P <- properties()] ++ [lists:droplast(properties())].
 
 passes(Mode, Chosen, Config) ->
     File = write(quiet, lists:join($\n, [Text || {_, _, Text} <- Chosen]), Config),
@@ -79,8 +79,10 @@ check(Log, File, More) ->
     {ok, _} = witness:stop(Run),
     {Outcome, Violations}.
 
-%% Nothing is decided that was not told.
+%% Nothing is decided that was not told. All deadlines before the stop are, in the run and in its log, although the system is
+%% silent.
 what_has_passed_is_decided_at_a_stop(Config) ->
+    [stops(Mode, Chosen, Config) || Mode <- [outline, central], Chosen <- chosen()],
     {Name, Count, Text} = lists:keyfind(~"sliced", 1, properties()),
     Later = re:replace(Text, "sliced: (.*)30 ms", "later: \\g{1}1 h", [dotall, {return, binary}]),
     {ok, Run} = start({witness_deadlines_system, quiet, [self()]}, write(stop, [Text, $\n, Later], Config), #{}, Config),
@@ -89,6 +91,21 @@ what_has_passed_is_decided_at_a_stop(Config) ->
     {ok, _} = witness:stop(Run),
     Client ! finish,
     ok.
+
+stops(Mode, Chosen, Config) ->
+    File = write(stops, lists:join($\n, [Text || {_, _, Text} <- Chosen]), Config),
+    Log = filename:join(proplists:get_value(priv_dir, Config), lists:concat([stops, erlang:unique_integer([positive]), ".log"])),
+    Test = self(),
+    {ok, Run} = start({witness_deadlines_system, quiet, [Test]}, File,
+                      #{instrument => Mode, log_file => Log, on_verdict => fun(V) -> Test ! {verdict, V} end}, Config),
+    {Client, _} = asked(),
+    %% At least: 30 ms have passed since the last request.
+    ok = timer:sleep(31),
+    {ok, #{outcome := violated}} = witness:stop(Run),
+    Client ! finish,
+    Expected = lists:sort([{Name, Count} || {Name, Count, _} <- Chosen]),
+    ?assertEqual({Mode, Expected}, {Mode, counts(told())}),
+    ?assertMatch({violated, Expected}, check(Log, File, #{instrument => Mode})).
 
 %% A process that has not ended waits until the end of the log, or until a line of another one tells the time.
 a_log_tells_the_time(Config) ->
@@ -105,6 +122,29 @@ a_log_tells_the_time(Config) ->
          ?assertEqual([{~"9", 5_000_000_010, undefined}], Place(More#{skew => 200})),
          ?assertEqual([{~"11", 5_000_000_010, undefined}], Place(More#{skew => 1900}))
      end || More <- [#{}, #{instrument => central}, #{block => 1}]].
+
+%% A time alone is as good as an event, and is told at its line where lines tell the time.
+a_clock_tells_the_time(Config) ->
+    File = write(clock, ~"asked: with shop:init(_) over _ ? _, _ : _ ! _ check [_ ? {ask, _}] within 5 s <_ : _ ! {answer, _}> tt.", Config),
+    Log = filename:join(proplists:get_value(priv_dir, Config), "clock.log"),
+    [begin
+         ok = file:write_file(Log, [~"@0 init(<0.90.0>, _, {shop, init, [a]}).\n@10 recv(<0.90.0>, {ask, 1}).\n" | Lines]),
+         {ok, Run} = witness:start(maps:merge(#{system => {log, {file, Log}}, specs => [File], log => false}, More)),
+         {ok, #{refused := undefined}} = witness:await(Run, ?RUN_TIMEOUT),
+         ?assertEqual({Lines, More, Expected}, {Lines, More, [lists:last(string:split(At, ":", trailing))
+                                                              || #{verdict := no, log := At} <- witness:verdicts(Run)]}),
+         {ok, _} = witness:stop(Run)
+     end || {Lines, More, Expected} <-
+                [{["clock(5000000010)\n"], #{}, []}, {["clock(5000000011)\n"], #{}, [~"3"]},
+                 {["clock(5000000011)\n"], #{instrument => central}, [~"3"]},
+                 {["clock(5000000011)\n", later(20)], #{}, [~"4"]},
+                 {["clock(9000000000)\n", "clock(5)\n"], #{skew => 10_000}, [~"4"]},
+                 {["clock(10000000010)\n", later(9_000_000_000)], #{skew => 5_000}, [~"4"]},
+                 {["clock(10000000011)\n", later(9_000_000_000)], #{skew => 5_000}, [~"3"]},
+                 {["clock(10000000010)\n", later(9_000_000_000)], #{sort => 5_000}, [~"4"]},
+                 {["clock(10000000011)\n", later(9_000_000_000)], #{sort => 5_000}, [~"3"]}]].
+
+later(Time) -> ["@", integer_to_binary(Time), " init(<0.91.0>, _, {shop, other, []})\n"].
 
 times_of_a_log_may_go_back_as_far_as_asked_for(Config) ->
     {Log, File} = log(Config),
@@ -251,8 +291,12 @@ log(Config) ->
 
 asked() -> receive {asked, Client, Servers} -> {Client, Servers} end.
 
-violations(Run) ->
-    Names = [Name || #{verdict := no, name := Name} <- witness:verdicts(Run)],
+told() -> receive {verdict, V} -> [V | told()] after 0 -> [] end.
+
+violations(Run) -> counts(witness:verdicts(Run)).
+
+counts(Verdicts) ->
+    Names = [Name || #{verdict := no, name := Name} <- Verdicts],
     lists:sort([{Name, length([N || N <- Names, N =:= Name])} || Name <- lists:usort(Names)]).
 
 %% Another property says the same by the times of the events alone. Of each request exactly one of them is violated.

@@ -142,10 +142,10 @@ comparable(Other) -> Other.
 
 %% --- all kinds of properties, at all ends ------------------------------------------
 
-%% Which processes are read decides as much as what they do: `all_end` has an instance for each of them. At a stop the clock of the
-%% run may have passed a deadline in silence, which its log does not show: such properties are for systems that end.
+%% Which processes are read decides as much as what they do: `all_end` has an instance for each of them. Where a run stops,
+%% deadlines have passed in silence.
 however_a_run_ends_its_log_says_the_same(Config) ->
-    Specs = [{Mode, Ends, write(Name, Text, Config)} || {Mode, Ends, Name, Text} <- properties()],
+    Specs = [{Mode, write(Name, Text, Config)} || {Mode, Name, Text} <- properties()],
     Runs = [{Source, Mode, Scope, Suffix, System}
             || Source <- sources(), Mode <- [outline, central], {Scope, Suffix} <- [{tree, ".log"}, {node, ".jsonl"}],
                System <- [done, open, crashed, quiet]],
@@ -153,7 +153,7 @@ however_a_run_ends_its_log_says_the_same(Config) ->
 
 disagreement({Source, Mode, Scope, Suffix, System} = Run, Specs, Config) ->
     File = file(lists:concat([ends_, System, $_, Source, $_, Mode, $_, Scope, Suffix]), Config),
-    Given = #{specs => [Spec || {Of, Ends, Spec} <- Specs, Of =:= any orelse Of =:= Mode, Ends =:= any orelse System =/= quiet],
+    Given = #{specs => [Spec || {Of, Spec} <- Specs, Of =:= any orelse Of =:= Mode],
               instrument => Mode, log => false},
     Live = finished((duration(System, Given))#{system => {?MODULE, asks, [System]}, scope => Scope, source => Source,
                                                log_file => File}),
@@ -179,7 +179,7 @@ write(Name, Text, Config) ->
 
 %% A property over all processes is for central instrumentation. A group does not have the processes that its file names.
 properties() ->
-    [{any, any, "worker", ~"""
+    [{any, "worker", ~"""
         answered: with witness_log_agreement_SUITE:answers(_, _, _) check
           [_ <- _, _] [_ ? {ask, _, N}] <_ : _ ! {answer, N}> tt.
         second: with witness_log_agreement_SUITE:answers(_, N, _) when N > 1 check
@@ -189,19 +189,19 @@ properties() ->
         calm: with witness_log_agreement_SUITE:answers(_, _, _) check
           [_ <- _, _] [_ ? {ask, _, _}] during 1 h [_ ** _] ff.
         """},
-     {any, complete, "soon", ~"""
+     {any, "soon", ~"""
         soon: with witness_log_agreement_SUITE:answers(_, _, _) check
           [_ <- _, _] [_ ? {ask, _, N}] within 30 ms <_ : _ ! {answer, N}> tt.
         """},
-     {central, complete, "at_once", ~"""
+     {central, "at_once", ~"""
         at_once: per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check
           [_ ? {ask, _, _}] within 30 ms <_ : _ ! {answer, _}> tt.
         """},
-     {any, any, "group", ~"""
+     {any, "group", ~"""
         grouped: with witness_log_agreement_SUITE:asks(_) group per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check
           [_ ? {ask, _, _}] <_ : _ ! {answer, _}> tt.
         """},
-     {central, any, "all", ~"""
+     {central, "all", ~"""
         each: per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check [_ ? {ask, _, _}] <_ : _ ! {answer, _}> tt.
         in_time: per N over _ ? {ask, _, N}, _ : _ ! {answer, N} check
           [_ ? {ask, _, _}] within 1 h <_ : _ ! {answer, _}> tt.
@@ -250,7 +250,7 @@ echo(_) ->
 
 %% Each child begins a tree, and its parent is not read.
 children_of_others_are_the_same_in_a_log(Config) ->
-    Specs = [{Mode, write(Name, Text, Config)} || {Mode, any, Name, Text} <- properties()],
+    Specs = [{Mode, write(Name, Text, Config)} || {Mode, Name, Text} <- properties()],
     [begin
          File = file(lists:concat(["children_", Mode, $_, Scope, ".log"]), Config),
          Given = #{specs => [Spec || {Of, Spec} <- Specs, Of =:= any orelse Of =:= Mode], instrument => Mode, log => false},

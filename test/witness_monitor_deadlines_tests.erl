@@ -33,15 +33,24 @@ compile() ->
 trace() ->
     list({oneof([ask, answer]), integer(1, 3), integer(1, 2), integer(0, 8), list(integer(0, 8)), oneof([true, false, false])}).
 
-%% With the last time both know which deadlines have passed at the end.
+%% With the last time both know which deadlines have passed at the end. Where watching stops,
+%% one knows the last time by `stop_time`.
 prop_told(Module, Index) ->
     ?FORALL({Trace, Idle, End}, {trace(), oneof([infinity, 1]), oneof([complete, stopped])},
             begin
-                Spec = witness_monitor_machine:prepare(#{monitor => {Module, Index}, explain => 3, max_slices => 1000,
-                                                         slice_idle => Idle, process => self(), signature => {shop, init, [x]}}),
+                Given = #{monitor => {Module, Index}, explain => 3, max_slices => 1000,
+                          slice_idle => Idle, process => self(), signature => {shop, init, [x]}},
+                Spec = witness_monitor_machine:prepare(Given),
                 {ok, Machine} = witness_monitor_machine:new(Spec),
-                {Timed, Last} = timed(Trace),
-                Plain = outcomes(feed([{E, []} || {E, _, _} <- Timed] ++ [Last], End, Spec, Machine)),
+                {Timed, {none, [LastTime]} = Last} = timed(Trace),
+                StopTime = witness_monitor_stop_time:new(),
+                ok = witness_monitor_stop_time:note(LastTime, StopTime),
+                Ends = witness_monitor_machine:prepare(Given#{stop_time => StopTime}),
+                {ok, Stopping} = witness_monitor_machine:new(Ends),
+                Plain = case {[{E, []} || {E, _, _} <- Timed], End} of
+                    {Events, stopped} -> outcomes(feed(Events, stopped, Ends, Stopping));
+                    {Events, complete} -> outcomes(feed(Events ++ [Last], complete, Spec, Machine))
+                end,
                 Told = outcomes(feed([case Saved of true -> {E, [save | Times]}; false -> {E, Times} end
                                       || {E, Times, Saved} <- Timed] ++ [Last], End, Spec, Machine)),
                 ?WHENFAIL(io:format("~p~n~p~n", [Plain, Told]), Plain =:= Told)

@@ -39,7 +39,7 @@ a_wrong_slice_is_a_crash_test_() ->
                               witness_monitor_sliced:new(?MODULE, Config, {Slice, none}, [~"V"], 10, Idle)))}
      || {Name, Slice} <- [{"no answer", fun(_, _) -> nonsense end}, {"no key", fun(_, _) -> {slice, nonsense} end},
                           {"a longer key", fun(_, _) -> {slice, {1, 2}} end}, {"an error", fun(_, _) -> error(oops) end}],
-        Config <- [Plain, witness_monitor_instance:set_timed(Plain)], Idle <- [infinity, 1000]].
+        Config <- [Plain, witness_monitor_instance:set_timed(witness_monitor_stop_time:none(), Plain)], Idle <- [infinity, 1000]].
 
 at_the_end(Map) ->
     {ok, [], S} = witness_monitor_sliced:run(received(1, 250), empty(Map, 1000, infinity)),

@@ -52,7 +52,8 @@ written(Name, Functions, Events) ->
     Dir = string:trim(os:cmd("mktemp -d")),
     File = filename:join(Dir, Name),
     try
-        {ok, Logging} = witness_run_log:open(#{log_file => File, log_size => infinity, scope => tree}, Functions),
+        {ok, Logging} = witness_run_log:open(#{log_file => File, log_size => infinity, scope => tree}, Functions,
+                                             witness_monitor_stop_time:none()),
         ok = witness_run_log:start(Logging),
         [{_, {Monitor, Arg}}] = witness_run_log:monitors(Logging),
         {ok, State} = Monitor:init({m, f, []}, self(), Arg),

@@ -7,7 +7,7 @@ computed (`c:witness_monitor:describe/1`) only when a verdict is explained. What
 outcome: a crash is `inconclusive`.
 """.
 
--export([config/2, config/3, set_counting/2, set_timed/1, is_timed/1, set_functions/2, reads_functions/1, callback/1,
+-export([config/2, config/3, set_counting/2, set_timed/2, is_timed/1, stopped_at/1, set_functions/2, reads_functions/1, callback/1,
          new/1, state/1, put_state/2, run/3, result/4, choose/2,
          pass/3, next_deadline/3, finish/3, judge_undecided/3, judge/3, conclude/4, inconclusive/3, is_vacuous/1,
          crash/2, crash/3, save/1, load/1]).
@@ -16,10 +16,11 @@ outcome: a crash is `inconclusive`.
 -doc """
 The callback module, how many steps an explanation has, and `handle_event/2` as a fun: calling the fun costs half as much
 as calling a function of a module that is known only at run time. Then whether a verdict `yes` is only counted (`set_counting/2`),
-whether it has deadlines (`set_timed/1`), and whether calls and returns of functions are events for it (`set_functions/2`).
+whether it has deadlines (`set_timed/2`), and whether calls and returns of functions are events for it (`set_functions/2`).
 """.
 -opaque config() :: {module(), Explain :: pos_integer(), fun((witness_event:event(), State :: term()) -> term()),
-                     never | fun(() -> boolean()), Timed :: boolean(), Functions :: never | fun(() -> boolean())}.
+                     never | fun(() -> boolean()), Timed :: false | witness_monitor_stop_time:stop_time(),
+                     Functions :: never | fun(() -> boolean())}.
 
 -doc "Decides whether a monitor without slices sees an event (`c:witness_monitor:slice/2`).".
 -type choice() :: {fun((witness_event:event(), term()) -> term()), Filter :: term()}.
@@ -67,9 +68,12 @@ config(Module, Explain, Handle) -> {Module, Explain, Handle, never, false, never
 -spec set_counting(fun(() -> boolean()), config()) -> config().
 set_counting(IsCounted, Config) -> setelement(4, Config, IsCounted).
 
--doc "The same for monitors with deadlines: those that the time of an event passes come before the event.".
--spec set_timed(config()) -> config().
-set_timed({Module, Explain, Handle, IsCounted, false, Functions}) ->
+-doc """
+The same for monitors with deadlines: those that the time of an event passes come before the event. Where watching stops, those before the
+stop time have passed.
+""".
+-spec set_timed(witness_monitor_stop_time:stop_time(), config()) -> config().
+set_timed(StopTime, {Module, Explain, Handle, IsCounted, false, Functions}) ->
     InTime = fun(E, State) ->
         case witness_event:ts(E) of
             undefined -> Handle(E, State);
@@ -80,11 +84,16 @@ set_timed({Module, Explain, Handle, IsCounted, false, Functions}) ->
                 end
         end
     end,
-    {Module, Explain, InTime, IsCounted, true, Functions}.
+    {Module, Explain, InTime, IsCounted, StopTime, Functions}.
 
 -doc "Whether its monitors have deadlines.".
 -spec is_timed(config()) -> boolean().
-is_timed({_, _, _, _, Timed, _}) -> Timed.
+is_timed({_, _, _, _, Timed, _}) -> Timed =/= false.
+
+-doc "When watching has stopped, of monitors with deadlines.".
+-spec stopped_at(config()) -> integer() | unknown.
+stopped_at({_, _, _, _, false, _}) -> unknown;
+stopped_at({_, _, _, _, StopTime, _}) -> witness_monitor_stop_time:read(StopTime).
 
 -doc "The same for monitors of which this function says whether they read calls or returns of functions.".
 -spec set_functions(fun(() -> boolean()), config()) -> config().
@@ -200,7 +209,7 @@ choose([E | Events], Slice, Filter, Chosen) ->
 
 -doc "No event comes before this time any more (see `c:witness_monitor:handle_time/2`).".
 -spec pass(Time :: integer(), config(), instance()) -> open | {decided, outcome() | satisfied()}.
-pass(Time, {Module, _, _, _, true, _} = Config, {State, _, _, _} = Instance) ->
+pass(Time, {Module, _, _, _, Timed, _} = Config, {State, _, _, _} = Instance) when Timed =/= false ->
     try Module:handle_time(Time, State) of
         open -> open;
         Passed -> conclude_time(Passed, Config, Instance)
@@ -217,7 +226,7 @@ conclude_time(Other, Config, Instance) ->
 
 -doc "See `c:witness_monitor:next_deadline/2`.".
 -spec next_deadline(From :: integer(), config(), instance()) -> integer() | none.
-next_deadline(From, {Module, _, _, _, true, _}, {State, _, _, _}) ->
+next_deadline(From, {Module, _, _, _, Timed, _}, {State, _, _, _}) when Timed =/= false ->
     %% A monitor that cannot say it is asked with its next event.
     try Module:next_deadline(From, State) of
         At when is_integer(At), At >= From -> At;

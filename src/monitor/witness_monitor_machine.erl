@@ -25,7 +25,7 @@ dictionary of the process that runs the machine (`read_marks/0`).
 What to run: the monitor, the process that it is started for, how many steps an explanation has, how many slices may
 be alive (default 100,000), and for how many milliseconds a slice may be idle (`m:witness_monitor_expiry`; by default
 forever). `attached`: the process was running already, in this function; its first item is
-`{attached, P, MFA, Ts}`, and the arguments in its signature mean nothing. Other keys are ignored.
+`{attached, P, MFA, Ts}`, and the arguments in its signature mean nothing. Where watching stops, deadlines before the `stop_time` have passed. Other keys are ignored.
 
 `all` in place of the process: the monitor reads all processes of the run. It is given all their events, births and
 ends included. Each of its outcomes has the `process` of the deciding event, with its `signature`; both are `undefined`
@@ -41,6 +41,7 @@ are not known.
                   explain := pos_integer(),
                   max_slices => pos_integer(),
                   slice_idle => pos_integer() | infinity,
+                  stop_time => witness_monitor_stop_time:stop_time(),
                   attached => mfa(),
                   atom() => term()}.
 
@@ -53,6 +54,7 @@ at each verdict `yes`: whether it is only counted.
                       counted => fun(() -> boolean()),
                       max_slices => pos_integer(),
                       slice_idle => pos_integer() | infinity,
+                      stop_time => witness_monitor_stop_time:stop_time(),
                       atom() => term()}.
 
 -doc """
@@ -110,15 +112,15 @@ at a complete end a vacuous `yes`. It is also an ordinary one if the monitor cou
 -spec prepare(prepared()) -> prepared().
 prepare(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
     Reads = reads_functions(Monitor),
-    Config = add_traits(witness_monitor_instance:config(Module, Explain), Monitor, fun() -> Reads end),
+    Config = add_traits(witness_monitor_instance:config(Module, Explain), Spec, fun() -> Reads end),
     Spec#{config => case Spec of
               #{counted := IsCounted} -> witness_monitor_instance:set_counting(IsCounted, Config);
               #{} -> Config
           end, choice => choice(Monitor)}.
 
-add_traits(Config, Monitor, Reads) ->
+add_traits(Config, #{monitor := Monitor} = Spec, Reads) ->
     witness_monitor_instance:set_functions(Reads, case witness_monitor:is_timed(Monitor) of
-        true -> witness_monitor_instance:set_timed(Config);
+        true -> witness_monitor_instance:set_timed(maps:get(stop_time, Spec, witness_monitor_stop_time:none()), Config);
         false -> Config
     end).
 
@@ -189,7 +191,7 @@ config(#{config := Config}) -> Config;
 config(#{monitor := {Module, _} = Monitor, explain := Explain} = Spec) ->
     Handle = callback(fun Module:handle_event/2, fun(State) -> {ok, State} end, Spec),
     %% A machine by itself asks for the alphabet only if it is given calls or returns: that takes longer than the rest of its start.
-    add_traits(witness_monitor_instance:config(Module, Explain, Handle), Monitor, fun() -> reads_functions(Monitor) end).
+    add_traits(witness_monitor_instance:config(Module, Explain, Handle), Spec, fun() -> reads_functions(Monitor) end).
 
 %% A specification ignores the unknown parts of the `init` of an attached process (`m:witness_spec_attach`). A
 %% monitor that was written by hand was notified by `attached/3`. A log has the mark itself.
@@ -391,22 +393,39 @@ next_deadline(From, Machine) ->
     {Config, Instance} = single_instance(Machine),
     witness_monitor_instance:next_deadline(From, Config, Instance).
 
--doc "No further event comes.".
+-doc "No further event comes. Where watching has stopped and it is known when, deadlines before that time have passed.".
 -spec finish(complete | stopped, machine()) ->
     {[witness_monitor_sliced:outcome() | witness_monitor_sliced:satisfied() | witness_monitor_sliced:undecided()], final()}.
-finish(How, {sliced, Config, Sliced}) ->
+finish(complete, Machine) -> conclude(complete, Machine);
+finish(stopped, Machine) ->
+    case stopped_at(Machine) of
+        unknown -> conclude(stopped, Machine);
+        Time ->
+            case pass(Time, Machine) of
+                {Slices, {ok, Next}} ->
+                    {Last, Final} = conclude(stopped, Next),
+                    {Slices ++ Last, Final};
+                {Slices, {decided, Final}} -> {Slices, Final}
+            end
+    end.
+
+stopped_at({all, _, _, Machine}) -> stopped_at(Machine);
+stopped_at({requests, _, Machine}) -> stopped_at(Machine);
+stopped_at(Machine) -> witness_monitor_instance:stopped_at(element(2, Machine)).
+
+conclude(How, {sliced, Config, Sliced}) ->
     {Verdict, Reason} = case How of
         complete -> {yes, undefined};
         stopped -> {inconclusive, stopped}
     end,
     {witness_monitor_sliced:finish(How, Sliced), final_outcome(Verdict, Reason, Config, Sliced)};
-finish(How, {requests, _, Machine}) ->
-    plain(finish(How, Machine));
-finish(_, {all, _, Alive, Machine}) ->
+conclude(How, {requests, _, Machine}) ->
+    plain(conclude(How, Machine));
+conclude(_, {all, _, Alive, Machine}) ->
     %% Observation stops; if no observed process is alive, nothing more could come.
     How = case Alive of #{} when map_size(Alive) =:= 0 -> complete; _ -> stopped end,
-    put_no_process(finish(How, Machine));
-finish(How, Machine) ->
+    put_no_process(conclude(How, Machine));
+conclude(How, Machine) ->
     {Config, Instance} = single_instance(Machine),
     {[], final(witness_monitor_instance:finish(How, Config, Instance))}.
 

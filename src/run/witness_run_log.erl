@@ -11,28 +11,28 @@ Hidden monitors appear in no result. When one of them misses events or has crash
 live process of the tree gets a `gap`, and the run is notified that its log is not complete.
 """.
 
--export([open/2, start/1, close/1, map/1, monitors/1, is_hidden/1, write_gap/3]).
+-export([open/3, start/1, close/1, map/1, monitors/1, is_hidden/1, write_gap/3]).
 
 -export_type([logging/0]).
 
 -doc "The log of a run, or `none`.".
 -type logging() :: none | #{log := witness_log_writer:log(), functions := [mfa()], watch := witness_trace_functions:watch(),
-                            trees := ets:table()}.
+                            stop_time := witness_monitor_stop_time:stop_time(), trees := ets:table()}.
 
 -doc """
 Opens the log that the options ask for, for the run that calls. It has all calls and returns of these functions, as long as the watch says
 that they are observed. An error is text for people.
 """.
--spec open(#{log_file => file:name_all(), _ => _}, {[mfa()], witness_trace_functions:watch()}) ->
-    {ok, logging()} | {error, unicode:chardata()}.
-open(#{log_file := File, log_size := MaxBytes}, {Functions, Watch}) ->
+-spec open(#{log_file => file:name_all(), _ => _}, {[mfa()], witness_trace_functions:watch()},
+           witness_monitor_stop_time:stop_time()) -> {ok, logging()} | {error, unicode:chardata()}.
+open(#{log_file := File, log_size := MaxBytes}, {Functions, Watch}, StopTime) ->
     maybe
         {ok, Log} ?= witness_log_writer:open(File, MaxBytes),
         %% The live processes, each with the first process of its tree.
-        {ok, #{log => Log, functions => Functions, watch => Watch,
+        {ok, #{log => Log, functions => Functions, watch => Watch, stop_time => StopTime,
                trees => ets:new(witness_run_log, [public, {write_concurrency, auto}])}}
     end;
-open(#{}, _) -> {ok, none}.
+open(#{}, _, _) -> {ok, none}.
 
 -doc "Replaces an earlier log of this name. Called when nothing can prevent the start of the run any more.".
 -spec start(logging()) -> ok | {error, unicode:chardata()}.
@@ -44,14 +44,26 @@ start(#{log := Log, functions := Functions}) ->
         witness_log_writer:write([{receives, delivered} | [{functions, Functions} || Functions =/= []]], Log)
     end.
 
--doc "Closes the log when every hidden monitor has ended. An error says why the log is not complete.".
+-doc """
+Closes the log when every hidden monitor has ended. If processes go on, the last line has the time at which watching has stopped: the system
+may have been silent. An error says why the log is not complete.
+""".
 -spec close(logging()) -> ok | {error, unicode:chardata()}.
 close(none) -> ok;
-close(#{log := Log, trees := Trees}) ->
+close(#{log := Log, trees := Trees} = Logging) ->
+    GoesOn = ets:info(Trees, size) > 0,
     true = ets:delete(Trees),
-    try witness_log_writer:close(Log)
+    try
+        _ = GoesOn andalso write_stop(Logging),
+        witness_log_writer:close(Log)
     catch exit:{log_ended, Reason} ->
         {error, ["it was not written to its end: ", witness_event:format_term(Reason, 400)]}
+    end.
+
+write_stop(#{stop_time := StopTime, log := Log}) ->
+    case witness_monitor_stop_time:read(StopTime) of
+        unknown -> ok;
+        Time -> witness_log_writer:write([{clock, Time}], Log)
     end.
 
 -doc "The hidden map, if there is one.".

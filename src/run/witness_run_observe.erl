@@ -5,18 +5,19 @@
 
 -doc """
 Starts the instrument of a run, which is the calling process (`m:witness_instrument`). An error of a log is text for people; the
-others are those of `witness_run_inline:start_link/4`.
+others are those of `witness_run_inline:start_link/4`. The instrument notes the stop time.
 """.
--spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], witness_run_maps:maps(),
-                 witness_run_maps:gathered()) ->
+-spec start_link(witness_options:options(), [witness_spec:instrumentation_map()],
+                 {witness_run_maps:maps(), witness_run_maps:gathered()}, witness_monitor_stop_time:stop_time()) ->
     {ok, witness_instrument:started()} | {error, unicode:chardata() | witness_run_inline:error()}.
-start_link(Options, Specs, VersionedMaps, Gathered) ->
+start_link(Options, Specs, {VersionedMaps, Gathered}, StopTime) ->
     Maps = [Map || {_, Map} <- VersionedMaps],
     case Options of
         #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
         #{instrument := inline} -> start_inline(Options, Specs, Maps);
         #{source := Source} ->
-            Common = #{run => self(), maps => Maps, signatures => table(Options), looks => only_looks(Maps, Options)},
+            Common = #{run => self(), maps => Maps, signatures => table(Options), looks => only_looks(Maps, Options),
+                       stop_time => StopTime},
             {ok, start_link_source(Source, Options, Gathered, Common)}
     end.
 

@@ -44,10 +44,11 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
                 {ok, Chosen} ?= choose(Options),
                 Functions = witness_run_maps:functions(Specs, Monitors),
                 {ok, Watch} ?= watch(Functions, Specs, Options),
-                {ok, Log} ?= witness_run_log:open(Options, {Functions, Watch}),
+                StopTime = stop_time(Specs, Options),
+                {ok, Log} ?= witness_run_log:open(Options, {Functions, Watch}, StopTime),
                 Maps = witness_run_maps:maps(Options, Specs, Log),
                 Gathered = witness_run_maps:gathered(Options, Specs, Log),
-                {ok, {_, _, Counts} = Started} ?= witness_run_observe:start_link(Options, Specs, Maps, Gathered),
+                {ok, {_, _, Counts} = Started} ?= witness_run_observe:start_link(Options, Specs, {Maps, Gathered}, StopTime),
                 Instrument = witness_instrument:new(Started),
                 ok ?= witness_run_log:start(Log),
                 ok = add_servers(Options, Instrument),
@@ -66,6 +67,16 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
             end;
         {error, _} = Error -> Error
     end.
+
+%% Only deadlines depend on it, those of this run or of another one that reads its log.
+stop_time(Specs, #{monitors := Monitors} = Options) ->
+    case is_timed_log(Options) orelse lists:any(fun witness_monitor:is_timed/1, witness_run_maps:all_monitors(Specs, Monitors)) of
+        true -> witness_monitor_stop_time:new();
+        false -> witness_monitor_stop_time:none()
+    end.
+
+is_timed_log(#{log_file := _, timestamps := Timed}) -> Timed;
+is_timed_log(#{}) -> false.
 
 %% The run loses the functions that it observes as soon as other code takes their place.
 watch([], _, _) -> {ok, witness_trace_functions:none()};

@@ -81,26 +81,28 @@ on_new({Session, always, Flags}, On) ->
 delivered({Session, _, _}) -> trace:delivered(Session, all).
 
 -doc """
-The caller gets `{reached, Ref}` when all that these processes have done until now was sent to the tracer of the session. Its message may
-overtake the last of these events. Nothing comes if the session has ended.
+The caller gets `{reached, Ref}` when all that these processes have done until now was sent to the tracers of the sessions. Its message may
+overtake the last of these events. Nothing comes if a session has ended.
 
 If the queue of the tracer is locked, events wait at the process that they are about, until a system task of it sends them.
 `trace:delivered/2` alone does not wait for that. A later system task, of the least priority, comes behind it.
 """.
--spec reached(session(), [pid()]) -> reference().
-reached({Session, _, _}, Processes) ->
-    Tracer = self(),
+-spec reached([session()], [pid()]) -> reference().
+reached(Sessions, Processes) ->
+    Caller = self(),
     Ref = make_ref(),
     _ = spawn_opt(fun() ->
-        Delivered = try trace:delivered(Session, all) catch error:badarg -> exit(normal) end,
-        receive {trace_delivered, all, Delivered} -> ok end,
+        All = try [trace:delivered(Session, all) || {Session, _, _} <- Sessions] catch error:badarg -> exit(normal) end,
+        lists:foreach(fun(Delivered) -> receive {trace_delivered, all, Delivered} -> ok end end, All),
         Tasks = [begin
             Task = make_ref(),
             _ = erlang:check_process_code(P, ?MODULE, [{async, Task}]),
             Task
         end || P <- Processes],
         lists:foreach(fun(Task) -> receive {check_process_code, Task, _} -> ok end end, Tasks),
-        Tracer ! {reached, Ref}
+        %% The caller may trap exits.
+        unlink(Caller),
+        Caller ! {reached, Ref}
     end, [link, {priority, low}, {message_queue_data, off_heap}]),
     Ref.
 

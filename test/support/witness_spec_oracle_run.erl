@@ -523,7 +523,7 @@ begun({slices, Filter}, Module, Index) -> {slices, {Module, Index}, new_sliced({
 new_sliced({Module, _} = Monitor, Filter) ->
     Plain = witness_monitor_instance:config(Module, 1),
     Config = case witness_monitor:is_timed(Monitor) of
-        true -> witness_monitor_instance:set_timed(Plain);
+        true -> witness_monitor_instance:set_timed(witness_monitor_stop_time:none(), Plain);
         false -> Plain
     end,
     witness_monitor_sliced:new(Module, Config, {fun Module:slice/2, Filter}, Module:slice_names(Filter), ?SLICES, infinity).

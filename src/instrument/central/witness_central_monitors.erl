@@ -124,7 +124,7 @@ property_number(Monitor, M = #monitors{numbers = Numbers, property = Last, prope
         #{Monitor := Number} -> {Number, M};
         #{} ->
             Number = Last + 1,
-            Given = maps:with([explain, max_slices, slice_idle], Config),
+            Given = maps:with([explain, max_slices, slice_idle, stop_time], Config),
             Property = #property{spec = witness_monitor_machine:prepare(Given#{monitor => Monitor})},
             {Number, M#monitors{numbers = Numbers#{Monitor => Number}, property = Number,
                                 properties = Properties#{Number => Property}}}

@@ -49,7 +49,7 @@ tracer, and these properties are over all processes; `drain`: the milliseconds t
 """.
 -type config() :: #{source_options := map(), run := pid(), maps := [witness_instrument_map:instrumentation()],
                     explain := pos_integer(), max_slices := pos_integer(), slice_idle => pos_integer() | infinity,
-                    signatures => witness_event_wrapper:table(),
+                    signatures => witness_event_wrapper:table(), stop_time => witness_monitor_stop_time:stop_time(),
                     memory => pos_integer(), partition_memory := pos_integer(), turns => witness_monitor_throttle:turns(),
                     clock => witness_monitor_runner:clock(),
                     central => [witness_instrument_map:entry()], drain => timeout()}.
@@ -209,6 +209,9 @@ handle_call(info, _, D = #dispatcher{most = Most, session = Session}) ->
     {reply, #{busy => count_busy(D) + Read, idle => 0, most => max(1, Most + MostRead)}, D};
 handle_call(stop, _, D = #dispatcher{session = Session, config = Config}) ->
     ok = witness_outline_drain:watch(Config),
+    Time = witness_outline_drain:reach(fun() -> witness_trace_native:delivered(Session) end,
+                                       fun(Ref) -> {trace_delivered, all, Ref} end, Config),
+    ok = witness_outline_drain:note(Time, Config),
     ok = witness_trace_native:close(Session),
     ok = await_tracers(drain(take(D))),
     {stop, normal, ok, await_shards(D)}.
@@ -305,7 +308,7 @@ handle_item({birth, Partition, Grouped, Held, P, Raw}, D = #dispatcher{config = 
             D;
         [{_, Entry = #{monitor := Monitor}}] when not Grouped ->
             D1 = narrow(Partition, Monitor, D),
-            Given = maps:with([run, explain, max_slices, slice_idle, memory, turns, signatures, clock], Config),
+            Given = maps:with([run, explain, max_slices, slice_idle, stop_time, memory, turns, signatures, clock], Config),
             Take = witness_instrument_monitors:take_fun(Partition),
             Runner = witness_instrument_monitors:start(P, Signature, Entry, Given#{ordered => false, take => Take}),
             monitor(process, Runner),

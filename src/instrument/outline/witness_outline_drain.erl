@@ -7,10 +7,12 @@ to goes on, and may do more than its tracers can analyse. If neither is so, a ru
 waits for monitors that have processes of their own by itself, with the same limit (`drain`).
 """.
 
--export([watch/1, give_up/1]).
+-export([watch/1, reach/3, note/2, give_up/1]).
 
 %% Milliseconds that the system of an attached run is still observed, so that its tracers can agree on an end.
 -define(CUT_MS, 1_000).
+%% Milliseconds in which the VM has to say that everything up to the stop was reported.
+-define(REACH_MS, 5_000).
 
 -doc """
 In mode `central`, and if the run is attached to its system, the caller receives `overdue` after `drain` milliseconds. If the run is
@@ -23,6 +25,27 @@ watch(Config = #{drain := Drain}) when is_integer(Drain) ->
     _ = IsAttached andalso maps:get(cut, Config) andalso erlang:send_after(min(?CUT_MS, Drain), self(), cut),
     ok;
 watch(#{}) -> ok.
+
+-doc """
+The present time, once all that happened before it was reported. The VM is asked and its answer awaited, but not for long: a process may be in native
+code. Nothing is asked where the stop time is not wanted.
+""".
+-spec reach(Ask :: fun(() -> reference()), Answer :: fun((reference()) -> term()),
+            #{stop_time => witness_monitor_stop_time:stop_time(), _ => _}) -> integer() | unknown.
+reach(Ask, Answer, #{stop_time := StopTime}) ->
+    case witness_monitor_stop_time:is_wanted(StopTime) of
+        true ->
+            Time = erlang:monotonic_time(nanosecond),
+            Expected = Answer(Ask()),
+            receive Expected -> Time after ?REACH_MS -> unknown end;
+        false -> unknown
+    end;
+reach(_, _, #{}) -> unknown.
+
+-doc "Notes the stop time, if it is known.".
+-spec note(integer() | unknown, #{stop_time => witness_monitor_stop_time:stop_time(), _ => _}) -> ok.
+note(Time, #{stop_time := StopTime}) when is_integer(Time) -> witness_monitor_stop_time:note(Time, StopTime);
+note(_, #{}) -> ok.
 
 -doc "The time is over: ends the tracers and the calling process.".
 -spec give_up([pid()]) -> no_return().

@@ -52,7 +52,7 @@ replace(Pid, Maps, Tag) -> Pid ! {replace, self(), Tag, Maps}, ok.
 -spec init(witness_trace_native:partition(), boolean(), first(), witness_outline_dispatcher:config()) -> ok.
 init(Partition, Grouped, {P, Signature, Label}, Config = #{run := Run, maps := Maps, partition_memory := Memory, clock := Clock}) ->
     proc_lib:set_label(witness_tracer),
-    Given = maps:with([run, explain, max_slices, slice_idle, memory, turns, signatures], Config),
+    Given = maps:with([run, explain, max_slices, slice_idle, stop_time, memory, turns, signatures], Config),
     T = #partition{source = Partition, run = Run, maps = Maps, memory = Memory, clock = Clock,
                    config = Given#{ordered => false, tracer => self(), clock => {tracer, self()}},
                    labels = case Grouped of true -> #{}; false -> single end},

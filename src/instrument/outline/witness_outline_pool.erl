@@ -169,14 +169,15 @@ handle_call(session, _, P = #pool{config = #{source := Source}, root = {_, Sessi
     {reply, #{source => Source, session => Session}, P};
 handle_call(info, _, P = #pool{busy = Busy, idle = Idle, most = Most}) ->
     {reply, #{busy => map_size(Busy) + 1, idle => Idle, most => Most}, P};
-handle_call(alive, _, P = #pool{config = #{source := Source}, root = {_, Root, _}, busy = Busy, free = Free}) ->
-    Sessions = [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free],
-    {reply, Source:observed(Sessions), P};
+handle_call(alive, _, P = #pool{config = #{source := Source}}) ->
+    {reply, Source:observed(sessions(P)), P};
 handle_call(stop, _, P0 = #pool{config = Config}) ->
     ok = witness_outline_drain:watch(Config),
     %% Tracers wait for the pool, and all of them have a higher priority than the system from now on.
     process_flag(priority, high),
-    P = settle(0, ?MAX_ROUNDS, P0#pool{config = Config#{priority => high}}),
+    Time = reach_now(P0),
+    {Settled, P} = settle(0, ?MAX_ROUNDS, P0#pool{config = Config#{priority => high}}),
+    _ = Settled andalso witness_outline_drain:note(Time, Config),
     Pids = tracers(P),
     Tag = make_ref(),
     lists:foreach(fun(Pid) -> witness_outline_tracer:stop(Pid, Tag) end, Pids),
@@ -223,12 +224,18 @@ handle_info({'EXIT', Pid, Reason}, P) ->
 exit_reason(_, {shutdown, {given_up, _}} = Reason) -> Reason;
 exit_reason(Pid, Reason) -> {tracer_ended, Pid, Reason}.
 
+%% All that has happened before this time is in the mailboxes of the tracers, if the VM says so soon.
+reach_now(P = #pool{config = #{source := Source} = Config}) ->
+    Sessions = sessions(P),
+    Ask = fun() -> Source:reached(Sessions, Source:observed(Sessions)) end,
+    witness_outline_drain:reach(Ask, fun(Ref) -> {reached, Ref} end, Config).
+
 %% Events that tracers have gathered may name new processes. These need tracers of their own, to which their events are
 %% routed. The VM may also report a little later what an ended process did. A message may be on its way between two
 %% tracers while both have nothing left to do. The next round comes after that message, so two rounds in a row have to
 %% agree. When the sessions have ended, no further report comes, and nothing is waited for.
-settle(?AGREEING_ROUNDS, _, P) -> P;
-settle(_, 0, P) -> P;
+settle(?AGREEING_ROUNDS, _, P) -> {not P#pool.is_cut, P};
+settle(_, 0, P) -> {false, P};
 settle(Agreeing, Rounds, P = #pool{busy = Busy, root = {Root, _, _}}) ->
     Tag = make_ref(),
     Pids = [Root | maps:keys(Busy)],
@@ -275,6 +282,9 @@ replace(Round, From, P = #pool{config = #{maps := Maps}}) ->
 terminate(_, P) ->
     %% After a good end no tracer is left. If the reason is `normal' (`sys:terminate/2'), links alone do not end tracers.
     lists:foreach(fun(Pid) -> exit(Pid, kill) end, tracers(P)).
+
+sessions(#pool{busy = Busy, free = Free, root = {_, Root, _}}) ->
+    [Root | maps:values(Busy)] ++ [Session || {_, Session, _} <- Free].
 
 tracers(#pool{busy = Busy, free = Free, root = {Root, _, _}}) ->
     [Root | maps:keys(Busy)] ++ [Pid || {Pid, _, _} <- Free].

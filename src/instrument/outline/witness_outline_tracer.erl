@@ -409,7 +409,7 @@ question({share, P, Sink}, T = #tracer{source = Source, session = Session}) ->
 start_monitors(P, Signature, Label, T) -> start_monitors(P, Signature, #{}, Label, T).
 
 start_monitors(P, Signature, More, Label, T = #tracer{config = Config, alive = Alive, delivery = Delivery}) ->
-    Given = (maps:merge(maps:with([run, explain, max_slices, slice_idle], Config), More))#{clock => {tracer, self()}},
+    Given = (maps:merge(maps:with([run, explain, max_slices, slice_idle, stop_time], Config), More))#{clock => {tracer, self()}},
     {{Label1, Alive1}, Delivery1} =
         witness_outline_delivery:start(P, Signature, Label, Given#{ordered => true}, Alive, Delivery),
     Started = witness_instrument_map:label(readers, Label1) -- witness_instrument_map:label(readers, Label),
@@ -613,7 +613,7 @@ ask_time(T = #tracer{delivered = none, waiting = [_ | _] = Readers, source = Sou
     Stamp = Source:now(),
     Time = erlang:monotonic_time(nanosecond),
     Processes = [P || {P, _} <- witness_outline_core:owned(Core) ++ witness_outline_core:cuts(Core)],
-    T#tracer{delivered = {Source:reached(Session, Processes), Stamp, Time, lists:usort(Readers)}, waiting = []};
+    T#tracer{delivered = {Source:reached([Session], Processes), Stamp, Time, lists:usort(Readers)}, waiting = []};
 ask_time(T) -> T.
 
 %% While a process of the partition is being handed over, its events may be on a detour over other tracers. A handover ends when the
