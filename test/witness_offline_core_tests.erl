@@ -111,7 +111,8 @@ heads_that_do_not_have_what_a_property_wants_are_refused_test_() ->
         {[F], [Of([{m, f, 2}]), Init], {1, "s:2", "the line `functions` of the log does not name this function"}},
         %% Another log begins: what the first one has said does not hold any more.
         {[F], [Of([{m, f, 1}]), Init, Of([{m, g, 2}]), Call], {3, "s:2", "does not name this function"}},
-        {[F], [Of([{m, f, 1}]), Init, {receives, taken}, Call], {4, "s:2", "does not say that it has all its calls"}},
+        {[F], [Of([{m, f, 1}]), Init, {receives, taken}, Call],
+         {4, "s:2", "from here on the log does not say that it has all its calls and returns. In a log of `witness run` the module"}},
         {[F], [Of([{m, f, 1}]), Init, {receives, taken}, Of([{m, f, 1}]), Call], ok},
         {[Taken], [{receives, taken}, Init, Of([{m, f, 1}]), Call], {4, "s:1", "does not say that each of its `recv`"}},
         {[F], [Of([{m, f, 1}]), {receives, taken}, {receives, taken}, Init], {4, "s:2", "does not say that it has all its calls"}}

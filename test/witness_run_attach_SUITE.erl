@@ -285,6 +285,7 @@ what_needs_the_past_is_refused(Config) ->
         {"with lists:seq(A, A) check [_ <- _, _] ff.", 6},
         {"with lists:seq(A, _) when A > 1 check [_ <- _, _] ff.", 6},
         {"with lists:seq(A, _) check [_ <- _, _] [_ ? A] ff.", 6},
+        {"with lists:seq(A, _) over _ ? _ let Is = once {_ ? A} check [_ ? _ when Is] ff.", 6},
         {"with lists:seq(_, _) check [_ <- _, lists:seq(A, _)] [_ ? A] ff.", 29},
         {"with lists:seq(_, _) check [_ <- P, _] [P ? _] ff.", 29},
         {"with lists:seq(_, _) check [_ ? _] max X. [_ <- _, lists:seq([], _)] ff.", 44},

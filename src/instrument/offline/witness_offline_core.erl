@@ -178,11 +178,12 @@ read_head([], _, L) ->
     {ok, L}.
 
 %% The first property that wants something else than a head says, of these parts of it.
-unseen(Head, Keys, #log{config = Config}) ->
+unseen(Head, Keys, #log{config = Config, events = Events}) ->
     case [Wanted || Wanted <- maps:get(wants, Config, []), lists:member(part(Wanted), Keys), not is_seen(Wanted, Head)] of
         [] -> none;
         [{function, _, Property} = Wanted | _] ->
-            unseen_text(Wanted, Head, [Function || {function, Function, Of} <- map_get(wants, Config), Of =:= Property]);
+            All = [Function || {function, Function, Of} <- map_get(wants, Config), Of =:= Property],
+            unseen_text(Wanted, Head, All, Events > 0);
         [Wanted | _] -> unseen_text(Wanted, Head)
     end.
 
@@ -193,11 +194,14 @@ is_seen({function, Function, _}, #{functions := Functions}) -> lists:member(Func
 is_seen({What, _}, #{receives := Receives}) -> What =:= Receives;
 is_seen(_, #{}) -> false.
 
-%% All: the functions of the property.
-unseen_text({function, Function, Property}, Head, All) ->
+%% All: the functions of the property. IsLater: there are events in front of this head.
+unseen_text({function, Function, Property}, Head, All, IsLater) ->
     Texts = [witness_event:format_term(Of, 600) || Of <- lists:uniq(All)],
     [Property, " is about calls of ", witness_event:format_function(Function), ", and ", case Head of
          #{functions := _} -> "the line `functions` of the log does not name this function. If the log has all its calls and returns, add it: ";
+         #{} when IsLater ->
+             "from here on the log does not say that it has all its calls and returns. In a log of `witness run` the module was loaded anew, and "
+             "what comes in front of this line can be checked as a log of its own. If the log has them, add another line here: ";
          #{} -> "the log does not say that it has all its calls and returns. If it has, begin the log with the line "
      end, "functions([", lists:join($,, Texts), "]), or {\"event\":\"functions\",\"functions\":", json:encode(Texts), "}"].
 
