@@ -15,7 +15,7 @@ setup() ->
 tests() ->
     [{woven_once, fun woven_once/1}, {what_has_changed_is_woven_alone, fun what_has_changed_is_woven_alone/1},
      {another_plan, fun another_plan/1}, {what_is_left, fun what_is_left/1}, {names, fun names/1}, {damaged, fun damaged/1},
-     {at_the_same_time, fun at_the_same_time/1}, {natives, fun natives/1}, {bounded, fun bounded/1},
+     {at_the_same_time, fun at_the_same_time/1}, {natives, fun natives/1}, {functions, fun functions/1}, {bounded, fun bounded/1},
      {bounded_while_others_use_it, fun bounded_while_others_use_it/1}, {nowhere, fun nowhere/1},
      {results, fun results/1}].
 
@@ -49,6 +49,14 @@ another_plan(Dir) ->
     {[Third], [], 1} = prepared(Dir, (plan())#{timeouts => true, natives => #{{wc_none, wc_none, 1} => 1}}),
     {[Fourth], [], 1} = prepared(Dir, (plan())#{timeouts => true, natives => #{{wc_none, wc_none, 1} => 2}}),
     ?assertNotEqual(Third, Fourth).
+
+functions(Dir) ->
+    {[First], [], 2} = prepared(Dir, plan()),
+    {[First], [], 0} = prepared(Dir, (plan())#{functions => #{{wc_none, f, 0} => [call]}}),
+    {[Second], [], 1} = prepared(Dir, (plan())#{functions => #{{wc_b, f, 0} => [call]}}),
+    {[Third], [], 1} = prepared(Dir, (plan())#{functions => #{{wc_b, f, 0} => [call, return]}}),
+    ?assertEqual(3, length(lists:uniq([First, Second, Third]))),
+    ?assertEqual({[Second], [], 0}, prepared(Dir, (plan())#{functions => #{{wc_b, f, 0} => [call], {wc_none, f, 0} => [call]}})).
 
 what_is_left(Dir) ->
     write(Dir, wc_c, "-on_load(g/0).\ng() -> ok.\nf() -> ok."),

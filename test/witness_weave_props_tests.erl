@@ -25,15 +25,24 @@ weave_test_() ->
      [{"woven programs do the same and tell it", {timeout, 600, fun programs_do_the_same_and_tell_it/0}},
       {"inline monitors are given what programs do", {timeout, 600, fun inline_monitors_are_given_what_programs_do/0}},
       {"programs whose sends are replaced do the same", {timeout, 600, fun replaced_sends_do_the_same/0}},
-      witness_mutant:can_be_planted(faults() ++ faults_of_replacing())
+      {"programs whose functions report do the same", {timeout, 600, fun reporting_functions_do_the_same/0}},
+      witness_mutant:can_be_planted(faults() ++ faults_of_replacing() ++ faults_of_reporting())
       | [{Name, {timeout, 600, fun() -> fault_is_found(Fault) end}}
          || {Name, _, _, _} = Fault <- witness_share:of_all(faults())]
-      ++ [{Name, {timeout, 600, fun() -> fault_is_found(Fault, replacing()) end}}
-          || {Name, _, _, _} = Fault <- witness_share:of_all(faults_of_replacing())]]}.
+      ++ [{Name, {timeout, 600, fun() -> fault_is_found(Fault, Plan) end}}
+          || {Faults, Plan} <- [{faults_of_replacing(), replacing()}, {faults_of_reporting(), reporting([call, return])}],
+             {Name, _, _, _} = Fault <- witness_share:of_all(Faults)]]}.
 
 programs_do_the_same_and_tell_it() -> ?assertEqual(true, check(witness_weave, #{}, programs(), [{to_file, user}])).
 
 replaced_sends_do_the_same() -> ?assertEqual(true, check(witness_weave, replacing(), programs(), [{to_file, user}])).
+
+%% What they report is in `m:witness_weave_functions_tests'.
+reporting_functions_do_the_same() ->
+    [?assertEqual({Reports, true}, {Reports, check(witness_weave, reporting(Reports), programs() div 2, [{to_file, user}])})
+     || Reports <- [[call], [call, return]]].
+
+reporting(Reports) -> #{functions => Reports}.
 
 replacing() -> #{sends => replaced, timeouts => true, waits => true}.
 
@@ -50,6 +59,15 @@ faults_of_replacing() ->
          "[MsgVar, ToVar], Context),\n               Announced"},
         {"a time that is over is the value", "[remote(generated(Anno), Context, timeout, []) | After]",
          "After ++ [remote(generated(Anno), Context, timeout, [])]"}]].
+
+faults_of_reporting() ->
+    [{Name, witness_weave_entry, Find, Replace} || {Name, Find, Replace} <- [
+        {"a body runs after its return", "Report(returned, [{integer, G, length(Args)}, Result]), Result]",
+         "Report(returned, [{integer, G, length(Args)}, Result]) | Body]"},
+        {"a value is not returned", "Report(returned, [{integer, G, length(Args)}, Result]), Result]",
+         "Report(returned, [{integer, G, length(Args)}, Result])]"},
+        {"exceptions of a function that reports are caught", "{match, G, Result, {block, G, Body}}",
+         "{match, G, Result, {'catch', G, {block, G, Body}}}"}]].
 
 faults() ->
     [{Name, witness_weave_expr, Find, Replace} || {Name, Find, Replace} <- [
@@ -170,7 +188,8 @@ judge(Tree, Weaver) -> judge(Tree, Weaver, #{}).
 judge(Tree, Weaver, Additional) ->
     Forms = witness_weave_program:forms(Tree),
     Entries = [{Name, 2} || {function, _, Name, 2, _} <- Forms],        % of processes
-    Plan = Additional#{runtime => witness_weave_recorder, entries => Entries},
+    Reports = #{{?PROGRAM, Name, Arity} => Of || #{functions := Of} <- [Additional], {function, _, Name, Arity, _} <- Forms},
+    Plan = Additional#{runtime => witness_weave_recorder, entries => Entries, functions => Reports},
     Woven = Weaver:weave(Forms, Plan),
     case Weaver =/= witness_weave andalso functions(Woven) =:= functions(witness_weave:weave(Forms, Plan)) of
         true -> ok;

@@ -17,12 +17,13 @@ Elixir's through its back end). Weaving is pure: abstract code in, abstract code
 | `fun erlang:send/2` and the like | `Runtime:function(Module, Function, Arity)` |
 | the entry functions of the plan | `Runtime:entry(Module, Function, Args)` before the body, in processes that are not observed yet |
 | callbacks of OTP's behaviours (`witness_weave_behaviour`) | `Runtime:callback(Module, Function, Args)` before the body |
+| a function that the plan names | `Runtime:called(Module, Function, Args)` before the body, also if no clause matches; and, if the plan says so, `Runtime:returned(Module, Function, Arity, Value)` after it |
 
 The behaviour `witness_weave_runtime` defines the functions of `Runtime`, and their contracts.
 
 Weaving preserves: values and the order of evaluation, tail calls, names of functions and funs, the order, hash and text of
 funs (`m:witness_weave_funs`), the compiler's warnings, and lines and functions in stack traces. A stack trace may have added frames
-of the run-time module, if it does a call.
+of the run-time module, if it does a call. Functions that report their returns make no tail calls, so their frames are added too.
 
 ```erlang
 1> {ok, Woven} = witness_weave:prepare(my_server, #{runtime => my_runtime, entries => [{loop, 1}]}).
@@ -63,12 +64,14 @@ How to weave a module.
 - `except`: modules that `m:witness_weave_cache` leaves as they are.
 - `tables`: modules that the table of calls uses, for the key of `m:witness_weave_cache`.
 - `callbacks`: whether callbacks of OTP's behaviours ask the run time (default `true`).
+- `functions`: the functions that report their calls, and their returns (default none). Those of other modules do not count, nor
+  those that the module does not define. A call that ends by an exception does not return.
 """.
 -type plan() :: #{runtime := module(), entries => all | [{atom(), arity()}], key => term(), woven => [module()],
                   calls => module(), natives => #{mfa() => non_neg_integer()},
                   sends => told | replaced | announced | routed, receives => told | replaced, tables => [module()],
                   timeouts => boolean(), waits => boolean() | blocked, references => boolean(), announces => boolean(),
-                  callbacks => boolean(), except => [module()],
+                  callbacks => boolean(), except => [module()], functions => #{mfa() => witness_weave_entry:reports()},
                   unchanged => compiled | kept, quick => boolean()}.
 
 -doc "Object code, and the file name for the code server.".
@@ -98,12 +101,11 @@ form({attribute, Anno, module, _} = Form, #{runtime := Runtime} = Plan, _) ->
     [Form, {attribute, G, ?MODULE, Runtime} | Blocks];
 form({attribute, Anno, record, {Name, Fields}}, _, Context) ->
     [{attribute, Anno, record, {Name, witness_weave_expr:record_fields(Fields, Context)}}];
-form({function, Anno, Name, Arity, Clauses}, Plan, Context) ->
+form({function, Anno, Name, Arity, Clauses}, Plan, #{module := Module} = Context) ->
+    Reports = maps:get({Module, Name, Arity}, maps:get(functions, Plan, #{}), []),
     Woven = witness_weave_expr:clauses(Clauses, Context),
-    [{function, Anno, Name, Arity, case question({Name, Arity}, Plan) of
-         none -> Woven;
-         Question -> witness_weave_entry:clauses(Anno, Name, Woven, Question, Context)
-     end}];
+    [{function, Anno, Name, Arity,
+      witness_weave_entry:clauses(Anno, Name, Woven, question({Name, Arity}, Plan), Reports, Context)}];
 form(Form, _, _) ->
     [Form].
 

@@ -59,7 +59,7 @@ prepare(Sources, Plan, CacheDir) -> prepare(Sources, Plan, CacheDir, #{}).
     {ok, [file:filename()], [not_woven()]} | {error, {file:filename(), file:posix()}}.
 prepare(Sources, Plan, CacheDir, Options) ->
     {Names, Folders} = lists:partition(fun erlang:is_atom/1, Sources),
-    Base = witness_weave_store:digest({?FORMAT, tool(Plan), maps:without([natives], Plan)}),
+    Base = witness_weave_store:digest({?FORMAT, tool(Plan), maps:without([natives, functions], Plan)}),
     try
         make_folders(CacheDir),
         Found = [find_or_open(none, [find_object(Name) || Name <- Names], Base, Plan, CacheDir) || Names =/= []]
@@ -78,7 +78,9 @@ prepare(Sources, Plan, CacheDir, Options) ->
 %% The contents of the folder and the plan determine its set, so no file has to be parsed. If the set was not used
 %% for a day, its modules were not either.
 of_folder(#{objects := Objects, contents := Contents}, Base, Plan, CacheDir) ->
-    Link = filename:join([CacheDir, "folders", witness_weave_store:digest({Base, maps:get(natives, Plan, #{}), Contents})]),
+    Functions = relevant_functions([M || {M, _} <- Objects], Plan),
+    Link = filename:join([CacheDir, "folders",
+                          witness_weave_store:digest({Base, maps:get(natives, Plan, #{}), Functions, Contents})]),
     maybe
         {ok, [_ | _] = Name} ?= witness_weave_store:term(Link),
         fresh ?= witness_weave_cache_bound:mark_used(Link),
@@ -91,7 +93,7 @@ of_folder(#{objects := Objects, contents := Contents}, Base, Plan, CacheDir) ->
     end.
 
 find_or_open(Link, Objects, Base, Plan, CacheDir) ->
-    Set = [{Module, Object, key(Object, Base, Plan)} || {Module, Object} <- Objects],
+    Set = [{Module, Object, key(Module, Object, Base, Plan)} || {Module, Object} <- Objects],
     case find_set(Set, CacheDir) of
         none -> {open, Link, Set};
         {Dir, NotWoven} -> link_folder(Link, Dir, NotWoven)
@@ -163,8 +165,13 @@ tool(Plan) ->
     {erlang:system_info(otp_release), erlang:system_info(version), [M:module_info(md5) || M <- Modules]}.
 
 %% The result does not depend on the names of the folder and of the file.
-key({_, Binary}, Base, Plan) ->
-    witness_weave_store:digest({Base, erlang:md5(Binary), relevant_natives(Binary, maps:get(natives, Plan, #{}))}).
+key(Module, {_, Binary}, Base, Plan) ->
+    witness_weave_store:digest({Base, erlang:md5(Binary), relevant_natives(Binary, maps:get(natives, Plan, #{})),
+                                relevant_functions([Module], Plan)}).
+
+%% A module reports the calls of its own functions only.
+relevant_functions(Modules, Plan) ->
+    maps:filter(fun({M, _, _}, _) -> lists:member(M, Modules) end, maps:get(functions, Plan, #{})).
 
 %% The native functions that the code can name, by their module or by their own name.
 relevant_natives(_, Natives) when map_size(Natives) =:= 0 ->

@@ -1,8 +1,8 @@
 -module(witness_weave_entry).
 -moduledoc """
-The prologue of functions that ask the run time first: those that a process may start with, and callbacks of OTP's behaviours.
+The prologue of functions that ask the run time first, and of functions that report their calls.
 
-Every clause keeps its body, its guards and its patterns, and gives its arguments a name:
+The first are those that a process may start with, and callbacks of OTP's behaviours. Every clause keeps its body, its guards and its patterns, and gives its arguments a name:
 
 ```erlang
 loop(@A1 = Pattern) when Guard ->
@@ -17,35 +17,62 @@ function matches, and the run time has to see that too. So if the clauses may no
 
 That is an `entry`. A `callback` asks `Runtime:callback/3`, also if the process does not have the key: it may have lost it.
 `init` is a callback that a process of a behaviour starts with: without the key it asks `Runtime:init/2`.
+
+A function that reports its calls does so at the beginning of `Body`, after it has asked: a first function that is called once more
+is one call. A clause that raises the error for arguments without a clause reports the call too. If it also reports its returns,
+`Body` is in no tail position:
+
+```erlang
+    Runtime:called(m, loop, [@A1]), @R = begin Body end, Runtime:returned(m, loop, 1, @R), @R
+```
 """.
 
--export([clauses/5]).
+-export([clauses/6]).
 
--export_type([question/0]).
+-export_type([question/0, reports/0]).
 
--doc "The role of a function for the run time.".
--type question() :: entry | callback | init.
+-doc "What a function asks the run time, for its role in the process.".
+-type question() :: entry | callback | init | none.
 
--doc "The clauses of such a function, which are woven already, with the prologue.".
--spec clauses(erl_anno:anno(), atom(), [erl_parse:abstract_clause()], question(), witness_weave_expr:context()) ->
+-doc "What a function reports to the run time.".
+-type reports() :: [call | return].
+
+-doc "The clauses of a function, which are woven already, with what it asks and reports.".
+-spec clauses(erl_anno:anno(), atom(), [erl_parse:abstract_clause()], question(), reports(), witness_weave_expr:context()) ->
     [erl_parse:abstract_clause()].
-clauses(Anno, Name, Clauses, Question, Context) ->
-    [clause(Clause, Name, Question, Context) || Clause <- Clauses ++ otherwise(Anno, Clauses, Context)].
+clauses(_, _, Clauses, none, [], _) -> Clauses;
+%% A call without a clause does not return, and its arguments are not reported.
+clauses(_, Name, Clauses, none, [return], Context) ->
+    [{clause, Anno, Patterns, Guards,
+      reporting(witness_weave_expr:generated(Anno), [return], Name, Patterns, Body, Context)}
+     || {clause, Anno, Patterns, Guards, Body} <- Clauses];
+clauses(Anno, Name, Clauses, Question, Reports, Context) ->
+    [clause(Clause, Name, Question, Reports, Context) || Clause <- Clauses ++ otherwise(Anno, Clauses, Context)].
 
-clause({clause, Anno, Patterns, Guards, Body}, Name, Question, Context) ->
+clause({clause, Anno, Patterns, Guards, Body}, Name, Question, Reports, Context) ->
     G = witness_weave_expr:generated(Anno),
     Args = arguments(G, length(Patterns), Context),
     {clause, Anno, lists:zipwith(fun witness_weave_expr:alias/2, Patterns, Args), Guards,
-     [prologue(G, Question, Name, Args, Body, Context)]}.
+     prologue(G, Question, Name, Args, reporting(G, Reports, Name, Args, Body, Context), Context)}.
 
+reporting(G, Reports, Name, Args, Body, #{module := Module} = Context) ->
+    Report = fun(Event, Given) -> witness_weave_expr:remote(G, Context, Event, [{atom, G, Module}, {atom, G, Name} | Given]) end,
+    Result = variable(G, "R", Context),
+    [Report(called, [list(G, Args)]) || lists:member(call, Reports)]
+        ++ case lists:member(return, Reports) of
+               true -> [{match, G, Result, {block, G, Body}}, Report(returned, [{integer, G, length(Args)}, Result]), Result];
+               false -> Body
+           end.
+
+prologue(_, none, _, _, Body, _) -> Body;
 prologue(G, Question, Name, Args, Body, #{key := Key} = Context) ->
     Value = variable(G, "V", Context),
     {Without, With} = questions(G, Question, Name, list(G, Args), Context),
     Get = {call, G, {remote, G, {atom, G, erlang}, {atom, G, get}}, [erl_parse:map_anno(fun(_) -> G end, erl_parse:abstract(Key))]},
     Decision = {'case', G, Get, [{clause, G, [{atom, G, undefined}], [], [Without]},
                                  {clause, G, [{var, G, '_'}], [], [With]}]},
-    {'case', G, Decision, [{clause, G, [{atom, G, go}], [], Body},
-                           {clause, G, [{tuple, G, [{atom, G, done}, Value]}], [], [Value]}]}.
+    [{'case', G, Decision, [{clause, G, [{atom, G, go}], [], Body},
+                            {clause, G, [{tuple, G, [{atom, G, done}, Value]}], [], [Value]}]}].
 
 %% The questions in a process without the key, and in one that has it.
 questions(G, entry, Name, Args, Context) ->

@@ -2,8 +2,8 @@
 -moduledoc """
 What woven code calls: the behaviour of a run-time module.
 
-`received/1` and `sent/2` are called in addition to what the code does, and `entry/3` before what a function does. Every other
-function replaces a call and does it. While the process is not observed, all of them preserve the
+`received/1` and `sent/2` are called in addition to what the code does, `entry/3` and `called/3` before what a function does, and
+`returned/4` after it. Every other function replaces a call and does it. While the process is not observed, all of them preserve the
 result, the class and reason of an exception, and the effects of the call that they replace. The only difference is frames of the
 run-time module in a stack trace.
 
@@ -19,7 +19,7 @@ plan can lead to.
                      spawn_request/3, start/3, call/3, cast/3, reply/3, request/3, effect/3, unseen/3, load/3, leave/3, leaving/2,
                      dictionary/3, hibernate/3, result/4, returned/2, foreign/4, information/3, wait/3, token/3, make_fun/3,
                      halt/3, digest/3,
-                     callback/3, init/2]).
+                     callback/3, init/2, called/3, returned/4]).
 
 -doc "A message is sent next, by `!` or `erlang:send/2`. The result is ignored.".
 -callback sends() -> term().
@@ -162,6 +162,15 @@ Functions after which the process waits for a message. `hibernate/3` discards th
 
 -doc "`init/1` of an OTP behaviour's callback module, which is an entry, in a process without the key; result as for `entry/3`.".
 -callback init(module(), Args :: [term()]) -> go | {done, V :: term()}.
+
+-doc """
+A function that the plan names was called with these arguments, which none of its clauses may match. Its body is run next. The
+result is ignored.
+""".
+-callback called(module(), Function :: atom(), Args :: [term()]) -> term().
+
+-doc "A function that the plan names returns this value next. The result is ignored.".
+-callback returned(module(), Function :: atom(), arity(), Value :: term()) -> term().
 
 -doc "A fun of this arity that calls a function with the list of its arguments; `c:function/3` returns it.".
 -spec calling(0..20, fun(([term()]) -> term())) -> function().

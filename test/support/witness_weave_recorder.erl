@@ -10,7 +10,8 @@ A process is recorded from its first function on, if that is an entry or a fun t
 
 -export([sent/2, received/1, timeout/0, waits/1, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3, cast/3, reply/3,
          request/3,
-         dictionary/3, hibernate/3, resume/1, apply/3, function/3, callback/3, init/2]).
+         dictionary/3, hibernate/3, resume/1, apply/3, function/3, callback/3, init/2, called/3,
+         returned/4]).
 
 -define(KEY, '$witness_inline').
 
@@ -132,3 +133,7 @@ function(M, F, Arity) ->
 callback(_, _, _) -> go.
 
 init(_, _) -> go.
+
+called(_, _, _) -> not_recorded.
+
+returned(_, _, _, _) -> not_recorded.
