@@ -116,7 +116,7 @@ only_one_that_blocks_says_so_test() ->
 %% The compiler takes what it is given: modules with every kind of receive, and the marks of references stay.
 modules_of_otp_are_compiled_test_() ->
     {timeout, 300, fun() ->
-        Plan = witness_inline_plan:new([]),
+        Plan = witness_inline_plan:new([], #{}),
         [begin
              {ok, Forms, Options} = witness_weave:forms({Module, File, Object}),
              ?assertMatch({Module, {ok, Module, _}},

@@ -25,7 +25,7 @@ names_are_those_of_the_original_test_() ->
         _ = code:purge(?M)
      end} || {Name, Left} <- left_out(), Plan <- plans()].
 
-plans() -> [witness_inline_plan:new([]), witness_record_calls:plan()].
+plans() -> [witness_inline_plan:new([], #{}), witness_record_calls:plan()].
 
 %% Without the part, the number is another one.
 the_number_is_that_of_woven_code_otherwise_test() ->

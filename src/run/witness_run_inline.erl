@@ -3,7 +3,7 @@
 
 -export([start_link/4, needs_each_verdict/2, format_error/1]).
 
--export_type([error/0]).
+-export_type([error/0, error_of_functions/0]).
 
 -doc """
 Why a system cannot be instrumented inline.
@@ -16,29 +16,33 @@ Why a system cannot be instrumented inline.
 
 -type error() :: {?MODULE, reason()}.
 
+-doc "Functions that report no calls.".
+-type error_of_functions() :: {functions, [witness_inline_modules:refusal(), ...]}.
+
 -doc """
 Starts the instrumentation of a run, which is the calling process; `StartTreeWatch` starts the process that watches the life of the
 system.
 """.
 -spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], Common :: map(),
                  fun(() -> witness_inline_coordinator:tree_watch())) ->
-    {ok, witness_instrument:started()} | {error, error()}.
-start_link(Options, Specs, #{names := Names, monitors := Monitors} = Common, StartTreeWatch) ->
+    {ok, witness_instrument:started()} | {error, error() | error_of_functions()}.
+start_link(Options, Specs, #{names := Names, monitors := Monitors, functions := Functions} = Common, StartTreeWatch) ->
     #{weave := Weave, scope := Scope, signatures := Rows} = Options,
     #{signatures := Table} = Common,
     maybe
         ok ?= check_no_groups(Specs),
         {ok, Chosen} ?= witness_inline_modules:choose(Weave, Names, witness_event_wrapper:functions(Table),
                                                       system_modules(Options) ++ [M || {M, _, _} <- Rows, is_list(code:which(M))],
-                                                      [M || {M, _} <- Monitors]),
+                                                      [M || {M, _} <- Monitors], lists:sort(maps:keys(Functions))),
         Config = maps:merge(maps:with([timestamps, explain, max_slices, slice_idle], Options),
-                            maps:with([run, maps, signatures], Common)),
+                            maps:with([run, maps, signatures, functions], Common)),
         {ok, Host} ?= witness_inline_coordinator:start_link(maps:merge(Config#{life => StartTreeWatch, scope => Scope,
                                                                                monitors => Monitors,
                                                                                each => needs_each_verdict(Options, 0)},
                                                                 Chosen)),
         {ok, {witness_inline_coordinator, Host, witness_inline_coordinator:counts(Host)}}
     else
+        {error, {functions, _}} = Error -> Error;
         {error, Reason} -> {error, {?MODULE, Reason}}
     end.
 

@@ -9,12 +9,13 @@ others are those of `witness_run_inline:start_link/4`. The instrument notes the 
 """.
 -spec start_link(witness_options:options(), [witness_spec:instrumentation_map()],
                  {witness_run_maps:maps(), witness_run_maps:gathered()}, witness_monitor_stop_time:stop_time()) ->
-    {ok, witness_instrument:started()} | {error, unicode:chardata() | witness_run_inline:error()}.
+    {ok, witness_instrument:started()}
+  | {error, unicode:chardata() | witness_run_inline:error() | witness_run_inline:error_of_functions()}.
 start_link(Options, Specs, {VersionedMaps, Gathered}, StopTime) ->
     Maps = [Map || {_, Map} <- VersionedMaps],
     case Options of
         #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
-        #{instrument := inline} -> start_inline(Options, Specs, Maps);
+        #{instrument := inline} -> start_inline(Options, Specs, Maps, Gathered);
         #{source := Source} ->
             Common = #{run => self(), maps => Maps, signatures => table(Options), looks => only_looks(Maps, Options),
                        stop_time => StopTime},
@@ -59,10 +60,10 @@ start_link_source(evm, Options = #{timestamps := Timestamps, system := System},
     {witness_outline_pool, Pid, fun() -> #{processes => counters:get(Counters, 1), events => counters:get(Counters, 2),
                                       held => atomics:get(Held, 1)} end}.
 
-start_inline(Options = #{monitors := Monitors}, Specs, Maps) ->
+start_inline(Options = #{monitors := Monitors}, Specs, Maps, #{filter := #{functions := Functions}}) ->
     Run = self(),
     witness_run_inline:start_link(Options, Specs,
-                               #{run => Run, maps => Maps, signatures => table(Options),
+                               #{run => Run, maps => Maps, signatures => table(Options), functions => Functions,
                                  monitors => witness_run_maps:all_monitors(Specs, Monitors),
                                  names => [{M, F, A} || {M, F, A, _, _} <- witness_run_maps:names(Specs, Monitors)]},
                                fun() -> start_tree_watch(Run, Options) end).

@@ -63,7 +63,11 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
             else
                 {error, Why} ->
                     ok = unload(Specs, Files),
-                    {error, case Why of Text when is_list(Text); is_binary(Text) -> {?MODULE, {log, text(Text)}}; _ -> Why end}
+                    {error, case Why of
+                         Text when is_list(Text); is_binary(Text) -> {?MODULE, {log, text(Text)}};
+                         {functions, Refused} -> refusals(Refused, Specs);
+                         _ -> Why
+                     end}
             end;
         {error, _} = Error -> Error
     end.
@@ -80,17 +84,20 @@ is_timed_log(#{}) -> false.
 
 %% The run loses the functions that it observes as soon as other code takes their place.
 watch([], _, _) -> {ok, witness_trace_functions:none()};
-watch(Functions, Specs, #{system := System} = Options) ->
+watch(Functions, Specs, #{system := System, instrument := Instrument} = Options) ->
     case no_functions(Options) of
-        none when element(1, System) =:= log -> {ok, witness_trace_functions:none()};
+        %% Woven functions report their calls, and the coordinator notices new code.
+        none when element(1, System) =:= log; Instrument =:= inline -> {ok, witness_trace_functions:none()};
         none ->
             case witness_trace_functions:open(Functions) of
                 {ok, Watch} -> {ok, Watch};
-                {error, Refused} -> {error, {?MODULE, {functions, text(lists:join("\n", [refusal(One, Specs) || One <- Refused]))}}}
+                {error, Refused} -> {error, refusals(Refused, Specs)}
             end;
         {Why, Hint} ->
             {error, {?MODULE, {functions, text(["calls and returns of functions cannot be seen here: ", Why, "; ", Hint])}}}
     end.
+
+refusals(Refused, Specs) -> {?MODULE, {functions, text(lists:join("\n", [refusal(One, Specs) || One <- Refused]))}}.
 
 refusal({Function, Why}, Specs) ->
     Places = [[File, $:, integer_to_list(Line), ": "] || #{file := File, entries := Entries} <- Specs,
@@ -101,6 +108,12 @@ refusal({Function, Why}, Specs) ->
 
 refused(no_module) -> "there is no such module on the code path";
 refused(no_function) -> "the module has no such function";
+refused(not_woven) ->
+    "inline, a function reports its calls itself, and its module is not woven: name the module with the option weave (kernel, stdlib "
+    "and the modules of the virtual machine cannot be woven), or observe the system with central monitors (`--instrument central`)";
+refused(woven_by_compiler) ->
+    "its module was woven when it was compiled (witness_inline), and such modules do not report calls: compile it without that, and the "
+    "run weaves it, or observe the system with central monitors (`--instrument central`)";
 refused(invisible) ->
     "not all of them are calls in the code that the compiler makes (docs/specifications.md, calls and returns)".
 
@@ -178,7 +191,6 @@ no_functions(recorded) -> {"a recorded program calls the recorder in place of so
 no_functions(#{system := {log, {Recording, _}}}) when Recording =:= recording; Recording =:= replay ->
     {"a recording does not have all calls", ?WHERE_FUNCTIONS};
 no_functions(#{system := {log, _}}) -> none;
-no_functions(#{instrument := inline}) -> {"an inline monitor reads what woven modules report", ?WHERE_FUNCTIONS};
 no_functions(#{instrument := outline, source := evm}) ->
     {"over the source evm, outline monitors might miss the return of a call", ?WHERE_FUNCTIONS};
 no_functions(#{}) -> none.

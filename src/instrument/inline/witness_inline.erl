@@ -98,7 +98,7 @@ entries(_, _, all) -> all;
 entries(Module, Patterns, More) -> witness_inline_plan:entries(Module, Patterns, More).
 
 weave(Forms, Entries) ->
-    witness_weave:weave(Forms, witness_inline_plan:new(Entries)).
+    witness_weave:weave(Forms, witness_inline_plan:new(Entries, #{})).
 
 %% A run asks the module for its entries.
 attribute({attribute, Anno, module, _} = Form, Entries) ->

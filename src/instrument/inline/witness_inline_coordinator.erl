@@ -21,7 +21,8 @@ for a process that sends a report. So a process that is killed is found at the s
 If another version of a woven module, which is not woven, is loaded during the run, events of processes that run it are missing, and
 these processes cannot notice that. So before the coordinator forwards any results, it compares the modules with what was loaded.
 What was found before a module was replaced is complete. From then on everything is inconclusive with the gap `replaced`. A version
-that a parse transform has woven is as good as the old one.
+that a parse transform has woven is as good as the old one, unless monitors name functions of the module: these no longer report
+their calls.
 
 ## Modules that are not woven
 
@@ -60,13 +61,14 @@ it is not judged. It reports the last of them to the run after that.
 
 -doc """
 `run`: the calling process; `maps`, and all `monitors` that they may start; `modules`: what to weave, with the entry functions
-of each; `dependencies`: the same, as far as they can be woven; `woven`: modules that are woven already; `facts`: what is known of
-modules that are not woven; `each`: whether each verdict is delivered by itself (`each/2`); `life`: starts the process that watches
+of each; `dependencies`: the same, as far as they can be woven; `woven`: modules that are woven already; `functions`: those of
+`modules` that report their calls and returns; `facts`: what is known of modules that are not woven; `each`: whether each verdict is delivered by itself (`each/2`); `life`: starts the process that watches
 the life of the system, which is linked to the caller, and gives its counts; `scope`: for a `tree`, that process decides whether a
 process belongs to the system.
 """.
 -type config() :: #{run := pid(), maps := [witness_instrument_map:instrumentation()], monitors := [{module(), term()}],
                     modules := [{module(), entries()}], dependencies := [{module(), entries()}], woven := [module()],
+                    functions := witness_inline_plan:functions(),
                     facts := #{module() => witness_inline_reach:facts()},
                     scope := tree | node, timestamps := boolean(), each := boolean(), explain := pos_integer(),
                     max_slices := pos_integer(), signatures => witness_event_wrapper:table(),
@@ -208,7 +210,8 @@ inherit(Coordinator, BirthTable) ->
 
 -doc false.
 -spec init(config()) -> {ok, #coordinator{}} | {error, term()}.
-init(Config = #{run := Run, modules := Modules, dependencies := Dependencies, woven := Woven, each := Each, life := Start}) ->
+init(Config = #{run := Run, modules := Modules, dependencies := Dependencies, functions := Functions, woven := Woven, each := Each,
+                life := Start}) ->
     process_flag(trap_exit, true),
     proc_lib:set_label(?MODULE),
     Known = ets:new(?MODULE, [public, {write_concurrency, true}, {read_concurrency, true}]),
@@ -217,10 +220,10 @@ init(Config = #{run := Run, modules := Modules, dependencies := Dependencies, wo
                      events = counters:new(1, [write_concurrency]),
                      tree_watch = {?MODULE, self(), fun() -> #{processes => 0, held => 0} end}},
     maybe
-        {ok, Prepared} ?= witness_inline_modules:prepare(Modules),
+        {ok, Prepared} ?= witness_inline_modules:prepare(Modules, Functions),
         ok = load_run_time(),
         ok ?= load_modules(Prepared),
-        Also = load_dependencies(witness_inline_modules:prepare_possible(Dependencies)),
+        Also = load_dependencies(witness_inline_modules:prepare_possible(Dependencies, Functions)),
         Life = Start(),
         Everything = Woven ++ [M || {M, _} <- Modules] ++ [M || #{module := M} <- Also],
         Outside = open_outside(Everything, Config),
@@ -494,14 +497,16 @@ correct_outcome(Outcome, Why) -> Outcome#{verdict := inconclusive, reason := {ga
 compare_modules(C0 = #coordinator{outside = Before}) ->
     compare_woven(C0#coordinator{outside = witness_inline_outside:settle(Before)}).
 
-compare_woven(C = #coordinator{code = Code, replaced = Replaced, config = #{run := Run}}) ->
+compare_woven(C = #coordinator{code = Code, replaced = Replaced, config = #{run := Run, functions := Functions}}) ->
     case [M || M := Digest <- Code, digest(M) =/= Digest, digest(M) =/= none] of
         [] -> C;
         Others ->
-            {Woven, New} = lists:partition(fun(M) -> witness_weave:woven(M) =/= no end, Others),
+            {Woven, New} = lists:partition(fun(M) -> witness_weave:woven(M) =/= no andalso not reports(M, Functions) end, Others),
             _ = New =:= [] orelse (Run ! {code_replaced, lists:sort(New)}),
             C#coordinator{code = maps:merge(maps:without(New, Code), #{M => digest(M) || M <- Woven}), replaced = New ++ Replaced}
     end.
+
+reports(Module, Functions) -> lists:any(fun({M, _, _}) -> M =:= Module end, maps:keys(Functions)).
 
 digests(Woven, Prepared) ->
     maps:merge(#{M => digest(M) || M <- Woven}, #{M => code:module_md5(Object) || #{module := M, woven := Object} <- Prepared}).

@@ -10,11 +10,12 @@ or spawn for a process (`m:witness_inline_reach`). A dependency that cannot be w
 ## Errors
 
 `{weave, Reason}` (`witness_weave:format_error/1`): a module that is not a dependency cannot be woven. Only the user can decide to
-leave it out. `{inline, Text}`: text for people.
+leave it out. `{inline, Text}`: text for people. `{functions, Refused}` (`t:refusal/0`): a function that a monitor names would not
+report its calls.
 """.
 
--export([choose/5, prepare/1, prepare_possible/1]).
--export_type([weave/0, chosen/0]).
+-export([choose/6, prepare/2, prepare_possible/2]).
+-export_type([weave/0, chosen/0, refusal/0]).
 
 -doc """
 What the user chooses. `default`: the folders of the modules that the signatures name, and of the system's own, with their
@@ -30,18 +31,27 @@ their compiler; and the facts about modules that were found on the way.
                     dependencies := [{module(), witness_inline_plan:entries()}],
                     woven := [module()], facts := #{module() => witness_inline_reach:facts()}}.
 
+-doc """
+Why a function reports no calls: there is no such module, or no such function in its code; the module is not woven, or its compiler
+has woven it (`m:witness_inline`).
+""".
+-type refusal() :: {mfa(), no_module | no_function | not_woven | woven_by_compiler}.
+
 -define(RUNTIME, witness_inline_process).
 
 -doc """
 The modules of a run, by the signatures of its monitors, and the modules that its system starts with. `Wrappers`: functions that
 processes with other signatures start with (`m:witness_event_wrapper`). The monitors' own modules do not belong to the system.
+`Functions`: what the monitors name. By default their modules are woven too.
 """.
--spec choose(weave(), [witness_inline_plan:pattern()], Wrappers :: [mfa()], System :: [module()], Monitors :: [module()]) ->
-    {ok, chosen()} | {error, {inline, unicode:chardata()}}.
-choose(Weave, Patterns, Wrappers, System, Monitors) ->
+-spec choose(weave(), [witness_inline_plan:pattern()], Wrappers :: [mfa()], System :: [module()], Monitors :: [module()],
+             Functions :: [mfa()]) ->
+    {ok, chosen()} | {error, {inline, unicode:chardata()} | {weave, witness_weave_error:reason()} | {functions, [refusal(), ...]}}.
+choose(Weave, Patterns, Wrappers, System, Monitors, Functions) ->
     Starts = Patterns ++ Wrappers,
     maybe
-        {ok, Named} ?= find_modules(Weave, lists:usort([M || {M, _, _} <- Patterns, M =/= '_'] ++ System), Monitors),
+        {ok, Found} ?= find_modules(Weave, lists:usort([M || {M, _, _} <- Patterns, M =/= '_'] ++ System), Monitors),
+        Named = lists:usort(Found ++ modules_of_functions(Weave, Functions, Monitors)),
         {Woven, Modules} = lists:partition(fun is_woven/1, Named),
         Facts = dependencies(Weave, Named, Monitors),
         Dependencies = [M || M := #{acts := true} <- Facts, not lists:member(M, Named)],
@@ -52,6 +62,7 @@ choose(Weave, Patterns, Wrappers, System, Monitors) ->
                      %% If Elixir is not there, such a call fails anyway.
                      code:which(M) =/= non_existing],
         ok ?= check_all_woven(lists:usort([M || {M, _, _} <- Patterns]), Named ++ [M || {M, _} <- Served]),
+        ok ?= check_functions(Functions, Modules ++ [M || {M, _} <- Served], Woven),
         {ok, #{modules => Served ++ [{M, witness_inline_plan:entries(M, Starts, [])} || M <- Modules], woven => Woven,
                dependencies => [{M, witness_inline_plan:entries(M, Starts, [])} || M <- Dependencies], facts => Facts}}
     end.
@@ -61,6 +72,41 @@ dependencies(default, Named, Monitors) ->
     witness_inline_reach:reachable(Named, maps:without(Monitors, witness_inline_reach:on_path(witness_inline_reach:not_foreign())),
                                    #{});
 dependencies(_, _, _) -> #{}.
+
+%% A module of these that is only a dependency could be left out.
+modules_of_functions(default, Functions, Monitors) ->
+    NotForeign = witness_inline_reach:not_foreign(),
+    [M || M <- lists:usort([M || {M, _, _} <- Functions]), not lists:member(M, Monitors),
+          witness_inline_reach:is_foreign(M, code:which(M), NotForeign)];
+modules_of_functions(_, _, _) -> [].
+
+%% What a function does not report, no other part of the run can see. The functions of a module are those of its source: an exported
+%% one that the compiler has added reports nothing.
+check_functions(Functions, Modules, Woven) ->
+    Named = maps:groups_from_list(fun({M, _, _}) -> M end, Functions),
+    maybe
+        {ok, Forms} ?= forms_of([M || M := _ <- Named, lists:member(M, Modules)], #{}),
+        [] ?= [{Function, Why} || {M, _, _} = Function <- Functions, Why <- refused(Function, Forms, lists:member(M, Woven))],
+        ok
+    else
+        {error, _} = Error -> Error;
+        Refused -> {error, {functions, Refused}}
+    end.
+
+forms_of([], Found) -> {ok, Found};
+forms_of([M | Modules], Found) ->
+    case witness_weave:forms(M) of
+        {ok, Forms, _} -> forms_of(Modules, Found#{M => Forms});
+        {error, Reason} -> {error, {weave, Reason}}
+    end.
+
+refused(_, _, true) -> [woven_by_compiler];
+refused({M, F, A}, Forms, false) ->
+    case Forms of
+        #{M := Code} -> [no_function || not lists:any(fun({function, _, F1, A1, _}) -> F1 =:= F andalso A1 =:= A; (_) -> false end,
+                                                      Code)];
+        #{} -> [case code:which(M) of non_existing -> no_module; _ -> not_woven end]
+    end.
 
 find_modules(default, Known, Monitors) ->
     NotForeign = witness_inline_reach:not_foreign(),
@@ -138,27 +184,26 @@ imports_of(Modules) ->
                              {Imported, _, _} <- Imports]).
 
 -doc "Weaves and compiles the modules, several at a time. The error is that of the first module that has one.".
--spec prepare([{module(), witness_inline_plan:entries()}]) -> {ok, [witness_weave:prepared()]} | {error, {weave, term()}}.
-prepare(Modules) -> prepare(Modules, #{woven => [M || {M, _} <- Modules]}, []).
+-spec prepare([{module(), witness_inline_plan:entries()}], witness_inline_plan:functions()) ->
+    {ok, [witness_weave:prepared()]} | {error, {weave, term()}}.
+prepare(Modules, Functions) -> prepare(Modules, #{woven => [M || {M, _} <- Modules]}, Functions, []).
 
 -doc "Weaves and compiles those modules that can be.".
--spec prepare_possible([{module(), witness_inline_plan:entries()}]) -> [witness_weave:prepared()].
-prepare_possible(Modules) ->
-    lists:append([case prepare([One]) of {ok, Prepared} -> Prepared; {error, _} -> [] end || One <- Modules]).
+-spec prepare_possible([{module(), witness_inline_plan:entries()}], witness_inline_plan:functions()) -> [witness_weave:prepared()].
+prepare_possible(Modules, Functions) ->
+    lists:append([case prepare([One], Functions) of {ok, Prepared} -> Prepared; {error, _} -> [] end || One <- Modules]).
 
-prepare([], _, Prepared) -> {ok, lists:reverse(Prepared)};
-prepare(Modules, Plan, Prepared) ->
+prepare([], _, _, Prepared) -> {ok, lists:reverse(Prepared)};
+prepare(Modules, Plan, Functions, Prepared) ->
     {Now, Later} = lists:split(min(length(Modules), erlang:system_info(schedulers_online)), Modules),
-    case results([worker(M, Entries, Plan) || {M, Entries} <- Now], Prepared) of
-        {ok, More} -> prepare(Later, Plan, More);
+    case results([worker(M, maps:merge(Plan, witness_inline_plan:new(Entries, Functions))) || {M, Entries} <- Now], Prepared) of
+        {ok, More} -> prepare(Later, Plan, Functions, More);
         {error, Reason} -> {error, {weave, Reason}}
     end.
 
-worker(Module, Entries, Plan) ->
+worker(Module, Plan) ->
     Caller = self(),
-    spawn_monitor(fun() ->
-        Caller ! {self(), witness_weave:prepare(Module, maps:merge(Plan, witness_inline_plan:new(Entries)))}
-    end).
+    spawn_monitor(fun() -> Caller ! {self(), witness_weave:prepare(Module, Plan)} end).
 
 results([], Prepared) -> {ok, Prepared};
 results([{Pid, Ref} | Workers], Prepared) ->

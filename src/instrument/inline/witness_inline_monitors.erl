@@ -113,7 +113,7 @@ what is an event.
 %% The monitors declare that they read exits, and the process has not waited yet.
 -define(ENDS, 256).
 %% The kinds of events that are actions of the process.
--define(ACTS, (1 bor 8 bor 16)).
+-define(ACTS, (1 bor 8 bor 16 bor 512 bor 1024)).
 -define(EXIT, 4).
 
 %% The most states of a specification that a process stores. After twice as many others in a row it gives up. A monitor that is
@@ -156,6 +156,8 @@ needs_exit_reason(Monitor, #{specification := Specification} = Traits) ->
 is_by_kind(all) -> true;
 is_by_kind(Alphabet) -> lists:all(fun is_atom/1, Alphabet).
 
+%% Calls and returns are events only for monitors that name the functions. These have an alphabet that chooses by more than the
+%% kind, so their machine leaves out the calls that other monitors name.
 kind_bits(all) -> 31;
 kind_bits(Kinds) -> lists:foldl(fun(Kind, Bits) -> Bits bor bit(Kind) end, 0, Kinds).
 
@@ -163,7 +165,9 @@ bit(fork) -> 1;
 bit(init) -> 2;
 bit(exit) -> 4;
 bit(send) -> 8;
-bit(recv) -> 16.
+bit(recv) -> 16;
+bit(call) -> 512;
+bit(return) -> 1024.
 
 %% These atoms exist in the monitor's own code.
 coverage({Module, Arg}) ->

@@ -3,20 +3,24 @@
 How a module is woven for inline monitoring, and with which entry functions: those that monitored processes may start with.
 """.
 
--export([new/1, entries/3, compiled_entries/1]).
--export_type([entries/0, pattern/0]).
+-export([new/2, entries/3, compiled_entries/1]).
+-export_type([entries/0, pattern/0, functions/0]).
 
 -type entries() :: all | [{atom(), arity()}].
 -type pattern() :: {module() | '_', Function :: atom() | '_', arity() | '_'}.
+
+-doc "The functions that report their calls and returns.".
+-type functions() :: #{mfa() => witness_weave_entry:reports()}.
 
 %% What woven code calls.
 -define(RUNTIME, witness_inline_process).
 %% The attribute in which a module that was woven by its compiler (`m:witness_inline') has its entry functions.
 -define(ATTRIBUTE, witness_inline).
 
--doc "How to weave a module for inline monitoring, if processes may start with these functions.".
--spec new(entries()) -> witness_weave:plan().
-new(Entries) -> #{runtime => ?RUNTIME, entries => Entries, announces => true, waits => blocked}.
+-doc "How to weave a module for inline monitoring, if processes may start with these entries.".
+-spec new(entries(), functions()) -> witness_weave:plan().
+new(Entries, Functions) ->
+    #{runtime => ?RUNTIME, entries => Entries, announces => true, waits => blocked, functions => Functions}.
 
 -doc """
 The functions of a module that these patterns name, with further ones that may be of any module. A pattern with the function of a

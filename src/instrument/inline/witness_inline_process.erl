@@ -19,7 +19,7 @@ woven, the fun that the process was spawned with asks as well. The process ends 
 
 -export([sends/0, sent/2, received/1, blocks/1, wakes/1, sleep/3, entry/3, send/3, spawn/3, spawn_request/3, start/3, call/3,
          cast/3, reply/3, request/3,
-         dictionary/3, hibernate/3, apply/3, function/3, make_fun/3, callback/3, init/2]).
+         dictionary/3, hibernate/3, apply/3, function/3, make_fun/3, callback/3, init/2, called/3, returned/4]).
 -export([report_event/1, start_monitoring/2, report_exit/1, report_gap/1, is_active/0, coordinator/0, mark_waiting/0, mark_acting/0,
          check_dictionary/1]).
 -export([resume/4]).
@@ -31,6 +31,8 @@ woven, the fun that the process was spawned with asks as well. The process ends 
 -define(RECV, 16).
 -define(STAMPED, 32).
 -define(SURVIVES, 128).
+-define(CALL, 512).
+-define(RETURN, 1024).
 -define(TIME(State), if element(2, State) band ?STAMPED =:= 0 -> undefined; true -> witness_inline_monitors:stamp(State) end).
 
 %% --- messages --------------------------------------------------------------------
@@ -94,6 +96,30 @@ send(Module, Function, [To, Message | Options] = Args) ->
 is_sent(send_nosuspend, _, Result) -> Result;
 is_sent(send, [_], Result) -> Result =:= ok;
 is_sent(_, [], _) -> true.
+
+%% --- calls and returns -----------------------------------------------------------
+
+%% Between two callbacks OTP may call functions that are woven, while the process is marked as waiting.
+
+-doc false.
+-spec called(module(), atom(), [term()]) -> ok.
+called(Module, Function, Args) ->
+    case get(?KEY) of
+        State when element(2, State) band ?CALL =/= 0 ->
+            ok = sends(),
+            handle_event({call, self(), {Module, Function, Args}, ?TIME(State)}, State);
+        _ -> ok
+    end.
+
+-doc false.
+-spec returned(module(), atom(), arity(), term()) -> ok.
+returned(Module, Function, Arity, Value) ->
+    case get(?KEY) of
+        State when element(2, State) band ?RETURN =/= 0 ->
+            ok = sends(),
+            handle_event({return, self(), {Module, Function, Arity}, Value, ?TIME(State)}, State);
+        _ -> ok
+    end.
 
 %% --- waiting ---------------------------------------------------------------------
 
