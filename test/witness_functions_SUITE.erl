@@ -34,6 +34,8 @@ init_per_group(Group, Config) ->
     end,
     case witness_source:init(Source, Config) of
         {skip, _} = Skip -> Skip;
+        %% Other modules need not be woven.
+        Ready when Instrument =:= inline -> [{options, #{instrument => inline, weave => [?SYSTEM]}} | Ready];
         Ready -> [{options, #{instrument => Instrument}} | Ready]
     end.
 
