@@ -22,6 +22,8 @@ short(Placed) -> [short_one(Item) || {Item, _} <- Placed].
 
 short_one({send, _, _, Msg, _}) -> {send, Msg};
 short_one({recv, _, _, Msg, _}) -> {recv, Msg};
+short_one({call, _, {m, f, [Arg]}, _}) -> {call, Arg};
+short_one({return, _, {m, f, 1}, Value, _}) -> {return, Value};
 short_one({exit, P, Reason, _}) -> {exit, id(P), Reason};
 short_one({gap, P, Why, _, _}) -> {gap, id(P), Why}.
 
@@ -51,6 +53,29 @@ a_message_that_no_process_has_taken_is_not_known_test() ->
     ?assertEqual([{send, a}, {recv, a}, {exit, 1, normal}, {gap, 2, killed}, {exit, 2, killed}],
                  short(events([send(a, unsure), send(b, unsure), {2, 4, {exit, killed, killed}}, recv(a),
                                {1, 3, {exit, ended, normal}}]))).
+
+called(Arg, How) -> {2, 3, {called, {m, f, [Arg]}, How}}.
+
+returned(Value, How) -> {2, 3, {returned, {m, f, 1}, Value, How}}.
+
+calls_are_kept_back_as_messages_are_test() ->
+    Told = [called(a, sure), returned(a, sure), called(b, unsure), send(c, unsure), returned(b, unsure), called(d, unsure)],
+    Begun = [{call, a}, {return, a}],
+    %% Those before a message that was taken have happened.
+    ?assertEqual(Begun ++ [{call, b}, {send, c}, {recv, c}, {exit, 1, normal}, {gap, 2, killed}, {exit, 2, killed}],
+                 short(events(Told ++ [{2, 4, {exit, killed, killed}}, recv(c), {1, 3, {exit, ended, normal}}]))),
+    ?assertEqual(Begun ++ [{call, b}, {send, c}, {return, b}, {call, d}, {exit, 2, done}, {gap, 1, cut}],
+                 short(events(Told ++ [{2, 4, {exit, ended, done}}]))),
+    ?assertEqual(Begun ++ [{gap, 2, killed}, {exit, 2, killed}, {gap, 1, cut}],
+                 short(events(Told ++ [{2, 4, {exit, killed, killed}}]))),
+    ?assertEqual(Begun ++ [{gap, 1, cut}, {gap, 2, cut}], short(events(Told))).
+
+what_a_native_function_calls_is_missing_test() ->
+    Hidden = {2, 3, {hidden, sure}},
+    ?assertEqual([{call, a}, {gap, 2, hidden_calls}, {return, a}, {exit, 2, done}, {gap, 1, cut}],
+                 short(events([called(a, sure), Hidden, returned(a, sure), {2, 4, {exit, ended, done}}]))),
+    ?assertEqual([{gap, 2, killed}, {exit, 2, killed}, {gap, 1, cut}],
+                 short(events([{2, 3, {hidden, unsure}}, {2, 4, {exit, killed, killed}}]))).
 
 another_message_proves_nothing_test() ->
     ?assertEqual([{recv, b}, {exit, 1, normal}, {gap, 2, killed}, {exit, 2, killed}],

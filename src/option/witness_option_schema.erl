@@ -275,6 +275,7 @@ replay() ->
      #{name => cache, type => folder},
      #{name => vm_args, type => {list, text}},
      #{name => whole, type => boolean, default => false},
+     #{name => functions, type => any, default => #{}},
      signatures(),
      #{name => syntax, type => {one_of, [auto, erlang, elixir]}, default => auto},
      #{name => on_progress, type => {function, 1}}].

@@ -38,12 +38,14 @@ divergence is not an error: it is part of the report.
 - `cache`: the folder that keeps woven modules;
 - `vm_args`: further arguments of the VM;
 - `whole`: events are reported with every detail, for `m:witness_step` (false);
+- `functions`: the functions of which calls, returns or both are events (none);
 - `signatures`: rows for signatures (`m:witness_event_wrapper`), in addition to those of the recording (none);
 - `syntax`: the notation of texts: that of the module that a process runs (`auto`), or always that of `erlang` or `elixir`;
 - `on_progress`: called with the progress, as text.
 """.
 -type options() :: #{dir := file:filename(), pa => [file:filename()], trust => boolean(),
-                     allow_changed => boolean(), whole => boolean(), signatures => [witness_event_wrapper:row()],
+                     allow_changed => boolean(), whole => boolean(), functions => witness_trace_filter:functions(),
+                     signatures => [witness_event_wrapper:row()],
                      syntax => auto | witness_event:syntax(),
                      mirror => fun((unicode:chardata()) -> term()), cache => file:filename(), vm_args => [string()],
                      on_progress => fun((unicode:chardata()) -> term())}.
@@ -162,6 +164,7 @@ fold_items(Items, Fun, Acc) -> lists:foldl(fun({Item, Place}, A) -> Fun(Item, Pl
 prepare(Options) ->
     maybe
         ok ?= witness_option:check(Options, witness_option_schema:replay()),
+        ok ?= witness_replay_functions:check_option(maps:get(functions, Options, #{})),
         {ok, _} ?= witness_event_wrapper:table(maps:get(signatures, Options, [])),
         ok ?= check_trust(Options),
         {ok, Recording} ?= witness_log_recording:open(maps:get(dir, Options), maps:with([signatures], Options)),
@@ -250,6 +253,7 @@ format_error({changed, Modules}) ->
 format_error({file, Reason}) when is_atom(Reason) ->
     [~"a file of the replay's VM could not be written in the cache: ", file:format_error(Reason)];
 format_error({file, Reason}) -> [~"a file could not be written: ", witness_event:format_term(Reason, 200)];
+format_error({functions, Refused}) -> witness_replay_functions:format_error(Refused);
 format_error({traced, Reason}) -> witness_replay_traced:format_error(Reason);
 format_error({vm, {unreadable, Text}}) -> Text;
 format_error({vm, {process, Id, killed}}) ->

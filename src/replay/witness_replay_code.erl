@@ -17,12 +17,13 @@ and its table of calls has to be the recorded one.
 - `handler`: the folder of a woven `error_handler`;
 - `calls`: the numbers of calls;
 - `changed`: modules that were loaded in the recording and have changed since;
-- `kept`: the modules that have changed in their folders, or `all`, if the code is that which is kept with the recording.
+- `kept`: the modules that have changed in their folders, or `all`, if the code is that which is kept with the recording;
+- `observed`: the functions that report their calls.
 """.
 -type code() :: #{woven := [file:filename()], path := {Boot :: [file:filename()], Later :: [file:filename()]},
                   handler := file:filename(),
                   calls := #{mfa() => non_neg_integer()}, changed := [module()],
-                  kept => [module()] | all}.
+                  kept => [module()] | all, observed := witness_replay_functions:observed()}.
 
 -doc """
 Weaves the modules that the cache does not have. They are those of the folders of the recording; or if these are gone or have changed,
@@ -78,7 +79,8 @@ read(Folders, #{code := #{weave := Weave}, digests := Digests} = Header, Loaded,
                              outside => maps:get(outside, maps:get(options, Header, #{}), [])}),
         ok ?= there(Folders),
         {ok, Objects} ?= objects(Given, Options),
-        Code = #{calls := Calls} = plan(Objects),
+        {ok, Observed} ?= observed(Objects, witness_record_code:user(Given), Options),
+        Code = #{calls := Calls} = plan(Objects, Observed),
         ok ?= same_calls(Calls, maps:get(calls, Header)),
         Now = witness_record_code:digests(Objects),
         Changed = [Module || Module := Digest <- Digests, concerns(Module, Loaded), maps:get(Module, Now, none) =/= Digest],
@@ -100,9 +102,17 @@ objects(Given, Options) ->
         {error, Reason} -> {error, {witness_record, Reason}}
     end.
 
-plan(Objects) ->
+observed(Objects, User, Options) ->
+    Functions = maps:get(functions, Options, #{}),
+    case witness_replay_functions:check(Functions, Objects, User) of
+        ok -> {ok, #{functions => Functions, hiding => witness_replay_functions:hiding(Functions, Objects)}};
+        {error, Refused} -> {error, {witness_replay, {functions, Refused}}}
+    end.
+
+plan(Objects, #{functions := Functions} = Observed) ->
     Plan = witness_replay_calls:plan(Objects),
-    #{plan => Plan, calls => witness_record_calls:calls(Plan)}.
+    #{plan => Plan#{functions => witness_replay_functions:woven(Functions)}, calls => witness_record_calls:calls(Plan),
+      observed => Observed}.
 
 %% The replay asks for the calls that the log answers. It does not ask for calls that were added to the table since.
 same_calls(Now, Recorded) ->

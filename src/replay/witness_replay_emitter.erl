@@ -10,12 +10,14 @@ when the send returns, if the receiver keeps its messages on its heap, as the em
 *Backpressure.* The consumer of the reports says when it wants more (`acknowledge/0`). Until then only a few blocks are on their
 way. If too many reports wait for the emitter, a process with a further report waits too.
 
-*Unsure sends.* If the log of a process has nothing left but an end that may be a signal's, its sends may not have happened.
-They are reported as *unsure*. Of a process that sends forever only the first ones are reported.
+*Unsure actions.* If the log of a process has nothing left but an end that may be a signal's, its sends may not have happened, and
+neither may its calls and their returns. They are reported as *unsure*. Of a process that sends or calls forever only the first ones are
+reported.
 """.
 
--export([start/1, start/2, is_on/0, is_whole/0, acknowledge/0, is_behind/0, sync/2, finish/0]).
--export([report_birth/2, report_spawn/3, report_send/4, report_take/3, report_exit/2, report_kill/1, report_detail/2,
+-export([start/3, is_on/0, is_whole/0, acknowledge/0, is_behind/0, sync/2, finish/0]).
+-export([report_birth/2, report_spawn/3, report_send/4, report_call/3, report_return/3, is_observed/2, report_foreign/3,
+         report_take/3, report_exit/2, report_kill/1, report_detail/2,
          report_action/2, report_before/2]).
 
 -export_type([report/0, what/0, detail/0]).
@@ -24,10 +26,12 @@ They are reported as *unsure*. Of a process that sends forever only the first on
 -type report() :: {Id :: pos_integer(), Entry :: non_neg_integer(), what()}.
 
 -doc """
-`lost`: what it sends from here on is not reported. Births and spawns have the signature, which for a fun only this VM knows.
+`hidden`: a call of a module that may call a function that is observed. `lost`: what it sends and calls from here on is not reported.
+Births and spawns have the signature, which for a fun only this VM knows.
 """.
 -type what() :: {born, witness_event:signature()} | {spawn, Child :: pos_integer(), witness_event:signature()}
-    | {send, To :: term(), Msg :: term(), sure | unsure} | lost
+    | {send, To :: term(), Msg :: term(), sure | unsure} | {called, {module(), atom(), [term()]}, sure | unsure}
+    | {returned, mfa(), Value :: term(), sure | unsure} | {hidden, sure | unsure} | lost
               | {recv, From :: pos_integer() | outside, Msg :: term()} | {exit, ended | killed, Reason :: term()}
               | detail().
 
@@ -49,7 +53,7 @@ call in the order of calls on shared memory (`t:witness_log_recording:ordered/0`
 -define(HIGH_WATER, 10_000).
 %% Milliseconds after which a block is passed on that is not full.
 -define(FLUSH_MS, 20).
-%% Unsure sends that each process reports.
+%% Unsure actions that each process reports.
 -define(MAX_UNSURE, 1_000).
 -define(UNSURE_TABLE, witness_replay_unsure).
 
@@ -60,14 +64,14 @@ call in the order of calls on shared memory (`t:witness_log_recording:ordered/0`
                  unread = 0 :: non_neg_integer(),
                  last = false :: boolean()}).
 
--doc "Starts to report, over this port. The controller calls it before anything is replayed.".
--spec start(port()) -> ok.
-start(Port) -> start(Port, false).
-
--doc "The same; `Whole`: with all details.".
--spec start(port(), Whole :: boolean()) -> ok.
-start(Port, Whole) ->
+-doc """
+Starts to report, over this port. The controller calls it before anything is replayed. `Whole`: with all details. Calls and returns are
+reported of the functions that are observed.
+""".
+-spec start(port(), Whole :: boolean(), witness_replay_functions:observed()) -> ok.
+start(Port, Whole, Observed) ->
     ok = persistent_term:put({?MODULE, whole}, Whole),
+    ok = persistent_term:put({?MODULE, observed}, Observed),
     %% Processes use these modules, and must not load them as a step of theirs.
     ok = code:ensure_modules_loaded([witness_event_signature, witness_event_wrapper]),
     Waiting = atomics:new(1, []),
@@ -126,20 +130,58 @@ report_spawn(Child, MFA, P) ->
 
 -doc "A process sends. The entry is its next one.".
 -spec report_send(term(), term(), witness_log_recording:run() | done, witness_replay_process:process()) -> ok.
-report_send(To, Msg, Entry, P) ->
+report_send(To, Msg, Entry, P) -> report_act({send, To, Msg}, Entry, P).
+
+-doc "A function is called. The entry is the next one of the process.".
+-spec report_call({module(), atom(), [term()]}, witness_log_recording:run() | done, witness_replay_process:process()) -> ok.
+report_call({Module, Function, Args} = Call, Entry, P) ->
+    case is_observed(call, {Module, Function, length(Args)}) of
+        true -> report_act({called, Call}, Entry, P);
+        false -> ok
+    end.
+
+-doc "A call returns. The entry is the next one of the process.".
+-spec report_return({mfa(), Value :: term()}, witness_log_recording:run() | done, witness_replay_process:process()) -> ok.
+report_return({MFA, Value}, Entry, P) ->
+    case is_observed(return, MFA) of
+        true -> report_act({returned, MFA, Value}, Entry, P);
+        false -> ok
+    end.
+
+-doc "Whether the calls or the returns of a function are reported.".
+-spec is_observed(call | return, mfa()) -> boolean().
+is_observed(Kind, MFA) ->
+    case persistent_term:get({?MODULE, observed}, off) of
+        #{functions := #{MFA := Kinds}} -> lists:member(Kind, Kinds);
+        _ -> false
+    end.
+
+-doc "A function of a module that is not woven is called. The entry is the next one of the process.".
+-spec report_foreign(module(), witness_log_recording:run() | done, witness_replay_process:process()) -> ok.
+report_foreign(Module, Entry, P) ->
+    case persistent_term:get({?MODULE, observed}, off) of
+        #{hiding := #{Module := _}} -> report_act({hidden}, Entry, P);
+        _ -> ok
+    end.
+
+report_act(Act, Entry, P) ->
     case is_sure(Entry) of
-        true -> report(send_report(Entry, {send, To, Msg, sure}, P), wait);
+        true -> report(place(Entry, Act, erlang:append_element(Act, sure), P), wait);
         false ->
             Id = witness_replay_process:id(P),
             case ets:update_counter(?UNSURE_TABLE, Id, 1, {Id, 0}) of
-                N when N =< ?MAX_UNSURE -> report(between({send, To, Msg, unsure}, P), wait);
+                N when N =< ?MAX_UNSURE -> report(between(erlang:append_element(Act, unsure), P), wait);
                 N when N =:= ?MAX_UNSURE + 1 -> report(between(lost, P), wait);
                 _ -> ok
             end
     end.
 
-send_report({sent, _, _}, What, P) -> by_entry(What, P);
-send_report(_, What, P) -> between(What, P).
+%% An action may have an entry of its own.
+place({sent, _, _}, {send, _, _}, What, P) -> by_entry(What, P);
+place({result, {M, F, A}, _}, {called, {M, F, Args}}, What, P) when length(Args) =:= A -> by_entry(What, P);
+place({result, MFA, _}, {returned, MFA, _}, What, P) -> by_entry(What, P);
+place({raise, {M, F, A}, _, _}, {called, {M, F, Args}}, What, P) when length(Args) =:= A -> by_entry(What, P);
+place(_, _, What, P) -> between(What, P).
 
 %% What a process does by its next entry.
 by_entry(What, P) -> {witness_replay_process:id(P), witness_replay_process:position(P), What}.

@@ -6,14 +6,16 @@ The events are those that `m:witness_log_recording_events` makes of a recording 
 kinds and the same places. Their order agrees with each process, and with cause and effect.
 
 *Invariant:* an event that may not have happened is a gap. A process that was killed may have been killed before any of the
-messages that it sends after its last entry. Its reports of these are `unsure`, and they are kept back, with its end. If it ends
-by itself, it has sent them. If another process has taken one, it has sent that one and those before. For those that no process
-has taken when the replay ends, there is a gap, `killed`.
+messages that it sends after its last entry, and before any call or return. Its reports of these are `unsure`, and they are kept back,
+with its end. If it ends by itself, all that has happened. If another process has taken one of the messages, that one was sent, and what
+comes before it has happened. For what is not known to have happened when the replay ends, there is a gap, `killed`.
 
 A process that has not ended at the end of the replay gets the gap `cut`, because the recording does not contain its end. If the
 recording has ended as planned (`witness_log_recording:waiting/1`), that process was stopped, and none of its events are
 missing. What it sends after its last entry has happened if it was waiting at the end. Otherwise that is not known, and it gets
 the gap `cut`.
+
+A call of a module that is not woven and may call an observed function (`m:witness_replay_functions`) is a gap, `hidden_calls`.
 """.
 
 -export([new/2, handle_report/2, finish/1]).
@@ -23,8 +25,8 @@ the gap `cut`.
 -doc "An event with its place.".
 -type placed() :: {witness_event:item(), witness_log_recording_events:place()}.
 
-%% alive: processes that have started and not ended. kept: their unsure sends, the latest first. lost: processes that have not
-%% reported all of these. ended: the ends of killed processes with kept sends. waiting: the processes that waited when the
+%% alive: processes that have started and not ended. kept: their unsure events, the latest first. lost: processes that have not
+%% reported all of these. ended: the ends of killed processes with kept events. waiting: the processes that waited when the
 %% recording ended as planned.
 -record(events, {births :: #{pos_integer() => witness_log_recording:process()},
                  ids :: #{pid() => pos_integer()},
@@ -52,10 +54,10 @@ handle_report({Id, Entry, What}, #events{alive = Alive} = E) when is_map_key(Id,
 handle_report(_, E) -> {[], E}.
 
 handle({spawn, Child, Called}, Id, Place, E) -> add_birth(Child, Called, pid(Id, E), Place, E);
-handle({send, To, Msg, sure}, Id, Place, E) -> {[{{send, pid(Id, E), To, Msg, undefined}, Place}], E};
-handle({send, To, Msg, unsure}, Id, Place, #events{kept = Kept} = E) ->
-    Item = {{send, pid(Id, E), To, Msg, undefined}, Place},
-    {[], E#events{kept = maps:update_with(Id, fun(Before) -> [Item | Before] end, [Item], Kept)}};
+handle({send, To, Msg, Sure}, Id, Place, E) -> keep(Sure, {send, pid(Id, E), To, Msg, undefined}, Id, Place, E);
+handle({called, Call, Sure}, Id, Place, E) -> keep(Sure, {call, pid(Id, E), Call, undefined}, Id, Place, E);
+handle({returned, MFA, Value, Sure}, Id, Place, E) -> keep(Sure, {return, pid(Id, E), MFA, Value, undefined}, Id, Place, E);
+handle({hidden, Sure}, Id, Place, E) -> keep(Sure, {gap, pid(Id, E), hidden_calls, unknown, undefined}, Id, Place, E);
 handle(lost, Id, _, #events{lost = Lost} = E) -> {[], E#events{lost = Lost#{Id => []}}};
 handle({recv, outside, Msg}, Id, Place, E) -> {[{{recv, pid(Id, E), undefined, Msg, undefined}, Place}], E};
 handle({recv, From, Msg}, Id, Place, E) ->
@@ -70,6 +72,11 @@ handle({exit, How, Reason}, Id, Place, #events{alive = Alive, kept = Kept, ended
             {Unknown, E1} = forget(Id, Place, E),
             {lists:reverse(maps:get(Id, Kept, [])) ++ Unknown ++ [Exit], E1}
     end.
+
+%% What may not have happened is kept back.
+keep(sure, Item, _, Place, E) -> {[{Item, Place}], E};
+keep(unsure, Item, Id, Place, #events{kept = Kept} = E) ->
+    {[], E#events{kept = maps:update_with(Id, fun(Before) -> [{Item, Place} | Before] end, [{Item, Place}], Kept)}}.
 
 %% Keeps nothing of the process any more. If it has not reported all that it sent, there is a gap.
 forget(Id, Place, #events{kept = Kept, lost = Lost} = E) ->
@@ -102,7 +109,8 @@ append_exit(Id, Items, #events{ended = Ended} = E) ->
 
 %% The report does not say which process a name or an alias leads to; the message is enough.
 is_to(To, Msg, {{send, _, Destination, Sent, _}, _}, #events{ids = Ids}) ->
-    Sent =:= Msg andalso (not is_pid(Destination) orelse maps:get(Destination, Ids, 0) =:= To).
+    Sent =:= Msg andalso (not is_pid(Destination) orelse maps:get(Destination, Ids, 0) =:= To);
+is_to(_, _, _, _) -> false.
 
 -doc "The events at the end of the replay.".
 -spec finish(events()) -> [placed()].

@@ -105,7 +105,10 @@ run_job(#{dir := Dir, calls := Calls, mirror := Mirror} = Job, Port) ->
         ok = handler(Job),
         Run = maps:get(run, witness_log_recording:header(Recording), none),
         Firsts = [{Id, full_signature(Signature, Run)} || {Id, Signature} <- Born],
-        ok = case Job of #{events := true} -> witness_replay_emitter:start(Port, maps:get(whole, Job, false)); #{} -> ok end,
+        ok = case Job of
+            #{events := true, observed := Observed} -> witness_replay_emitter:start(Port, maps:get(whole, Job, false), Observed);
+            #{} -> ok
+        end,
         {ok, Traced} ?= start_trace(Job),
         Result = loop(start_first(Firsts, #state{port = Port})),
         ok = witness_replay_emitter:finish(),

@@ -10,7 +10,8 @@ Some results matter for later calls, so this module notes them: aliases that are
 patterns (`m:witness_replay_compiled`), limits of heaps (`m:witness_replay_heap`).
 """.
 
--export([result/3, is_in_log/2, answer/4, return/4, raise/5, local_funs/1, effect/3, halt/2, take_exit_mark/3, take_hibernation/2]).
+-export([result/3, is_in_log/2, answer/4, return/4, called/3, returned/2, raise/5, local_funs/1, effect/3, halt/2,
+         take_exit_mark/3, take_hibernation/2]).
 
 -doc "A call of a function of the table.".
 -spec result(module(), atom(), [term()]) -> term().
@@ -32,6 +33,7 @@ is_in_log(_, _) -> true.
 -spec answer({witness_log_recording:run() | done, witness_replay_process:process()}, module(), atom(), [term()]) -> term().
 answer({Entry, P}, Module, Function, Args) ->
     MFA = {Module, Function, length(Args)},
+    ok = witness_replay_emitter:report_call({Module, Function, Args}, Entry, P),
     case Entry of
         {result, MFA, Value} -> return(MFA, Args, Value, P);
         {raise, MFA, Class, Reason} ->
@@ -59,7 +61,29 @@ handle_mismatch(Entry, Call, P, _) -> witness_replay_interpreter:handle_mismatch
 return(MFA, Args, Value, P) ->
     ok = witness_replay_emitter:report_detail({call, MFA, Args, Value}, P),
     witness_replay_interpreter:put_state(note_state(MFA, Args, Value, witness_replay_interpreter:pop_entry(P))),
-    local_value(MFA, Args, Value).
+    Local = local_value(MFA, Args, Value),
+    ok = witness_replay_emitter:report_return({MFA, Local}, {result, MFA, Value}, P),
+    Local.
+
+-doc "A function that reports its calls was called.".
+-spec called(module(), atom(), [term()]) -> ok.
+called(Module, Function, Args) ->
+    report(call, {Module, Function, length(Args)}, fun witness_replay_emitter:report_call/3, {Module, Function, Args}).
+
+-doc "A function that reports its returns returns.".
+-spec returned(mfa(), Value :: term()) -> ok.
+returned(MFA, Value) -> report(return, MFA, fun witness_replay_emitter:report_return/3, {MFA, Value}).
+
+%% What the process does between two entries.
+report(Kind, MFA, Report, What) ->
+    case witness_replay_emitter:is_observed(Kind, MFA) andalso witness_replay_interpreter:current() of
+        false -> ok;
+        none -> ok;
+        P0 ->
+            {Entry, P} = witness_replay_interpreter:peek_entry(P0),
+            witness_replay_interpreter:put_state(P),
+            Report(What, Entry, P)
+    end.
 
 %% Only functions that are executed use the results of these.
 local_value({Module, Function, _}, Args, Value) when Function =:= match_spec_compile; Module =:= re; Module =:= binary ->
@@ -135,10 +159,15 @@ effect(process_flag, [max_heap_size, Limit], P) ->
     Before;
 effect(process_flag, [min_heap_size, Size], P) -> witness_replay_heap:min_heap_size(Size, P);
 effect(process_flag, Args, _) -> erlang:apply(erlang, process_flag, Args);
-effect(Function, Args, P) ->
+effect(Function, Args, _) ->
+    MFA = {erlang, Function, length(Args)},
+    ok = called(erlang, Function, Args),
     true = check_args(Function, Args),
-    ok = witness_replay_emitter:report_action({effect, {erlang, Function, length(Args)}, Args}, P),
-    run_effect(Function, Args, P).
+    P = witness_replay_interpreter:current(),
+    ok = witness_replay_emitter:report_action({effect, MFA, Args}, P),
+    Value = run_effect(Function, Args, P),
+    ok = returned(MFA, Value),
+    Value.
 
 check_args(Function, [To | _] = Args) when Function =:= exit; Function =:= exit_signal ->
     is_pid(To) orelse is_port(To) orelse is_reference(To) orelse raise(error, badarg, erlang, Function, Args);

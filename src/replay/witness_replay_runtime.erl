@@ -29,7 +29,8 @@ log.
 -behaviour(witness_weave_runtime).
 
 -export([take/4, self/0, stack/1, caught/1, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
-         make_fun/3, digest/3, halt/3, load/3, effect/3, used/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3]).
+         make_fun/3, digest/3, halt/3, load/3, effect/3, used/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3,
+         called/3, returned/4]).
 -compile({no_auto_import, [self/0, apply/3, spawn/3, halt/3]}).
 
 -doc false.
@@ -97,6 +98,12 @@ load(erlang, Function, Args) -> erlang:apply(erlang, Function, Args).
 
 -doc false.
 unseen(Module, Function, Args) -> witness_replay_interpreter:call_outside(Module, Function, Args).
+
+-doc false.
+called(Module, Function, Args) -> witness_replay_results:called(Module, Function, Args).
+
+-doc false.
+returned(Module, Function, Arity, Value) -> witness_replay_results:returned({Module, Function, Arity}, Value).
 
 %% --- what a process sees of itself -----------------------------------------------
 

@@ -81,7 +81,10 @@ result.
 foreign(Module, Function, Args, Apply) ->
     P = witness_replay_interpreter:current(),
     case P =/= none andalso witness_replay_results:is_in_log(Module, Function) of
-        true -> answer_foreign(witness_replay_interpreter:next_entry(P), Module, Function, Args, Apply);
+        true ->
+            {Entry, P1} = Next = witness_replay_interpreter:next_entry(P),
+            ok = witness_replay_emitter:report_foreign(Module, Entry, P1),
+            answer_foreign(Next, Module, Function, Args, Apply);
         false -> erlang:apply(Module, Function, Args)
     end.
 

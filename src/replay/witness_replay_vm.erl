@@ -106,7 +106,7 @@ open_vm(Boot, Own, #{path := {First, Later}} = Code, How, Options) ->
                                             {args, ["-c", "exec \"$@\" </dev/null", "sh", Erl | Arguments]},
                                             {env, [{"ERL_CRASH_DUMP_SECONDS", "0"}]}]),
     Given = maps:merge(#{syntax => auto}, maps:with([syntax, signatures], Options)),
-    Job = maps:merge(maps:with([woven, handler, calls], Code),
+    Job = maps:merge(maps:with([woven, handler, calls, observed], Code),
                      maps:merge(Given, How#{dir => filename:absname(maps:get(dir, Options))})),
     true = port_command(Port, term_to_binary({start, Job})),
     Port.

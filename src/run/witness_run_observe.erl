@@ -93,7 +93,7 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
     Spread = erlang:system_info(schedulers_online),
     Feed = maps:with([format, follow, clock, block, max_line, max_atoms, skip_malformed, signatures], Options),
     Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
-               feed => Feed#{input => log_input(Input, Options), parsers => Spread},
+               feed => Feed#{input => log_input(Input, Specs, Options), parsers => Spread},
                log => (skew(Options))#{maps => Maps, signatures => table(Options),
                         properties => witness_run_maps:entries(Specs, Monitors), all => witness_run_maps:over_all(Specs),
                         wants => wants(Input, Specs, Monitors), attached => attached(Input), mode => Mode,
@@ -131,9 +131,10 @@ wants(#{receives := What, functions := Functions}, Property) ->
     [{What, Property} || What =/= any] ++ [{function, Function, Property} || Function <- Functions].
 
 %% A recording is data; a run replays it only if the user asks for a replay.
-log_input({replay, #{dir := Dir} = Replay}, Options) ->
-    {events, Dir, witness_run_replay:events(maps:merge(maps:with([signatures], Options), Replay))};
-log_input(Input, _) -> Input.
+log_input({replay, #{dir := Dir} = Replay}, Specs, #{monitors := Monitors} = Options) ->
+    #{functions := Functions} = witness_run_maps:filter(Specs, Monitors),
+    {events, Dir, witness_run_replay:events(maps:merge((maps:with([signatures], Options))#{functions => Functions}, Replay))};
+log_input(Input, _, _) -> Input.
 
 %% What a saved position depends on: the compiled code of specifications, with the records that they include, the code of
 %% other monitors, and their limits. It is computed only if needed.

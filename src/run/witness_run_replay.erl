@@ -55,7 +55,7 @@ replay(Fun, Acc, #{events := File} = Options) ->
     maybe
         {ok, Log} ?= witness_log_writer:open(File),
         ok ?= witness_log_writer:begin_log(Log),
-        ok = witness_log_writer:write([{receives, taken}], Log),
+        ok = witness_log_writer:write([{receives, taken} | functions(Options)], Log),
         Write = fun(Item, Place, A) ->
             ok = witness_log_writer:write([Item], Log),
             Fun(Item, Place, A)
@@ -72,6 +72,10 @@ replay(Fun, Acc, Options) ->
         _ -> unwanted
     end,
     Replayed.
+
+%% The log has all calls of these.
+functions(#{functions := Functions}) when map_size(Functions) > 0 -> [{functions, lists:sort(maps:keys(Functions))}];
+functions(#{}) -> [].
 
 check_closed(ok, Replayed, _) -> Replayed;
 check_closed({error, Text}, Replayed, #{on_unwritten := OnUnwritten}) ->

@@ -35,6 +35,8 @@ Why a run cannot start:
 
 -define(WHERE_FUNCTIONS, "`run` sees them over the source native, `run` and `attach` with central monitors (`--instrument central`)").
 
+-define(WHERE_REPLAYED, "`replay --spec` sees them, and `check --replay` of a recording without `--contents` (in a program {log, {replay, #{dir => Dir}}})").
+
 -doc "Starts the parts of the run that calls.".
 -spec start(witness_options:options()) -> {ok, parts()} | {error, error()}.
 start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
@@ -188,8 +190,9 @@ receives(#{}) -> #{receives => delivered}.
     none | {Why :: string(), Hint :: string()}.
 no_functions(search) -> {"a search sees what a recording has", ?WHERE_FUNCTIONS};
 no_functions(recorded) -> {"a recorded program calls the recorder in place of some functions", ?WHERE_FUNCTIONS};
-no_functions(#{system := {log, {Recording, _}}}) when Recording =:= recording; Recording =:= replay ->
-    {"a recording does not have all calls", ?WHERE_FUNCTIONS};
+no_functions(#{system := {log, {recording, _}}}) ->
+    {"a recording has the results of some calls, and a replay makes all calls again",
+     ?WHERE_REPLAYED};
 no_functions(#{system := {log, _}}) -> none;
 no_functions(#{instrument := outline, source := evm}) ->
     {"over the source evm, outline monitors might miss the return of a call", ?WHERE_FUNCTIONS};

@@ -235,6 +235,7 @@ gap(backtrace_depth) -> ~"the VM keeps too little of the stack (backtrace_depth)
 gap(spawn_request) -> ~"a child was spawned by spawn_request, and the process did not know its pid";
 gap(killed) -> ~"it was ended by a signal, and what it had sent last before that is not known";
 gap(cut) -> ~"the recording ends before the process does";
+gap(hidden_calls) -> ~"it called a native function, and what that calls is not in a recording";
 gap(contents) -> ~"a message that it took is in the recording without its contents";
 gap(arguments) -> ~"what a process was spawned with was too large to be recorded";
 gap(unwoven) -> ~"it may have taken messages in modules that are not woven";

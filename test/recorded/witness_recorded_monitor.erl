@@ -1,16 +1,21 @@
 -module(witness_recorded_monitor).
 -moduledoc """
 Satisfied with whatever a process does, and says what that was, without what differs between runs: processes, references
-and functions.
+and functions. Its argument names functions of which it reads calls and returns, too.
 """.
 -behaviour(witness_monitor).
 
--export([init/3, handle_event/2, handle_end/2]).
+-export([alphabet/1, init/3, handle_event/2, handle_end/2]).
+
+alphabet([]) -> all;
+alphabet(Functions) -> [fork, init, exit, send, recv | [{Kind, Function} || Function <- Functions, Kind <- [call, return]]].
 
 init(_, _, _) -> {ok, []}.
 
 handle_event({init, _, _, Signature, _}, Seen) -> {ok, [{init, plain(Signature)} | Seen]};
 handle_event({fork, _, _, Signature, _}, Seen) -> {ok, [{fork, plain(Signature)} | Seen]};
+handle_event({call, _, Call, _}, Seen) -> {ok, [{call, plain(Call)} | Seen]};
+handle_event({return, _, Function, Value, _}, Seen) -> {ok, [{return, Function, plain(Value)} | Seen]};
 handle_event({exit, _, Reason, _}, Seen) -> {ok, [{exit, plain(Reason)} | Seen]};
 %% These come when they come, which is not when they are taken.
 handle_event({recv, _, _, {'DOWN', _, _, _, _}, _}, Seen) -> {ok, Seen};
