@@ -33,7 +33,7 @@ value is `{witness_option, {bad_option, Key, Expected}}`, also if its type depen
 -doc """
 The complete options of `witness:start/1`. `warnings`: about the options that Witness chose. If Witness is
 not installed (`m:witness_remote`), `modules` are its modules by the names that they have there, and specifications are
-compiled already.
+compiled already. `recorded`: the program is recorded meanwhile (`m:witness_recorded_run`).
 """.
 -type options() :: #{system := {module(), atom(), [term()]} | {application, atom()} | node
                                | {children, [witness_instrument:parent(), ...]}
@@ -42,7 +42,7 @@ compiled already.
                      scope := tree | node,
                      on_behalf := boolean(),
                      specs := [file:name_all() | witness_spec:instrumentation_map()],
-                     modules => [module()],
+                     modules => [module()], recorded => true,
                      include := [file:name_all()],
                      monitors := [{signature_pattern(), {module(), term()}}],
                      signatures := [witness_event_wrapper:row()],

@@ -63,27 +63,14 @@ start(Options, Run, OnRecorded) ->
 -doc false.
 -spec begin_observing(map(), [pid(), ...], witness_record_node:tell()) -> {ok, witness:run()} | {error, witness:error()}.
 begin_observing(Options, Parents, Tell) ->
-    case read_functions(Options) of
-        ok -> begin_run(Options, Parents, Tell);
-        {error, _} = Error -> Error
-    end.
-
-%% Recorded modules call the recorder in place of functions of the VM, and the recorder calls functions itself.
-read_functions(#{specs := Files} = Options) ->
-    Compile = (maps:with([include], Options))#{no_functions => witness_run_start:no_functions(recorded)},
-    Wrong = [Error || File <- Files, {error, Error} <- [witness_spec:to_object(File, witness_spec_code_0, Compile)]],
-    case Wrong of [] -> ok; [First | _] -> {error, First} end;
-read_functions(_) -> ok.
-
-begin_run(Options, Parents, Tell) ->
-    Started = witness:start(Options#{system => {children, Parents}, halt => false,
-                                     on_verdict => fun(Verdict) -> Tell({verdict, Verdict}) end}),
-    case Started of
-        {ok, Run} ->
-            #{warnings := Warnings} = witness:info(Run),
-            ok = Tell({warnings, Warnings}),
-            {ok, Run};
-        {error, _} = Error -> Error
+    Given = Options#{system => {children, Parents}, halt => false, on_verdict => fun(Verdict) -> Tell({verdict, Verdict}) end},
+    maybe
+        {ok, Checked} ?= witness_options:check(Given),
+        {ok, Run} ?= witness_sup:start_run(Checked#{recorded => true}),
+        ok ?= witness_run:await_begin(Run),
+        #{warnings := Warnings} = witness:info(Run),
+        ok = Tell({warnings, Warnings}),
+        {ok, Run}
     end.
 
 -doc false.

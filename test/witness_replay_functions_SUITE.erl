@@ -15,7 +15,7 @@ all() ->
     [a_replay_has_the_calls_of_a_run, calls_of_a_killed_process_may_not_have_happened, only_kinds_that_are_named_are_reported,
      what_is_replayed_is_the_same_log, native_functions_hide_calls,
      what_cannot_be_seen_is_refused,
-     a_recording_without_a_replay_is_refused].
+     a_recording_without_a_replay_is_refused, a_recorded_run_is_refused].
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
@@ -141,6 +141,15 @@ a_recording_without_a_replay_is_refused(Config) ->
     File = file(".hml", Config),
     ok = file:write_file(File, "a: with m:f(_) over _ calls m:g(_) check [_ calls m:g(_)] ff."),
     {error, {witness_spec, [#{code := needs_functions}]}} = witness:start(#{system => {log, {recording, Dir}}, specs => [File]}).
+
+%% Where a program is recorded, monitors that are written by hand see as little as others.
+a_recorded_run_is_refused(Config) ->
+    Monitor = {{'_', '_', '_'}, {witness_recorded_monitor, [{?SYSTEM, down, 1}]}},
+    Dir = file(".rec", Config),
+    {error, {witness_run_start, {functions, Text}}} =
+        witness_recorded_run:start(options(Dir, own, [], Config), #{monitors => [Monitor], log => false}, fun(_) -> ok end),
+    ?assertMatch({match, _}, re:run(Text, "cannot be seen here.*replay --spec")),
+    ?assertNot(filelib:is_file(Dir)).
 
 %% --- helpers ---------------------------------------------------------------------
 

@@ -186,14 +186,15 @@ receives(#{instrument := inline}) -> #{receives => taken};
 receives(#{}) -> #{receives => delivered}.
 
 -doc "Why calls and returns of functions are not seen, and what to do; `none` if they are. A log says it itself.".
--spec no_functions(search | recorded | #{system => _, instrument => _, source => _, _ => _}) ->
+-spec no_functions(search | #{system => _, instrument => _, source => _, _ => _}) ->
     none | {Why :: string(), Hint :: string()}.
 no_functions(search) -> {"a search sees what a recording has", ?WHERE_FUNCTIONS};
-no_functions(recorded) -> {"a recorded program calls the recorder in place of some functions", ?WHERE_FUNCTIONS};
 no_functions(#{system := {log, {recording, _}}}) ->
     {"a recording has the results of some calls, and a replay makes all calls again",
      ?WHERE_REPLAYED};
 no_functions(#{system := {log, _}}) -> none;
+no_functions(#{recorded := true}) ->
+    {"a recorded program calls the recorder in place of some functions", "record it first; then " ++ ?WHERE_REPLAYED};
 no_functions(#{instrument := outline, source := evm}) ->
     {"over the source evm, outline monitors might miss the return of a call", ?WHERE_FUNCTIONS};
 no_functions(#{}) -> none.
