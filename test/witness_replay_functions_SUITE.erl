@@ -14,7 +14,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() ->
     [a_replay_has_the_calls_of_a_run, calls_of_a_killed_process_may_not_have_happened, only_kinds_that_are_named_are_reported,
      what_is_replayed_is_the_same_log, native_functions_hide_calls,
-     what_cannot_be_seen_is_refused,
+     a_search_sees_calls_and_a_replay_of_what_it_found_too, what_cannot_be_seen_is_refused,
      a_recording_without_a_replay_is_refused, a_recorded_run_is_refused].
 
 init_per_suite(Config) ->
@@ -111,6 +111,31 @@ native_functions_hide_calls(Config) ->
                                     Of =:= Name])
      end || {Functions, Expected} <- [{[{erlang, link, 1}], [{hides, inconclusive, {gap, hidden_calls}}, {own, yes, undefined}]},
                                       {[{erlang, register, 2}], [{hides, yes, undefined}, {own, yes, undefined}]}]].
+
+%% Two processes take the same number in some order. What they do afterwards is not decisive.
+a_search_sees_calls_and_a_replay_of_what_it_found_too(Config) ->
+    File = file(".hml", Config),
+    ok = file:write_file(File, """
+        once: per N over _ returns witness_recorded_functions:take/1 -> N
+          check [_ returns witness_recorded_functions:take/1 -> _] [_ returns witness_recorded_functions:take/1 -> _] ff.
+        first: with witness_recorded_functions:taker(_, _) over _ calls ets:insert(_, _)
+          check [_ calls ets:insert(_, {free, 4})] ff.
+        """),
+    [begin
+         Dir = file(".rec", Config),
+         {ok, #{outcome := {violated, _, ~"once"}}} = search(takes, [Then], [File], Dir, Config),
+         #{outcome := violated, verdicts := #{no := 1}} = summary(#{system => {log, {replay, replay(Dir)}}, specs => [File],
+                                                                    instrument => central})
+     end || Then <- [ends, waits]],
+    {ok, #{outcome := passed}} = search(own, [], [File], file(".rec", Config), Config),
+    Refused = file(".hml", Config),
+    ok = file:write_file(Refused, "a: with m:f(_) over _ calls lists:keymember(_, _, _) check ff."),
+    {error, {witness_search, {functions, [{{lists, keymember, 3}, built_in}]}} = Error} =
+        search(own, [], [Refused], file(".rec", Config), Config),
+    ?assertMatch({match, _}, re:run(witness:format_error(Error), "cannot be observed")).
+
+search(Function, Args, Specs, Dir, Config) ->
+    witness_search:search((options(Dir, Function, Args, Config))#{specs => Specs, schedules => 100}).
 
 %% --- refused ---------------------------------------------------------------------
 

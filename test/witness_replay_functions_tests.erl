@@ -34,7 +34,7 @@ no_other_code() ->
          Reached = reached([{Runtime, F, A} || {F, A} <- Runtime:module_info(exports)], Calls, #{}),
          ?assert(is_map_key({lists, member, 2}, Reached)),
          ?assertEqual({Runtime, []}, {Runtime, [F || F <- Seen(maps:keys(Reached)), not witness_replay_functions:is_performed(F)]})
-     end || Runtime <- [witness_replay_runtime]].
+     end || Runtime <- [witness_replay_runtime, witness_search_runtime]].
 
 reached([], _, Reached) -> Reached;
 reached([Function | More], Calls, Reached) when is_map_key(Function, Reached) -> reached(More, Calls, Reached);

@@ -186,9 +186,8 @@ receives(#{instrument := inline}) -> #{receives => taken};
 receives(#{}) -> #{receives => delivered}.
 
 -doc "Why calls and returns of functions are not seen, and what to do; `none` if they are. A log says it itself.".
--spec no_functions(search | #{system => _, instrument => _, source => _, _ => _}) ->
+-spec no_functions(#{system => _, instrument => _, source => _, _ => _}) ->
     none | {Why :: string(), Hint :: string()}.
-no_functions(search) -> {"a search sees what a recording has", ?WHERE_FUNCTIONS};
 no_functions(#{system := {log, {recording, _}}}) ->
     {"a recording has the results of some calls, and a replay makes all calls again",
      ?WHERE_REPLAYED};

@@ -123,11 +123,13 @@ does something else. If the first one never happens, the second one waits until 
                 | witness_event_wrapper:error().
 
 -doc """
-`generator`: the function returns tests of EUnit, and runs none; `exists`: the folder is there already; `uncontrolled`: the module of the
+`generator`: the function returns tests of EUnit, and runs none; `exists`: the folder is there already; `functions`: calls of these
+functions cannot be observed; `uncontrolled`: the module of the
 function cannot be woven; `vm`: the VM of the search has ended; `not_written`: the recording could not be written; `not_started`: an
 application that the program needs, such as `elixir`, does not start in that VM.
 """.
--type reason() :: {generator, module(), atom()} | {exists, file:filename()} | {uncontrolled, module(), witness_weave_error:reason()}
+-type reason() :: {generator, module(), atom()} | {exists, file:filename()} | {functions, [witness_replay_functions:refusal(), ...]}
+                | {uncontrolled, module(), witness_weave_error:reason()}
                 | {not_started, atom(), term()} | {vm, term()} | {not_written, term()}
                 | {not_repeated, pos_integer(), Unfaithful :: [term()]}.
 
@@ -143,10 +145,9 @@ search(Given) ->
         Apps = witness_record_needs:apps(maps:with([run, dir, pa, weave], Options)),
         Needed = Options#{weave => lists:uniq(maps:get(weave, Options, []) ++ Apps)},
         {ok, Complete} ?= witness_event_wrapper:for_recording(Needed),
-        Seen = #{receives => taken, no_functions => witness_run_start:no_functions(search)},
-        {ok, Specs, _} ?= witness_search_monitors:compile(Files, maps:merge(maps:with([include], Options), Seen)),
-        {ok, Code} ?= code(Complete),
-        {ok, Report} ?= run(Specs, Code, Complete),
+        {ok, Specs, _} ?= witness_search_monitors:compile(Files, (maps:with([include], Options))#{receives => taken}),
+        {ok, Code, Observed} ?= code(witness_search_monitors:functions(Specs), Complete),
+        {ok, Report} ?= run(Specs, Observed, Code, Complete),
         {ok, sealed(maps:merge(maps:with([expect], Options), Report), Code)}
     end.
 
@@ -168,7 +169,7 @@ check_new(Dir) ->
         true -> {error, {?MODULE, {exists, Dir}}}
     end.
 
-code(Options) ->
+code(Functions, Options) ->
     Program = (maps:with([run, pa, weave, applications], Options))#{dir => ""},
     Outside = outside(witness_record_code:outside(Program)),
     maybe
@@ -176,14 +177,16 @@ code(Options) ->
         {ok, Folders} ?= witness_record_code:objects(Dirs, maps:with([cache], Options)),
         Module = element(1, map_get(run, Options)),
         ok ?= check_module(Module, Folders),
-        Plan = witness_search_calls:plan(Folders),
+        ok ?= check_functions(Functions, Folders, witness_record_code:user(Program)),
+        Plan = (witness_search_calls:plan(Folders))#{functions => witness_replay_functions:woven(Functions)},
         {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Folders, Plan, maps:with([cache, on_progress], Options)),
         [] ?= [Reason || {Name, Reason} <- Left, Name =:= Module],
         Archive = witness_record_kept:archive(Folders, witness_record_code:user(Options),
                                               witness_record_code:cache(maps:with([cache], Options))),
         {ok, (maps:remove(left, Woven))#{unwoven => [Name || {Name, _} <- Left], calls => witness_record_calls:calls(Plan),
                                          digests => witness_record_code:digests(Folders), outside => Outside,
-                                         archive => Archive}}
+                                         archive => Archive},
+         #{functions => Functions, hiding => witness_replay_functions:hiding(Functions, Folders)}}
     else
         {error, {?MODULE, _}} = Error -> Error;
         {error, Reason} -> {error, {witness_record, Reason}};
@@ -208,13 +211,20 @@ check_module(Module, Folders) ->
         [] -> ok
     end.
 
-run(Specs, Code, #{dir := Dir} = Options) ->
+check_functions(Functions, Folders, User) ->
+    case witness_replay_functions:check(Functions, Folders, User) of
+        ok -> ok;
+        {error, Refused} -> {error, {?MODULE, {functions, Refused}}}
+    end.
+
+run(Specs, Observed, Code, #{dir := Dir} = Options) ->
     Given = maps:with([run, applications, environment, seed, all, schedules, for, steps, strategies, depth, deadlocks, left,
                        mailboxes, crashes, normal, expect, timeouts, delivery, busy_ms, memory, syntax, signatures, schedule,
                        period, step_digests], Options),
     Again = #{pa => witness_record_code:user(Options), weave => maps:get(weave, Options, [])},
     Job = maps:merge(Given, maps:with([woven, unwoven, calls, handler, digests, outside], Code)),
-    case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs}, Code, Options) of
+    case witness_search_vm:search(Job#{code => Again, dir => filename:absname(Dir), specs => Specs,
+                                      observed => Observed}, Code, Options) of
         {ok, Report} -> {ok, covered(Report)};
         {error, Reason} -> {error, {?MODULE, Reason}}
     end.
@@ -244,6 +254,7 @@ format_error({generator, Module, Function}) ->
     [Term(Module), $:, Term(Function), ~"() returns tests of EUnit, and runs none of them. EUnit runs them in eunit:test({generator,", Term(Module),
      $,, Term(Function), ~"}), with --weave eunit --expect ok (in Erlang weave => [eunit], expect => ok)"];
 format_error({exists, Dir}) -> [Dir, ~": it exists; name a folder that does not"];
+format_error({functions, Refused}) -> witness_replay_functions:format_error(Refused);
 format_error({not_started, App, Reason}) ->
     [~"the application ", witness_event:format_term(App, 100), ~" does not start: ", witness_event:format_term(Reason, 500)];
 format_error({vm, {exit_status, Status}}) ->

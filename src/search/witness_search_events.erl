@@ -1,7 +1,15 @@
 -module(witness_search_events).
--moduledoc "The events that monitors see of a step of a search. Pure. They are those that a recording of the run has.".
+-moduledoc """
+The events that monitors see of a step of a search, and of the calls that a process makes until it is parked. Pure. They are those that
+a replay of a recording of the run has.
+""".
 
--export([first/1, of_step/4]).
+-export([first/1, of_step/4, of_report/3]).
+
+-export_type([report/0]).
+
+-doc "What a process reports. `hidden`: a call of a module that may call a function that is observed (`m:witness_replay_functions`).".
+-type report() :: {call, {module(), atom(), [term()]}} | {return, mfa(), Value :: term()} | hidden.
 
 -doc "The birth of the first process.".
 -spec first(witness_search_world:world()) -> [witness_event:item()].
@@ -33,6 +41,16 @@ of_effect({start, Child, _, _}, _, _, After, Ts) ->
 of_effect({Kind, Id, Reason}, _, _, After, Ts) when Kind =:= ended -> [{exit, pid(Id, After), Reason, Ts}];
 of_effect({kill, Id, Reason, _}, _, _, After, Ts) -> [{exit, pid(Id, After), Reason, Ts}];
 of_effect(_, _, _, _, _) -> [].
+
+-doc "The event of a report.".
+-spec of_report(report(), witness_search_world:id(), witness_search_world:world()) -> witness_event:item().
+of_report(What, Id, World) ->
+    {Pid, Ts} = {pid(Id, World), witness_search_world:clock(World)},
+    case What of
+        {call, Call} -> {call, Pid, Call, Ts};
+        {return, Function, Value} -> {return, Pid, Function, Value, Ts};
+        hidden -> {gap, Pid, hidden_calls, unknown, Ts}
+    end.
 
 pid(Id, World) -> witness_search_world:pid(Id, World).
 

@@ -6,7 +6,7 @@ happens, so a run ends with the step that violates a property.
 The events are those of a recording that has the contents of messages: `recv` is a message that the process takes.
 """.
 
--export([compile/2, load/2, properties/1, new/1, read/2, is_wanted/2, taken/1, add_taken/2, coverage/3]).
+-export([compile/2, functions/1, load/2, properties/1, new/1, read/2, is_wanted/2, taken/1, add_taken/2, coverage/3]).
 
 -export_type([object/0, compiled/0, monitors/0, taken/0]).
 
@@ -37,6 +37,12 @@ compile([{Number, File} | Files], Options, Objects, Diagnostics) ->
         {error, _} = Error -> Error
     end;
 compile([], _, Objects, Diagnostics) -> {ok, lists:reverse(Objects), lists:append(lists:reverse(Diagnostics))}.
+
+-doc "The functions of which the specifications have calls or returns. Both are reported of each.".
+-spec functions([object()]) -> witness_trace_filter:functions().
+functions(Objects) ->
+    maps:from_keys([Function || {#{entries := Entries}, _} <- Objects, #{functions := Functions} <- Entries, Function <- Functions],
+                   [call, return]).
 
 -doc "Loads what was compiled. `Rows`: those for signatures.".
 -spec load([object()], Rows :: witness_event_wrapper:table()) -> compiled().

@@ -140,16 +140,16 @@ whole(Result, Profiling, Run, Job) ->
         false -> Result
     end.
 
-prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
+prepare(#{calls := Calls, handler := Handler, woven := Woven, observed := Observed} = Job) ->
     ok = witness_event:use_syntax(maps:get(syntax, Job, auto)),
     ok = witness_weave_cache:check_use(Woven),
-    ok = persistent_term:put(witness_search, #{calls => Calls}),
+    ok = persistent_term:put(witness_search, #{calls => Calls, observed => Observed}),
     ok = witness_record_runtime:set_runtime(witness_search_runtime),
     %% What woven code calls must be loaded before the module is woven that loads modules.
     ok = code:ensure_modules_loaded([witness_search_runtime, witness_search_process, witness_search_messages,
                                      witness_search_results,
                                      witness_search_spawn, witness_search_scheduler, witness_search_identity, witness_search_world,
-                                     witness_search_limit, witness_search_recording,
+                                     witness_search_limit, witness_search_recording, witness_search_events,
                                      witness_search_possible, witness_search_tree,
                                      witness_search_strategy, witness_search_random, witness_search_pct, witness_search_pos,
                                      witness_search_surw,
@@ -167,7 +167,7 @@ prepare(#{calls := Calls, handler := Handler, woven := Woven} = Job) ->
         {ok, Servers} ->
             %% An application outside may have set it.
             ok = logger:set_primary_config(level, none),
-            persistent_term:put(witness_search, #{calls => Calls, servers => Servers});
+            persistent_term:put(witness_search, #{calls => Calls, observed => Observed, servers => Servers});
         {error, _} = Error -> Error
     end.
 

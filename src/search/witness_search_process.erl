@@ -9,8 +9,8 @@ of the scheduler, and messages from outside.
 Any other process is outside: what it does passes through.
 """.
 
--export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, refuse/2, log/2, returns/2, outside/3, arrivals/1, expect/1,
-         aliases/0, keep_alias/2, fault/3, protect/1, is_protected/1]).
+-export([key/0, current/0, begin_control/3, pid/1, perform/2, query/2, refuse/2, log/2, report/2, returns/2, outside/3, arrivals/1,
+         expect/1, aliases/0, keep_alias/2, fault/3, protect/1, is_protected/1]).
 
 -export_type([control/0]).
 
@@ -77,6 +77,12 @@ is_protected(Pid) -> is_map_key(Pid, persistent_term:get(?MODULE, #{})).
 log(_, #control{logging = false}) -> ok;
 log(Entry, #control{id = Id, scheduler = Scheduler}) ->
     Scheduler ! {logs, Id, Entry},
+    ok.
+
+-doc "A call or a return, for the monitors.".
+-spec report(witness_search_events:report(), control()) -> ok.
+report(What, #control{id = Id, scheduler = Scheduler}) ->
+    Scheduler ! {reports, Id, What},
     ok.
 
 -doc "The function of the process returns this value. Only that of the run is of interest.".

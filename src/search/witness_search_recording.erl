@@ -17,7 +17,7 @@ write(Dir, #{births := Births, entries := Entries, alive := Alive, outcome := Ou
                  [witness_log_recording_process:encode({ended, Id}) || Id <- Ids, not is_map_key(Id, Alive)]],
     Modules = [{Module, Module:module_info(md5), is_list(File) andalso lists:member(filename:dirname(File), Woven)}
                || {Module, File} <- code:all_loaded()],
-    Waiting = [Id || Id := #{waits := true} <- maps:iterator(Alive, ordered)],
+    Waiting = [Id || Id := #{stops := true} <- maps:iterator(Alive, ordered)],
     case witness_record_writer:write(Dir, header(Job), [{processes, Processes}, {data, Data}, {order, Order}],
                                      #{modules => Modules, ended => running,
                                        more => #{stopped => stopped(Outcome), waiting => differences(Waiting, -1), unwoven => [],

@@ -12,7 +12,8 @@ The functions here find the process and pass on the call: to `m:witness_search_m
 -behaviour(witness_weave_runtime).
 
 -export([take/4, self/0, stack/1, caught/1, send/3, spawn/3, dictionary/3, information/3, result/4, foreign/4, wait/3, token/3,
-         make_fun/3, digest/3, halt/3, load/3, effect/3, used/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3]).
+         make_fun/3, digest/3, halt/3, load/3, effect/3, used/3, unseen/3, leave/3, leaving/2, hibernate/3, apply/3, function/3,
+         called/3, returned/4]).
 -compile({no_auto_import, [self/0, apply/3, spawn/3, halt/3]}).
 
 -doc false.
@@ -50,7 +51,31 @@ hibernate(erlang, hibernate, Args) ->
 result(Number, Module, Function, Args) ->
     case witness_search_process:current() of
         none -> erlang:apply(Module, Function, Args);
-        C -> witness_search_results:result(Number, Module, Function, Args, C)
+        C -> observe(Module, Function, Args, fun() -> witness_search_results:result(Number, Module, Function, Args, C) end, C)
+    end.
+
+%% A call that the run time performs.
+observe(Module, Function, Args, Perform, C) ->
+    MFA = {Module, Function, length(Args)},
+    case persistent_term:get(witness_search) of
+        #{observed := #{functions := #{MFA := _}}} ->
+            ok = witness_search_process:report({call, {Module, Function, Args}}, C),
+            Value = Perform(),
+            ok = witness_search_process:report({return, MFA, Value}, C),
+            Value;
+        #{} -> Perform()
+    end.
+
+-doc false.
+called(Module, Function, Args) -> report({call, {Module, Function, Args}}).
+
+-doc false.
+returned(Module, Function, Arity, Value) -> report({return, {Module, Function, Arity}, Value}).
+
+report(What) ->
+    case witness_search_process:current() of
+        none -> ok;
+        C -> witness_search_process:report(What, C)
     end.
 
 %% What happens inside is outside.
@@ -58,14 +83,19 @@ result(Number, Module, Function, Args) ->
 foreign(Number, Module, Function, Args) ->
     case witness_search_process:current() of
         none -> erlang:apply(Module, Function, Args);
-        C -> witness_search_results:foreign(Number, Module, Function, Args, C)
+        C ->
+            _ = case persistent_term:get(witness_search) of
+                #{observed := #{hiding := #{Module := _}}} -> witness_search_process:report(hidden, C);
+                #{} -> ok
+            end,
+            witness_search_results:foreign(Number, Module, Function, Args, C)
     end.
 
 -doc false.
 effect(erlang, Function, Args) ->
     case witness_search_process:current() of
         none -> erlang:apply(erlang, Function, Args);
-        C -> witness_search_results:effect(Function, Args, C)
+        C -> observe(erlang, Function, Args, fun() -> witness_search_results:effect(Function, Args, C) end, C)
     end.
 
 -doc false.

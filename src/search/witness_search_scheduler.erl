@@ -60,14 +60,16 @@ the VM has too much memory or too many atoms, while this process ran there; `los
 
 -doc """
 `choices`: which step came next, where several were possible; `births`: empty if the function has
-returned and they were not asked for; `alive`: where the processes were that were alive at the end, likewise;
+returned and they were not asked for; `alive`: where the processes were that were alive at the end, likewise; `stops`: it was about to do
+what has an entry, so a replay of its entries comes as far;
 `unfaithful`: what made the run depend on more than its schedule; `entries`: of each process, the last first; `length`: how many steps.
 """.
 -type result() :: #{outcome := outcome(), choices := [witness_search_world:step()],
                     length := non_neg_integer(), switches := non_neg_integer(),
                     digest := none | binary(), trace := none | [traced()], profile := none | witness_search_surw:profile(),
                     births := #{witness_search_world:id() => birth()}, taken := witness_search_monitors:taken(),
-                    alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean(), messages := [term()]}},
+                    alive := #{witness_search_world:id() => #{stack := [term()], waits := boolean(), stops := boolean(),
+                                                              messages := [term()]}},
                     unfaithful := [term()], entries := #{witness_search_world:id() => [entry()]}}.
 
 %% Of the time for which a process may run without an operation.
@@ -79,6 +81,7 @@ returned and they were not asked for; `alive`: where the processes were that wer
               strategy :: witness_search_strategy:strategy(),
               options :: options(),
               monitors :: witness_search_monitors:monitors(),
+              violated = none :: none | outcome(),
               possible :: witness_search_possible:possible(),
               choices = [] :: [witness_search_world:step()],
               length = 0 :: non_neg_integer(),
@@ -121,6 +124,7 @@ run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
     %% A module may be loaded here, which needs the persistent terms of the VM.
     Result#{births => births(Outcome, Ended)}.
 
+loop(#run{violated = {_, _, _} = Violated} = S) -> throw({?MODULE, Violated, S});
 loop(#run{world = World0, possible = Possible0} = S0) ->
     {Changes, World} = witness_search_world:changes(World0),
     Possible = witness_search_possible:change(Changes, Possible0),
@@ -219,12 +223,15 @@ step(#run{world = World, possible = Possible, choices = Choices, length = Length
                     choices = case witness_search_possible:size(Possible) of 1 -> Choices; _ -> [Step | Choices] end},
     Failed = failure([Ending || Effect <- Effects, Ending <- ending(Effect)], World, Options, S),
     Read = witness_search_monitors:read(fun() -> witness_search_events:of_step(Step, World, Effects, World1) end, Monitors),
-    S1 = apply_effects(Effects, S),
     case {Failed, Read} of
-        {_, {violated, _, _} = Violated} -> throw({?MODULE, Violated, S1});
-        {none, {ok, Next}} -> S1#run{monitors = Next};
-        {Other, _} -> throw({?MODULE, Other, S1})
+        {_, {violated, _, _} = Violated} -> throw({?MODULE, Violated, apply_last(Effects, S)});
+        {none, {ok, Next}} -> apply_effects(Effects, S#run{monitors = Next});
+        {Other, _} -> throw({?MODULE, Other, apply_last(Effects, S)})
     end.
+
+%% What comes after a failure is not monitored.
+apply_last(Effects, #run{monitors = Monitors} = S) ->
+    (apply_effects(Effects, S#run{monitors = witness_search_monitors:new(none)}))#run{monitors = Monitors}.
 
 apply_effects([Effect], S) -> apply_effect(Effect, S);
 apply_effects(Effects, S) -> lists:foldl(fun apply_effect/2, S, Effects).
@@ -410,6 +417,7 @@ await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S)
             {Answer, World1} = witness_search_world:query(Question, Id, World),
             real(Id, S) ! {witness_search, Answer},
             await_parking(Id, Slice, S#run{world = World1});
+        {reports, Id, What} -> await_parking(Id, Slice, read_report(What, Id, S));
         {returns, Id, Value} -> await_parking(Id, Slice, returned(Id, Value, S));
         {logs, Id, Entry} -> await_parking(Id, Slice, log(Id, Entry, S));
         {unfaithful, Id, What} -> await_parking(Id, Slice, S#run{unfaithful = add_unfaithful({Id, What}, Unfaithful)});
@@ -419,6 +427,14 @@ await_parking(Id, Slice, Left, #run{world = World, unfaithful = Unfaithful} = S)
             throw({?MODULE, {lost, map_get(Real, S#run.ids), Reason}, S})
     after Left -> await_parking(Id, {element(1, Slice), now_ms() - S#run.slice_ms}, S)
     end.
+
+%% If a call violates a property, its process comes to its next operation all the same.
+read_report(What, Id, #run{violated = none, world = World, monitors = Monitors} = S) ->
+    case witness_search_monitors:read(fun() -> [witness_search_events:of_report(What, Id, World)] end, Monitors) of
+        {ok, Next} -> S#run{monitors = Next};
+        {violated, _, _} = Violated -> S#run{violated = Violated}
+    end;
+read_report(_, _, S) -> S.
 
 %% Then the function does not return.
 halted(Id, #run{options = #{expect := _}}) -> {halted, Id, 0};
@@ -479,7 +495,8 @@ result(Outcome, #run{world = World, trace = Trace, choices = Choices, length = L
       taken => witness_search_monitors:taken(S#run.monitors),
       trace => Trace, profile => profile(S), unfaithful => lists:reverse(Unfaithful),
       entries => Entries,
-      alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World), messages => messages(Id, Outcome, World)}
+      alive => #{Id => #{stack => stack(Id, Real, Outcome), waits => waits(Id, World), stops => stops(Id, World),
+                         messages => messages(Id, Outcome, World)}
                  || is_looked_at(Outcome, S), Real := Id <- Ids, witness_search_world:is_alive(Id, World)}}.
 
 %% The processes of most runs are not.
@@ -506,6 +523,18 @@ waits(Id, World) ->
     case witness_search_world:status(Id, World) of
         {waits, _, _} -> true;
         _ -> false
+    end.
+
+%% Operations that have an entry when they are done, whatever their arguments.
+-define(WITH_ENTRY, ['receive', ended, shared, spawn, link, monitor, timer, cancel_timer, read_timer, register, unregister, whereis,
+                     is_alive, information, unalias, leader, registered, processes]).
+
+stops(Id, World) ->
+    case witness_search_world:status(Id, World) of
+        {wants, Operation} when is_tuple(Operation) -> lists:member(element(1, Operation), ?WITH_ENTRY);
+        {wants, Operation} -> lists:member(Operation, ?WITH_ENTRY);
+        running -> false;
+        _ -> true
     end.
 
 %% The next run finds nothing of this one. After a run without a result there is none: a process in a native function does not end

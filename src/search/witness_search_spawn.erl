@@ -71,12 +71,14 @@ spawn_child(Function, Args, C) ->
 
 value(spawn_request, Pid, Ref, Options, C) ->
     Tagged = case Ref of none -> witness_search_process:query(reference, C); _ -> Ref end,
-    Tag = proplists:get_value(reply_tag, Options, spawn_reply),
+    Tag = option(reply_tag, Options, spawn_reply),
     _ = [ok = witness_search_process:perform({reply_spawn, Tag, Tagged, Pid}, C)
-         || lists:member(proplists:get_value(reply, Options, yes), [yes, success_only])],
+         || lists:member(option(reply, Options, yes), [yes, success_only])],
     Tagged;
 value(_, Pid, none, _, _) -> Pid;
 value(_, Pid, Ref, _, _) -> {Pid, Ref}.
+
+option(Key, Options, Default) -> case lists:keyfind(Key, 1, Options) of {Key, Value} -> Value; false -> Default end.
 
 %% The arguments have a node or none; a fun, or a function with its arguments; options or none.
 start_function([Node | Args]) when Node =:= node(), Args =/= [], not is_list(hd(Args)) ->
