@@ -109,8 +109,13 @@ static ERL_NIF_TERM trace(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* --- start and end ------------------------------------------------------------------- */
 
+static int64_t monotonic(void)
+{
+    return enif_monotonic_time(ERL_NIF_NSEC);
+}
+
 /*
- * open(Budget, Order, FullIds, Slots) -> ok | running | memory. No other thread runs code of the recorder, except for a
+ * open(Budget, Order, FullIds, Times, Slots) -> ok | running | memory. No other thread runs code of the recorder, except for a
  * flush.
  */
 static ERL_NIF_TERM open_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
@@ -119,19 +124,21 @@ static ERL_NIF_TERM open_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     unsigned order;
     (void)argc;
     if (!enif_get_uint64(env, argv[0], &budget) || !enif_get_uint(env, argv[1], &order) || order > WR_MOST_ORDER || order < 64 ||
-        !enif_get_uint64(env, argv[3], &slots))
+        !enif_get_uint64(env, argv[4], &slots))
         return enif_make_badarg(env);
     if (wr_is_open(&wr_vm_recorder->output))
         return am_running;
-    return wr_recorder_open(wr_vm_recorder, budget, order, argv[2] == am_true, slots) ? am_ok : am_memory;
+    wr_clock *clock = argv[3] == am_true ? monotonic : NULL;
+    return wr_recorder_open(wr_vm_recorder, budget, order, argv[2] == am_true, clock, slots) ? am_ok : am_memory;
 }
 
-/* close() -> ok: nothing is appended any more */
+/* close() -> the time, or none if entries have none: nothing is appended any more */
 static ERL_NIF_TERM close_recorder(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
-    (void)env, (void)argc, (void)argv;
-    wr_end(&wr_vm_recorder->output, WR_STOPPED);
-    return am_ok;
+    wr_output *output = &wr_vm_recorder->output;
+    (void)argc, (void)argv;
+    wr_end(output, WR_STOPPED);
+    return wr_has_times(output) ? enif_make_uint64(env, wr_now(output)) : am_none;
 }
 
 /* clear() -> ok. No other thread runs code of the recorder, except for a flush. */
@@ -220,6 +227,8 @@ static int upgrade(ErlNifEnv *env, void **data, void **old, ERL_NIF_TERM term)
     if (set_up(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER) != 0)
         return 1;
     wr_vm_recorder = *old;
+    if (wr_has_times(&wr_vm_recorder->output))
+        wr_vm_recorder->output.clock = monotonic; /* the old version may be unloaded */
     *data = *old;
     *old = NULL;
     return 0;
@@ -261,7 +270,7 @@ static ErlNifFunc functions[] = {
     {"trace_send", 5, trace_send, 0},
     {"traced", 4, traced, 0},
     {"trace_procs", 5, trace_procs, 0},
-    {"open", 4, open_recorder, 0},
+    {"open", 5, open_recorder, 0},
     {"close", 0, close_recorder, 0},
     {"clear", 0, clear, 0},
     {"verify", 1, verify, 0},

@@ -199,9 +199,11 @@ static bool add_item(wr_output *output, wr_process *process, const uint8_t *item
 
 /* --- entries --------------------------------------------------------------------- */
 
-bool wr_spawn(wr_output *output, wr_process *process, uint32_t child)
+bool wr_spawn(wr_output *output, wr_process *process, uint32_t child, uint64_t now)
 {
-    uint8_t *at = wr_begin(output, process);
+    uint8_t *at = wr_begin_untimed(output, process);
+    if (at && wr_has_times(output))
+        at = wr_time(at, now);
     if (at)
         wr_done(process, wr_head_id(output, at, WR_SPAWN, child));
     return at != NULL;
@@ -241,7 +243,7 @@ bool wr_named(wr_output *output, wr_process *process, uint32_t to)
 
 bool wr_hash(wr_output *output, wr_process *process, uint64_t hash)
 {
-    uint8_t *at = wr_begin(output, process);
+    uint8_t *at = wr_begin_untimed(output, process);
     if (at)
         wr_done(process, wr_bytes64(wr_head(at, WR_MARK, WR_HASH), hash));
     return at != NULL;
@@ -260,11 +262,8 @@ bool wr_content(wr_output *output, wr_process *process, const uint8_t *item, siz
     return add_item(output, process, item, size) && wr_step(output, process, WR_CONTENT);
 }
 
-static bool with_item(wr_output *output, wr_process *process, wr_kind kind, uint64_t value, const uint8_t *item, size_t size)
+static bool head_only(wr_process *process, uint8_t *at, wr_kind kind, uint64_t value)
 {
-    if (!add_item(output, process, item, size))
-        return false;
-    uint8_t *at = wr_begin(output, process);
     if (at)
         wr_done(process, wr_head(at, kind, value));
     return at != NULL;
@@ -279,12 +278,15 @@ bool wr_result_data(wr_output *output, wr_process *process, uint64_t call, const
 
 bool wr_raise(wr_output *output, wr_process *process, uint64_t call, const uint8_t *item, size_t size)
 {
-    return with_item(output, process, WR_RAISE, call, item, size);
+    return add_item(output, process, item, size) && head_only(process, wr_begin(output, process), WR_RAISE, call);
 }
 
 bool wr_marked(wr_output *output, wr_process *process, wr_mark mark, const uint8_t *item, size_t size)
 {
-    return with_item(output, process, WR_MARK, mark, item, size);
+    if (!add_item(output, process, item, size))
+        return false;
+    uint8_t *at = mark == WR_CONTENTS ? wr_begin_untimed(output, process) : wr_begin(output, process);
+    return head_only(process, at, WR_MARK, mark);
 }
 
 bool wr_exit(wr_output *output, wr_process *process, const uint8_t *item, size_t size)

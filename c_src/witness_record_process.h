@@ -28,7 +28,7 @@
 
 typedef enum { WR_FROM, WR_AGAIN, WR_CONTENT, WR_TIMEOUT, WR_SPAWN, WR_RESULT, WR_RAISE, WR_MARK } wr_kind;
 
-typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED, WR_ORDERED } wr_mark;
+typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED, WR_ORDERED, WR_TIME } wr_mark;
 
 /* The forms of a result: an item of data, a number, and then those of a fixed list of terms. */
 #define WR_FORM_DATA 0u
@@ -40,6 +40,8 @@ typedef enum { WR_EXIT, WR_NAMED, WR_HASH, WR_SENT, WR_CONTENTS, WR_WAITED, WR_O
 /* The most bytes of an entry that has no data, and of a run. */
 #define WR_ENTRY_BYTES 24u
 #define WR_RUN_BYTES 6u
+/* The time of an entry. */
+#define WR_TIME_BYTES 11u
 #define WR_DATA_BYTES 4096u
 /* After so many messages a process is asked to check its heap. The counter wraps at this number. */
 #define WR_HEAP_CHECK_MESSAGES 256
@@ -130,15 +132,15 @@ static inline uint8_t *wr_head_id(const wr_output *output, uint8_t *at, wr_kind 
 
 /* --- entries, appended by the process. False: the recording has ended ---------------- */
 
-/* Reserves space for an entry and a run. Changes `state`. */
+/* Reserves space for a run, a time and an entry. Changes `state`. */
 bool wr_reserve(wr_output *output, wr_process *process);
 
-/* Room for an entry, after the run, which is closed; NULL: the recording has ended. */
-static inline uint8_t *wr_begin(wr_output *output, wr_process *process)
+/* Room for an entry, after the run, which is closed; NULL: the recording has ended. The entry has the time of the one before. */
+static inline uint8_t *wr_begin_untimed(wr_output *output, wr_process *process)
 {
     uint64_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
     process->waits = false;
-    if (WR_USED(state) + WR_RUN_BYTES + WR_ENTRY_BYTES > process->capacity) {
+    if (WR_USED(state) + WR_RUN_BYTES + WR_ENTRY_BYTES + (wr_has_times(output) ? WR_TIME_BYTES : 0) > process->capacity) {
         if (!wr_reserve(output, process))
             return NULL;
         state = atomic_load_explicit(&process->state, memory_order_relaxed);
@@ -147,18 +149,30 @@ static inline uint8_t *wr_begin(wr_output *output, wr_process *process)
     return WR_RUN(state) ? wr_head(at, (wr_kind)WR_RUN_KIND(state), WR_RUN(state)) : at;
 }
 
+static inline uint8_t *wr_time(uint8_t *at, uint64_t now)
+{
+    return wr_leb(wr_head(at, WR_MARK, WR_TIME), now);
+}
+
+/* The same, after the time of the entry, if entries have times. */
+static inline uint8_t *wr_begin(wr_output *output, wr_process *process)
+{
+    uint8_t *at = wr_begin_untimed(output, process);
+    return at && wr_has_times(output) ? wr_time(at, wr_now(output)) : at;
+}
+
 /* The entry is complete. */
 static inline void wr_done(wr_process *process, const uint8_t *end)
 {
     atomic_store_explicit(&process->state, WR_STATE(end - process->order, 0, 0), memory_order_release);
 }
 
-/* One more step of this kind. */
+/* One more step of this kind. With times each has its own, so a run has one step. */
 static inline bool wr_step(wr_output *output, wr_process *process, wr_kind kind)
 {
     uint64_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
     process->waits = false;
-    if (WR_RUN_KIND(state) == (unsigned)kind && WR_RUN(state) < WR_MOST_RUN) {
+    if (WR_RUN_KIND(state) == (unsigned)kind && WR_RUN(state) < WR_MOST_RUN && !wr_has_times(output)) {
         atomic_store_explicit(&process->state, state + WR_STATE(0, 0, 1), memory_order_release);
         return true;
     }
@@ -181,10 +195,12 @@ static inline bool wr_from(wr_output *output, wr_process *process, uint32_t send
     return true;
 }
 
-bool wr_spawn(wr_output *output, wr_process *process, uint32_t child);
+/* At the time of the birth. */
+bool wr_spawn(wr_output *output, wr_process *process, uint32_t child, uint64_t now);
 bool wr_result_number(wr_output *output, wr_process *process, uint64_t call, int64_t number);
 bool wr_result_fixed(wr_output *output, wr_process *process, uint64_t call, unsigned form);
 bool wr_named(wr_output *output, wr_process *process, uint32_t to);
+/* Of the message that was taken last, like WR_CONTENTS: both have its time. */
 bool wr_hash(wr_output *output, wr_process *process, uint64_t hash);
 /* The place of the next result in the order of calls on shared memory. */
 bool wr_ordered(wr_output *output, wr_process *process, uint64_t begin, uint64_t end);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_ids)
+void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_ids, wr_clock *clock)
 {
     memset(output->streams, 0, sizeof output->streams); /* a lock that is free is all zeros */
     ws_budget_init(&output->budget, budget);
@@ -12,6 +12,8 @@ void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_
     output->unhandled = 0;
     output->order = order;
     output->full_ids = full_ids;
+    output->clock = clock;
+    output->opened = clock ? clock() : 0;
     atomic_store(&output->reason, WR_RUNNING);
     atomic_store(&output->mode, WR_OPEN);
 }

@@ -34,6 +34,9 @@ typedef enum { WR_CLOSED, WR_OPEN, WR_VERIFY } wr_mode;
 /* WR_IDS: there are no more ids. WR_SENDER: the id of a sender was invalid. */
 typedef enum { WR_RUNNING, WR_BUDGET, WR_MEMORY, WR_IDS, WR_SENDER, WR_STOPPED } wr_reason;
 
+/* Nanoseconds. What was caused by something before is never less. */
+typedef int64_t wr_clock(void);
+
 typedef struct wr_block {
     struct wr_block *next;
     size_t used, size;
@@ -53,8 +56,10 @@ typedef struct {
 typedef struct {
     atomic_int mode;   /* wr_mode */
     atomic_int reason; /* wr_reason */
-    uint32_t order;    /* most bytes of entries of a process; this and `full_ids` are set before there are processes */
+    uint32_t order;    /* most bytes of entries of a process; this and what follows are set before there are processes */
     bool full_ids;
+    wr_clock *clock; /* NULL: entries have no times */
+    int64_t opened;  /* what it said then */
     char padding[64];
     ws_budget budget;
     wr_stream streams[WR_STREAMS];
@@ -63,13 +68,24 @@ typedef struct {
 } wr_output;
 
 /* No other thread uses it. What it had must have been cleared. */
-void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_ids);
+void wr_output_open(wr_output *output, size_t budget, uint32_t order, bool full_ids, wr_clock *clock);
 /* No other thread uses it. Drops what was not taken. */
 void wr_output_clear(wr_output *output);
 
 static inline bool wr_is_open(wr_output *output)
 {
     return atomic_load_explicit(&output->mode, memory_order_relaxed) != WR_CLOSED;
+}
+
+static inline bool wr_has_times(const wr_output *output)
+{
+    return output->clock != NULL;
+}
+
+/* Nanoseconds since it was opened. */
+static inline uint64_t wr_now(const wr_output *output)
+{
+    return (uint64_t)(output->clock() - output->opened);
 }
 
 /* The first reason stays. */

@@ -17,6 +17,7 @@ struct wr_slab {
 /* Records of the stream of processes. */
 #define BIRTH 1u
 #define END 2u
+#define BORN_AT 5u
 
 bool wr_recorder_init(wr_recorder *recorder, uint32_t most_ids)
 {
@@ -67,7 +68,7 @@ void wr_recorder_clear(wr_recorder *recorder)
     ws_lock_give(&recorder->whole);
 }
 
-bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, size_t slots)
+bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, wr_clock *clock, size_t slots)
 {
     ws_lock_take(&recorder->whole);
     clear(recorder);
@@ -82,7 +83,7 @@ bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool
     atomic_store(&recorder->shared, 0);
     bool good = recorder->slots != NULL;
     if (good)
-        wr_output_open(&recorder->output, budget, order, full_ids);
+        wr_output_open(&recorder->output, budget, order, full_ids, clock);
     ws_lock_give(&recorder->whole);
     return good;
 }
@@ -279,11 +280,11 @@ void wr_unborn(wr_recorder *recorder, uintptr_t self)
         process->spawning = false;
 }
 
-/* Length and term follow the numbers. */
+/* Length and term follow the numbers; if there are times, a record with that of the birth follows. */
 static void record_birth(wr_recorder *recorder, uint32_t id, uint32_t parent, uint32_t place, const wr_piece *spawned,
-                         unsigned count)
+                         unsigned count, uint64_t now)
 {
-    uint8_t head[1 + 4 * WR_LEB_BYTES], *at = head;
+    uint8_t head[1 + 4 * WR_LEB_BYTES], born[1 + 2 * WR_LEB_BYTES] = {BORN_AT}, *at = head;
     wr_piece pieces[8] = {{head, 0}};
     uint64_t size = 0;
     for (unsigned i = 0; i < count; i++) {
@@ -293,6 +294,8 @@ static void record_birth(wr_recorder *recorder, uint32_t id, uint32_t parent, ui
     *at++ = BIRTH;
     at = wr_leb(wr_leb(wr_leb(wr_leb(at, id), parent), place), size);
     pieces[0].size = (size_t)(at - head);
+    if (wr_has_times(&recorder->output))
+        pieces[++count] = (wr_piece){born, (size_t)(wr_leb(wr_leb(born + 1, id), now) - born)};
     (void)wr_stream_add(&recorder->output, WR_PROCESSES, pieces, count + 1);
 }
 
@@ -324,9 +327,10 @@ void wr_born(wr_recorder *recorder, uintptr_t parent_pid, uintptr_t child_pid, c
     wr_process *child = enter(recorder, child_pid, id);
     if (!child)
         return;
-    record_birth(recorder, id, parent->id, place, spawned, count);
+    uint64_t now = wr_has_times(&recorder->output) ? wr_now(&recorder->output) : 0;
+    record_birth(recorder, id, parent->id, place, spawned, count, now);
     if (parent->id)
-        (void)wr_spawn(&recorder->output, parent, id);
+        (void)wr_spawn(&recorder->output, parent, id, now);
     insert(recorder, child);
     atomic_fetch_add_explicit(&recorder->born, 1, memory_order_relaxed);
 }

@@ -57,7 +57,7 @@ typedef struct {
 bool wr_recorder_init(wr_recorder *recorder, uint32_t most_ids);
 void wr_recorder_free(wr_recorder *recorder);
 /* No other thread appends, here and below. `slots`: a power of two. False: there is no memory. */
-bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, size_t slots);
+bool wr_recorder_open(wr_recorder *recorder, size_t budget, uint32_t order, bool full_ids, wr_clock *clock, size_t slots);
 /* Forgets all processes; what can be taken stays. */
 void wr_recorder_clear(wr_recorder *recorder);
 

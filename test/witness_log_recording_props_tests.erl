@@ -46,6 +46,28 @@ demand_and_number_are_those_of_the_entries_test_() ->
         end)
     end)))}.
 
+%% An entry has the last time in front of it. Places in the order of calls do not matter for that, nor where parts and blocks end.
+times_are_read_back_test_() ->
+    {timeout, 120, ?_assert(check(?FORALL({Processes, Sizes, Seed, Kept}, {timed_programs(), sizes(), seed(), range(0, 100)}, begin
+        _ = rand:seed(exsss, Seed),
+        Parts = witness_recording_sample:parts(Processes, maps:get(part, Sizes), maps:get(full, Sizes)),
+        Expected = #{Id => with_times(Entries, undefined) || {#{id := Id}, [_ | _] = Entries} <- Processes},
+        Births = [{Id, Time} || {#{id := Id, time := Time}, _} <- Processes],
+        with_parts(Parts, Sizes, fun(Dir) ->
+            {ok, #{entries := Entries, processes := Read}} = witness_recording_sample:read(Dir),
+            Expected =:= witness_recording_sample:times(Dir) andalso Entries =:= witness_recording_sample:plain(Processes)
+                andalso Births =:= [{Id, Time} || #{id := Id, time := Time} <- Read]
+        end) andalso
+            with_parts(lists:sublist(Parts, Kept * length(Parts) div 100), Sizes#{'end' => false}, fun(Dir) ->
+                lists:all(fun({Id, Read}) -> lists:prefix(Read, maps:get(Id, Expected)) end,
+                          maps:to_list(witness_recording_sample:times(Dir)))
+            end)
+    end)))}.
+
+with_times([{timed, Time, Entry} | Entries], _) -> with_times([Entry | Entries], Time);
+with_times([Entry | Entries], Time) -> [{Time, witness_recording_sample:bare(Entry)} | with_times(Entries, Time)];
+with_times([], _) -> [].
+
 terms_are_read_as_by_the_vm_test_() ->
     {timeout, 120, ?_assert(check(?FORALL(Term, message(), begin
         {ok, Term} =:= witness_log_recording_term:decode(term_to_binary(Term), witness_log_atoms:new(1))
@@ -123,6 +145,15 @@ sizes() ->
 
 programs() ->
     ?LET(Lists, resize(12, list(list(entry()))), [process(Id, Entries) || {Id, Entries} <- lists:enumerate(Lists)]).
+
+timed_programs() ->
+    ?LET(Lists, resize(12, list({list(oneof([entry(), {timed, moment(), entry()}])), moment()})),
+         [begin
+              {Birth, Did} = process(Id, Entries),
+              {Birth#{time => Time}, Did}
+          end || {Id, {Entries, Time}} <- lists:enumerate(Lists)]).
+
+moment() -> oneof([range(0, 40), range(0, 1 bsl 40), range(0, (1 bsl 64) - 1)]).
 
 process(Id, Entries) ->
     {#{id => Id, parent => Id - 1, place => Id rem 3, pid => self(), signature => {m, loop, [Id, ~"x"]}}, Entries}.

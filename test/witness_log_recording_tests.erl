@@ -123,6 +123,26 @@ the_first_version_is_read_test() ->
         ?assertMatch({ok, #{entries := Entries}}, witness_recording_sample:read(Dir))
     end).
 
+%% Only a recording with times has the last version, so readers that know no times refuse it, and read all others.
+recordings_with_times_have_a_version_of_their_own_test() ->
+    [begin
+         Dir = witness_recording_sample:folder("version"),
+         {ok, _} = witness_record_writer:write(Dir, #{options => Options, calls => #{}}, [], #{modules => [], ended => running}),
+         [?assertMatch({Kind, {_, <<_:8/binary, Version, _/binary>>}}, {Kind, contents(Dir, Kind)}) || Kind <- kinds()],
+         {ok, R} = witness_log_recording:open(Dir),
+         ?assertEqual(Version =:= 3, witness_log_recording:has_times(R)),
+         witness_recording_sample:delete(Dir)
+     end || {Version, Options} <- [{2, #{contents => true}}, {3, #{contents => true, times => true}}]].
+
+%% The recording was cut between the two.
+a_time_without_an_entry_is_left_out_test() ->
+    Time = witness_log_recording_entry:encode({time, 300}),
+    Timeout = witness_log_recording_entry:encode({timeout, 1}),
+    [with_parts([{order, <<1, 0, (byte_size(Bytes)), Bytes/binary>>}], #{}, fun(Dir) ->
+         ?assertMatch({ok, #{entries := #{1 := [timeout]}}}, witness_recording_sample:read(Dir)),
+         ?assertEqual(#{1 => [{300, timeout}]}, witness_recording_sample:times(Dir))
+     end) || Bytes <- [<<Time/binary, Timeout/binary, Time/binary>>, <<Time/binary, Time/binary, Timeout/binary>>]].
+
 %% The process was killed, or the recording ended, before the call had a result.
 a_place_without_a_call_is_left_out_test() ->
     Place = witness_log_recording_entry:encode({ordered, 4, 5}),
@@ -413,7 +433,8 @@ read(Dir, What) ->
         Class:Reason:Stack -> error({What, Class, Reason, Stack})
     end.
 
-birth(Id) -> #{id => Id, parent => Id - 1, place => 0, pid => self(), signature => {sample, loop, [Id]}}.
+birth(Id) ->
+    #{id => Id, parent => Id - 1, place => 0, pid => self(), signature => {sample, loop, [Id]}, time => Id * 1_000_000}.
 
 with_sample(Options, Fun) ->
     with_processes([
@@ -421,7 +442,8 @@ with_sample(Options, Fun) ->
                     {result, {erlang, monotonic_time, 0}, -576460751}, {ordered, 3, 3, {result, {ets, lookup, 2}, [{a, 1}]}},
                     {spawn, 3},
                     {raise, {ets, lookup, 2}, error, badarg}, {from, 3}, {named, 2}, {hash, ~"12345678"}, {exit, normal}]},
-        {birth(2), [{from, 1}, {contents, {hello, self()}}, {sent, self(), hello}, timeout, timeout, {from, 3}, {exit, shutdown}]},
+        {birth(2), [{timed, 2_500_000, {from, 1}}, {contents, {hello, self()}}, {timed, 2_500_001, {sent, self(), hello}}, timeout,
+                    {timed, 1 bsl 50, timeout}, {from, 3}, {exit, shutdown}]},
         {birth(3), [{from, 1}, {content, #{key => [1, 2.5]}}, {result, {os, getenv, 1}, false}]}], Options, Fun).
 
 with_processes(Processes, Options, Fun) ->

@@ -55,6 +55,26 @@ what_is_too_old_goes() ->
     ?assertEqual({0, #{}}, {witness_record_ring:size(R2), entries(read(R2))}).
 
 
+%% Times are whole wherever the front was dropped, and the time of a birth stays with it.
+times_stay_with_what_is_kept_test_() -> {timeout, 60, fun times_stay_with_what_is_kept/0}.
+
+times_stay_with_what_is_kept() ->
+    BornAt = {processes, witness_log_recording_process:encode({born_at, 1, 77})},
+    Timed = fun(N) -> << <<(witness_log_recording_entry:encode(Entry))/binary>> || Entry <- [{time, N * 1000}, sent] >> end,
+    Sent = fun(N) -> [{data, subtrace(1, N, item({main, N}))}, {order, subtrace(1, N, Timed(N))}] end,
+    [begin
+         R0 = witness_record_ring:new(#{bytes => Bytes, time => infinity}, false, witness_event_wrapper:none()),
+         R1 = witness_record_ring:add([birth(1), BornAt], 0, R0),
+         R2 = lists:foldl(fun(N, R) -> witness_record_ring:add(Sent(N), 1, R) end, R1, lists:seq(0, 9)),
+         with_ring(R2, fun(Dir, {ok, #{processes := Processes}}) ->
+             #{1 := Kept} = witness_recording_sample:times(Dir),
+             ?assert(length(Kept) > 0),
+             ?assert(Bytes > 1000 orelse length(Kept) < 10),
+             ?assertEqual([{N * 1000, {sent, main, N}} || N <- lists:seq(10 - length(Kept), 9)], Kept),
+             ?assertMatch([#{id := 1, time := 77}], Processes)
+         end)
+     end || Bytes <- [60, 100, 101, 102, 103, 150, 10_000]].
+
 %% When its last entries are dropped, a process that has ended is forgotten, together with its births.
 a_process_that_has_ended_is_forgotten_test_() -> {timeout, 60, fun a_process_that_has_ended_is_forgotten/0}.
 
@@ -152,7 +172,9 @@ birth(Id) ->
               signature => {m, f, []}},
     {processes, witness_log_recording_process:encode({birth, Birth})}.
 
-read(Ring) ->
+read(Ring) -> with_ring(Ring, fun(_, Read) -> Read end).
+
+with_ring(Ring, Fun) ->
     Dir = witness_recording_sample:folder("ring"),
     {ok, _} = witness_record_writer:write(Dir, witness_recording_sample:header(false), witness_record_ring:parts(Ring),
                                           #{modules => [], ended => running}),
@@ -160,10 +182,10 @@ read(Ring) ->
         {ok, R} = witness_log_recording:open(Dir),
         #{complete := true, ended := finished} = witness_log_recording:info(R),
         {ok, Processes} = witness_log_recording:processes(R),
-        {ok, #{processes => Processes, entries => maps:from_list([begin
+        Fun(Dir, {ok, #{processes => Processes, entries => maps:from_list([begin
             {ok, Entries} = witness_recording_sample:entries(Id, R),
             {Id, Entries}
-        end || Id <- witness_log_recording:ids(R)])}}
+        end || Id <- witness_log_recording:ids(R)])}})
     after
         witness_recording_sample:delete(Dir)
     end.

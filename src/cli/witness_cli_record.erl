@@ -23,7 +23,7 @@ ended early.
 -export_type([options/0]).
 
 -doc "See `command/0`.".
--type options() :: #{json := boolean(), contents := boolean(), hash := boolean(), tracing_only := boolean(),
+-type options() :: #{json := boolean(), contents := boolean(), hash := boolean(), times := boolean(), tracing_only := boolean(),
                      output => string(), pa => [string()],
                      specs => [string()], monitors => [string()], weave => [string()], outside => [string()],
                      config => string(), report => witness_web:report(), app => string(), mix => string(), system => string()}.
@@ -44,7 +44,7 @@ command() ->
                "  witness record --contents --spec calc.hml --pa ebin -o calc.rec 'calc_demo:main(10)'\n"
                "  witness check --spec other.hml calc.rec\n"],
       arguments => witness_cli_options:arguments(record, [output | witness_cli_options:properties()] ++ [
-        instrument, contents, hash, tracing_only, no_code, last, weave, outside, config, witness_cli_options:for(~"end the recording"),
+        instrument, contents, hash, times, tracing_only, no_code, last, weave, outside, config, witness_cli_options:for(~"end the recording"),
         witness_cli_options:report(),
         witness_cli_options:must_decide(),
         witness_cli_options:json(~"one JSON object a line on standard output; what the program prints goes to standard error"),

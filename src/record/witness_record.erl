@@ -35,6 +35,7 @@ reason. How the program ends is not an error: a crash is recorded like everythin
 - `environment`: parameters of applications, as for `application:set_env/2`. They take precedence over those in files;
 - `config`: a `sys.config` file for the VM;
 - `contents`, `hash`: record each message too, or a hash of it;
+- `times`: record the time of each entry too. Then `contents` is set, since a message that is sent has no entry otherwise;
 - `full_ids`: identifiers of processes take eight bytes each, to measure what short ones save;
 - `tracing_only`: nothing is woven. The recording has births, ends, and the order in which messages arrived, from the VM's own
   tracing (`m:witness_record_traced`). It can be read, and monitored with `contents`, but not replayed;
@@ -57,7 +58,7 @@ reason. How the program ends is not an error: a crash is recorded like everythin
                      pa => [file:filename()], weave => [atom()], applications => [atom()], outside => [atom()],
                      environment => [{atom(), [{atom(), term()}]}], config => file:filename(), contents => boolean(),
                      hash => boolean(), syntax => auto | witness_event:syntax(),
-                     full_ids => boolean(), compress => boolean(), tracing_only => boolean(),
+                     times => boolean(), full_ids => boolean(), compress => boolean(), tracing_only => boolean(),
                      keep_code => boolean(), signatures => [witness_event_wrapper:row()],
                      budget => pos_integer(),
                      last => {bytes | seconds, pos_integer()}, vm_args => [string()], cache => file:filename(),
@@ -134,7 +135,7 @@ start_vm(Options) ->
     maybe
         ok ?= check_together(Options),
         ok ?= check_files(Options),
-        Complete = add_needed(memory_limit(Options)),
+        Complete = add_needed(memory_limit(timed(Options))),
         {ok, Code} ?= code(Complete),
         ok ?= make_folder(Complete),
         remove_refused(witness_record_vm:start(Complete, Code), maps:get(dir, Options))
@@ -154,6 +155,9 @@ add_needed(Options) ->
 
 code(#{tracing_only := true} = Options) -> witness_record_traced:prepare(Options);
 code(Options) -> witness_record_code:prepare(Options).
+
+timed(#{times := true} = Options) -> Options#{contents => true};
+timed(Options) -> maps:remove(times, Options).
 
 %% A limit by time has a bound in bytes, too.
 memory_limit(#{last := {bytes, Bytes}} = Options) -> Options#{contents => true, last := #{bytes => Bytes, time => infinity}};

@@ -23,6 +23,9 @@ signatures(<<1, Rest/binary>>, Rows) ->
 signatures(<<2, Rest/binary>>, Rows) ->
     {_, Rest1} = witness_log_recording_number:read(Rest),
     signatures(Rest1, Rows);
+signatures(<<5, Rest/binary>>, Rows) ->
+    {_, Rest1} = witness_log_recording_number:several(2, Rest),
+    signatures(Rest1, Rows);
 signatures(<<>>, _) -> [].
 
 %% Without a fun the reader can resolve the signature by itself.

@@ -31,7 +31,7 @@ sender's id is invalid, or if all ids are used. Then nothing is appended any mor
 the end. What was recorded before can still be taken.
 """.
 
--export([available/0, start/1, stop/0, seal/0, tracer/0, traced/4, verify/1]).
+-export([available/0, start/1, stop/0, seal/1, tracer/0, traced/4, verify/1]).
 -export([identify/0, identify/1, child/0, unborn/0, ended/2]).
 -export([took/2, from/2, content/2, timeout/1, waits/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2, reads/1,
          changes/0, changed/2]).
@@ -41,7 +41,7 @@ the end. What was recorded before can still be taken.
 -nifs([took/2, from/2, content/2, timeout/1, waits/1, result/3, raise/3, named/2, sent/3, contents/2, hash/2, reads/1,
        changes/0, changed/2,
        identify/0, identify/1, child/0, unborn/0, ended/2, enabled/3, enabled_procs/3, trace/5, trace_procs/5,
-       trace_receive/5, trace_send/5, traced/4, open/4, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
+       trace_receive/5, trace_send/5, traced/4, open/5, close/0, clear/0, verify/1, take/1, flush/0, info/0]).
 -on_load(load/0).
 
 -doc "The id of a recorded process: 1, 2, .. in about the order of birth. 0: any other process.".
@@ -57,9 +57,9 @@ the id of a `sender` was invalid; or it was stopped.
 
 -doc """
 `budget`: bytes that may wait until they are taken and handled, at least a megabyte; `order`: bytes of entries that a process
-buffers at most (64 to 65,536); `full_ids`: ids take eight bytes, to measure what small ones save.
+buffers at most (64 to 65,536); `full_ids`: ids take eight bytes, to measure what small ones save; `times`: births and entries have times.
 """.
--type options() :: #{budget => pos_integer(), order => pos_integer(), full_ids => boolean()}.
+-type options() :: #{budget => pos_integer(), order => pos_integer(), full_ids => boolean(), times => boolean()}.
 
 -define(MIN_BUDGET_BYTES, 1_000_000).
 
@@ -73,12 +73,12 @@ available() ->
 -doc "Starts a recording. What was not taken of an earlier one is dropped. Processes that are alive already are outside.".
 -spec start(options()) -> ok | {error, running | memory}.
 start(Options) ->
-    #{budget := Budget, order := Order, full_ids := Full} =
-        maps:merge(#{budget => 1 bsl 26, order => 256, full_ids => false}, Options),
+    #{budget := Budget, order := Order, full_ids := Full, times := Times} =
+        maps:merge(#{budget => 1 bsl 26, order => 256, full_ids => false, times => false}, Options),
     true = is_integer(Budget) andalso Budget >= ?MIN_BUDGET_BYTES,
-    true = is_boolean(Full),
+    true = is_boolean(Full) andalso is_boolean(Times),
     Slots = witness_trace_library:slots(erlang:system_info(process_limit), 1 bsl 17),
-    case alone(fun() -> open(Budget, Order, Full, Slots) end) of
+    case alone(fun() -> open(Budget, Order, Full, Times, Slots) end) of
         ok -> ok;
         Reason -> {error, Reason}
     end.
@@ -88,7 +88,7 @@ Ends the recording, and frees its memory of processes. What they had buffered ca
 """.
 -spec stop() -> ok.
 stop() ->
-    ok = close(),
+    _ = close(),
     ok = flush(),
     alone(fun clear/0).
 
@@ -98,11 +98,15 @@ Ends the recording as planned: nothing is appended any more, and what processes 
 What was recorded is a consistent cut: if an entry is in it, so is everything that caused it. A process records what it does
 before any other process can notice it. If a process finds the recording closed, so does each process that notices what it does
 next.
+
+`Times`: entries have times. Then the result is the time of the end: all entries that were made until then are recorded.
 """.
--spec seal() -> ok.
-seal() ->
-    ok = close(),
-    flush().
+-spec seal(Times :: boolean()) -> none | non_neg_integer().
+seal(Times) ->
+    %% A process that has read the clock must not be suspended by its scheduler before the entry is there.
+    Ended = case Times of true -> alone(fun close/0); false -> close() end,
+    ok = flush(),
+    Ended.
 
 %% No other process can be in native code meanwhile: no other scheduler runs, and this one runs only the fun's only call.
 alone(Fun) ->
@@ -277,6 +281,6 @@ trace_receive(_, _, _, _, _) -> ok.
 -doc false.
 trace_send(_, _, _, _, _) -> ok.
 
-open(_, _, _, _) -> erlang:nif_error(not_loaded).
+open(_, _, _, _, _) -> erlang:nif_error(not_loaded).
 close() -> erlang:nif_error(not_loaded).
 clear() -> erlang:nif_error(not_loaded).

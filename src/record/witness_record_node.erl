@@ -217,7 +217,7 @@ writer(_) -> witness_record_writer.
 native(Job) ->
     maybe
         ok ?= witness_record_native:available(),
-        witness_record_native:start(maps:with([budget, full_ids], Job))
+        witness_record_native:start(maps:with([budget, full_ids, times], Job))
     else
         {error, Reason} -> {error, {native, Reason}}
     end.
@@ -231,7 +231,7 @@ handler(#{handler := Folder}) ->
     witness_record_handler:load(Folder).
 
 header(Job) ->
-    Options = maps:with([outside, contents, hash, full_ids, compress, budget, last, tracing_only], Job),
+    Options = maps:with([outside, contents, hash, full_ids, times, compress, budget, last, tracing_only], Job),
     maps:merge(#{options => Options, arguments => init:get_plain_arguments(),
                  max_heap_size => erlang:system_info(max_heap_size), full_ids => maps:get(full_ids, Job, false)},
                maps:with([run, app, applications, calls, unwoven, code, digests, tracing_only, signatures], Job)).
@@ -318,9 +318,10 @@ finish(Ended, #state{phase = Phase, writer = Writer, session = Session, job = Jo
   when Phase =:= running; Phase =:= draining ->
     Observed = end_observation(State#state.observation),
     _ = [ok = witness_record_exit_watch:settle(Calming) || Calming <- [State#state.calming], is_pid(Calming)],
-    ok = witness_record_stop:seal(),
+    EndedAt = witness_record_stop:seal(maps:get(times, Job, false)),
     Unwoven = unwoven(Job),
-    More = #{stopped => Ended, waiting => waiting(Job), unwoven => Unwoven, nodes => nodes_of(State)},
+    Timed = case EndedAt of none -> #{}; _ -> #{ended_at => EndedAt} end,
+    More = Timed#{stopped => Ended, waiting => waiting(Job), unwoven => Unwoven, nodes => nodes_of(State)},
     Modules = modules(Job),
     {Outcome, Written} = case (writer(Job)):finish(Writer, Modules, More) of
         {ok, Summary} -> {recorded, Summary};

@@ -73,6 +73,10 @@ processes(<<1, Rest/binary>> = All, Now, #ring{births = Births, rows = Rows} = R
 processes(<<2, Rest/binary>>, Now, #ring{ending = Ending, ended = Ended} = R) ->
     {Id, Rest1} = witness_log_recording_number:read(Rest),
     processes(Rest1, Now, R#ring{ending = [{Now, Id} | Ending], ended = Ended#{Id => []}});
+processes(<<5, _/binary>> = All, Now, #ring{births = Births} = R) ->
+    {[Id, _], Rest} = witness_log_recording_number:several(2, binary:part(All, 1, byte_size(All) - 1)),
+    Record = binary:copy(binary:part(All, 0, byte_size(All) - byte_size(Rest))),
+    processes(Rest, Now, R#ring{births = Births#{Id := [map_get(Id, Births), Record]}});
 processes(<<>>, _, R) -> R.
 
 %% --- dropping --------------------------------------------------------------------

@@ -11,7 +11,7 @@ Only those that certainly wait are named. A process that waits for a module to b
 named.
 """.
 
--export([seal/0, waiting/0]).
+-export([seal/1, waiting/0]).
 -export([ask/0]).
 
 %% Milliseconds that processes have to answer. A process in native code cannot, and then no process is named.
@@ -19,9 +19,9 @@ named.
 %% Modules through which a process waits for code.
 -define(LOADING, [error_handler, code, code_server, erl_prim_loader]).
 
--doc "Ends the recording: what was recorded is a consistent cut (`witness_record_native:seal/0`).".
--spec seal() -> ok.
-seal() -> witness_record_native:seal().
+-doc "Ends the recording: what was recorded is a consistent cut (`witness_record_native:seal/1`).".
+-spec seal(Times :: boolean()) -> none | non_neg_integer().
+seal(Times) -> witness_record_native:seal(Times).
 
 -doc "The ids of the recorded processes that wait, for `witness_log_recording:waiting/1`.".
 -spec waiting() -> binary().

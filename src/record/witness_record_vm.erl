@@ -84,7 +84,7 @@ init({Owner, Options, Code}) ->
     {ok, State, {continue, open}}.
 
 job(Options, Code) ->
-    Given = maps:with([run, app, applications, environment, contents, hash, full_ids, compress, budget, observer, last,
+    Given = maps:with([run, app, applications, environment, contents, hash, times, full_ids, compress, budget, observer, last,
                        tracing_only, syntax, signatures], Options),
     Used = maps:with([woven, unwoven, calls, handler, outside, digests], Code),
     %% A replay determines the code of the program again, with these options.

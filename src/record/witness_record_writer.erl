@@ -66,6 +66,7 @@ it.
                  id :: witness_log_recording_file:id(),
                  native :: module() | none,
                  full :: boolean(),
+                 times :: boolean(),
                  contents :: boolean(),
                  rows :: witness_event_wrapper:table(),
                  compressor :: none | zlib:zstream(),
@@ -144,21 +145,23 @@ open(Dir, Header, Options) ->
     Id = rand:bytes(8),
     maybe
         ok ?= make_folder(Dir),
-        {ok, Streams} ?= create_files(Dir, Id, [block(maps:merge(system_info(), Header), none)]),
+        Times = case Header of #{options := #{times := true}} -> true; #{} -> false end,
+        {ok, Streams} ?= create_files(Dir, Id, Times, [block(maps:merge(system_info(), Header), none)]),
         Compressor = case Options of #{compress := false} -> none; #{} -> witness_log_recording_file:compressor() end,
         Flush = maps:get(flush, Options, ?FLUSH_MS),
         Full = case Header of #{options := #{full_ids := true}} -> true; #{} -> false end,
         Contents = case Header of #{options := #{contents := true}} -> true; #{} -> false end,
         {ok, #writer{dir = Dir, id = Id, native = maps:get(native, Options, witness_record_native), full = Full,
-                     contents = Contents, rows = witness_record_names:rows(Header), compressor = Compressor, streams = Streams,
+                     times = Times, contents = Contents, rows = witness_record_names:rows(Header), compressor = Compressor,
+                     streams = Streams,
                      index = maps:get(index, Options, ?MAX_INDEXED_BYTES), flush = Flush}}
     end.
 
 %% If the recording cannot be started, its folder can be used for another one.
-create_files(Dir, Id, Header) ->
+create_files(Dir, Id, Times, Header) ->
     maybe
-        {ok, Streams} ?= streams(Dir, Id, ?KINDS, #{}),
-        ok ?= put_file(Dir, header, Id, Header),
+        {ok, Streams} ?= streams(Dir, Id, Times, ?KINDS, #{}),
+        ok ?= put_file(Dir, header, Id, Times, Header),
         {ok, Streams}
     else
         %% The file belongs to another recording.
@@ -186,14 +189,14 @@ name_error(_, ok) -> ok;
 name_error(_, {ok, _} = Ok) -> Ok;
 name_error(Name, {error, Reason}) -> {error, {file, Name, Reason}}.
 
-streams(_, _, [], Streams) -> {ok, Streams};
-streams(Dir, Id, [Kind | Kinds], Streams) ->
+streams(_, _, _, [], Streams) -> {ok, Streams};
+streams(Dir, Id, Times, [Kind | Kinds], Streams) ->
     Name = witness_log_recording_file:name(Dir, Kind),
-    Head = witness_log_recording_file:head(Kind, Id),
+    Head = witness_log_recording_file:head(Kind, Id, Times),
     maybe
         {ok, Device} ?= create(Name),
         ok ?= name_error(Name, file:write(Device, Head)),
-        streams(Dir, Id, Kinds, Streams#{Kind => #stream{name = Name, device = Device, next = byte_size(Head)}})
+        streams(Dir, Id, Times, Kinds, Streams#{Kind => #stream{name = Name, device = Device, next = byte_size(Head)}})
     end.
 
 %% No other account may ever read the messages of the program.
@@ -205,12 +208,12 @@ create(Name) ->
     end.
 
 %% A file that exists is complete.
-put_file(Dir, Kind, Id, Blocks) ->
+put_file(Dir, Kind, Id, Times, Blocks) ->
     Name = witness_log_recording_file:name(Dir, Kind),
     Temporary = witness_log_recording_file:name(Dir, Kind) ++ ".new",
     maybe
         {ok, Device} ?= create(Temporary),
-        Written = name_error(Name, file:write(Device, [witness_log_recording_file:head(Kind, Id) | Blocks])),
+        Written = name_error(Name, file:write(Device, [witness_log_recording_file:head(Kind, Id, Times) | Blocks])),
         Closed = name_error(Name, file:close(Device)),
         ok ?= Written,
         ok ?= Closed,
@@ -346,7 +349,7 @@ close(#writer{streams = Streams} = W) ->
 %% Without an index the reader makes one, so this is not an error.
 with_index(#{order := Size}, #writer{index = Index} = W) when Size > Index -> W;
 with_index(_, #writer{failed = true} = W) -> W;
-with_index(Sizes, #writer{dir = Dir, full = Full} = W) ->
+with_index(Sizes, #writer{dir = Dir, full = Full, times = Times} = W) ->
     maybe
         {ok, Order} ?= witness_log_recording_file:open(Dir, order),
         {ok, Data} ?= witness_log_recording_file:open(Dir, data),
@@ -354,7 +357,7 @@ with_index(Sizes, #writer{dir = Dir, full = Full} = W) ->
         ok = witness_log_recording_file:close(Order),
         ok = witness_log_recording_file:close(Data),
         {ok, Index, []} ?= Built,
-        _ = put_file(Dir, index, W#writer.id, blocks(witness_log_recording_index:encode(Index, Sizes), W)),
+        _ = put_file(Dir, index, W#writer.id, Times, blocks(witness_log_recording_index:encode(Index, Sizes), W)),
         W
     else
         _ -> W
@@ -364,7 +367,7 @@ with_modules(Modules, Sizes, #writer{dir = Dir, id = Id, ended = Ended, more = M
     Names = blocks(names(), W),
     End = More#{ended => case Ended of running -> finished; {ended, Reason} -> Reason end, sizes => Sizes, modules => Modules,
                 names => iolist_size(Names)},
-    case put_file(Dir, modules, Id, [block(End, W#writer.compressor) | Names]) of
+    case put_file(Dir, modules, Id, W#writer.times, [block(End, W#writer.compressor) | Names]) of
         ok -> W;
         {error, Why} when Ended =:= running -> W#writer{ended = {ended, Why}};
         {error, _} -> W

@@ -63,13 +63,15 @@ typedef struct {
     /* Of decoding: what is left of a run, and the last sender. */
     unsigned kind;
     uint64_t left, last;
+    /* With times: of the birth, and of the last entry. */
+    uint64_t born_at, at;
 } trace;
 
 typedef struct {
     trace *traces;
     uint64_t count;
     uint64_t taken;
-    bool full_ids;
+    bool full_ids, times;
 } recording;
 
 static trace *trace_of(recording *r, uint64_t id)
@@ -123,10 +125,13 @@ static void read_records(recording *r, const uint8_t *at, const uint8_t *end)
             CHECK(size <= (uint64_t)(end - at));
             memcpy(&t->spawned, at, 8);
             at += size;
-        } else {
-            EQUAL(kind, 2);
+        } else if (kind == 2) {
             CHECK(t->born && !t->ended);
             t->ended = true;
+        } else {
+            EQUAL(kind, 5);
+            CHECK(t->born && r->times);
+            t->born_at = leb(&at, end);
         }
     }
 }
@@ -199,7 +204,13 @@ static bool step(recording *r, trace *t, entry *e)
 {
     bytes *order = &t->stream[0];
     const uint8_t *at = order->bytes + order->at, *end = order->bytes + order->size;
+    uint64_t before = t->at;
     memset(e, 0, sizeof *e);
+    if (r->times && !t->left && at < end && *at == (WR_MARK << 5 | WR_TIME)) {
+        at++;
+        t->at = leb(&at, end);
+        CHECK(t->at > before && at < end);
+    }
     if (!t->left) {
         if (at == end)
             return false;
@@ -217,6 +228,10 @@ static bool step(recording *r, trace *t, entry *e)
         e->value = value;
     }
     e->kind = t->kind;
+    if (r->times) {
+        CHECK(t->left <= 1);
+        EQUAL(t->at == before, e->kind == WR_MARK && (e->value == WR_HASH || e->value == WR_CONTENTS));
+    }
     if (t->left) {
         t->left--;
         e->value = 0;
@@ -247,7 +262,7 @@ static bool step(recording *r, trace *t, entry *e)
             e->number = r->full_ids ? fixed64(&at, end) : leb(&at, end);
         else if (e->value == WR_HASH)
             e->number = fixed64(&at, end);
-        else
+        else if (e->value != WR_WAITED)
             item_of(t, e);
         break;
     }
@@ -374,14 +389,28 @@ static void did(recording *r, uint64_t id, uint64_t seed, uint64_t steps, bool e
 
 static recording taken;
 
-static wr_recorder *opened(size_t budget, uint32_t order, bool full_ids)
+static wr_recorder *opened_with(size_t budget, uint32_t order, bool full_ids, wr_clock *clock)
 {
     wr_recorder *r = calloc(1, sizeof *r);
     CHECK(r && wr_recorder_init(r, MANY));
-    CHECK(wr_recorder_open(r, budget, order, full_ids, 64));
+    CHECK(wr_recorder_open(r, budget, order, full_ids, clock, 64));
     memset(&taken, 0, sizeof taken);
     taken.full_ids = full_ids;
+    taken.times = clock != NULL;
     return r;
+}
+
+static wr_recorder *opened(size_t budget, uint32_t order, bool full_ids)
+{
+    return opened_with(budget, order, full_ids, NULL);
+}
+
+/* Each call comes later. */
+static int64_t ticks;
+
+static int64_t ticking(void)
+{
+    return ++ticks;
 }
 
 static void closed(wr_recorder *r)
@@ -557,7 +586,7 @@ static void memory_of_those_that_ended_is_used_again(void)
 static void there_is_an_end_of_ids(void)
 {
     wr_recorder *r = calloc(1, sizeof *r);
-    CHECK(r && wr_recorder_init(r, WR_LEAF_SIZE) && wr_recorder_open(r, LARGE, 64, false, 64));
+    CHECK(r && wr_recorder_init(r, WR_LEAF_SIZE) && wr_recorder_open(r, LARGE, 64, false, NULL, 64));
     for (uint32_t i = 1; i < WR_LEAF_SIZE; i++)
         EQUAL(spawns(r, MAIN, PID(1 + i)), i);
     EQUAL(wr_ended(&r->output), WR_RUNNING);
@@ -585,13 +614,46 @@ static void runs_take_few_bytes(void)
     closed(r);
 }
 
+/* A birth and the entry of the parent have one time. The contents of a message have that of the message. */
+static void entries_have_the_times_at_which_they_were_made(void)
+{
+    ticks = -1000;
+    wr_recorder *r = opened_with(LARGE, 64, false, ticking);
+    int64_t opened_at = ticks;
+    ticks += 500;
+    uint32_t a = spawns(r, MAIN, PID(2));
+    ticks = opened_at + 70000;
+    uint32_t b = spawns(r, PID(2), PID(3));
+    wr_process *p = wr_own_process(r, a, PID(2));
+    ticks = opened_at + 80000;
+    CHECK(wr_from(&r->output, p, b) && wr_marked(&r->output, p, WR_CONTENTS, item_bytes(0, 3), 3));
+    CHECK(wr_from(&r->output, p, b) && wr_hash(&r->output, p, 7) && wr_step(&r->output, p, WR_TIMEOUT));
+    wr_flush(r);
+    CHECK(wr_step(&r->output, p, WR_TIMEOUT) && wr_marked(&r->output, p, WR_SENT, item_bytes(1, 3), 3));
+    ticks = opened_at + (INT64_C(1) << 40);
+    p->waits = true;
+    ends(r, PID(2), 0);
+    take_all(r);
+    trace *t = trace_of(&taken, a);
+    EQUAL(t->born_at, 501);
+    EQUAL(trace_of(&taken, b)->born_at, 70001);
+    const uint64_t times[] = {70001, 80001, 80001, 80002, 80002, 80003, 80004, 80005, (UINT64_C(1) << 40) + 1};
+    entry e;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        CHECK(step(&taken, t, &e));
+        EQUAL(t->at, times[i]);
+    }
+    CHECK(e.kind == WR_MARK && e.value == WR_WAITED);
+    closed(r);
+}
+
 /* Whatever was done, and whenever a flush came meanwhile. */
 static void entries_are_those_that_were_recorded(void)
 {
     uint64_t random = 77;
     for (int round = 0; round < 300; round++) {
         uint32_t orders[] = {64, 65, 100, 256, 65536};
-        wr_recorder *r = opened(LARGE, orders[round % 5], round % 3 == 0);
+        wr_recorder *r = opened_with(LARGE, orders[round % 5], round % 3 == 0, round % 2 ? ticking : NULL);
         uint32_t ids[4];
         uint64_t seeds[4], states[4], steps[4];
         for (uint32_t k = 0; k < 4; k++) {
@@ -744,7 +806,7 @@ static void it_can_begin_again(void)
     uint32_t id = spawns(r, MAIN, PID(2));
     for (int i = 0; i < 1000; i++)
         CHECK(wr_from(&r->output, wr_own_process(r, id, PID(2)), 1 + (uint32_t)i));
-    CHECK(wr_recorder_open(r, LARGE, 64, false, 128));
+    CHECK(wr_recorder_open(r, LARGE, 64, false, NULL, 128));
     EQUAL(wr_identify(r, PID(2)), 0);
     CHECK(!wr_own_process(r, id, PID(2)));
     EQUAL(spawns(r, MAIN, PID(3)), 1);
@@ -880,6 +942,7 @@ static void what_threads_record_is_what_they_did(unsigned seconds, uint64_t seed
     X(memory_of_those_that_ended_is_used_again)                                                                                    \
     X(there_is_an_end_of_ids)                                                                                                      \
     X(runs_take_few_bytes)                                                                                                         \
+    X(entries_have_the_times_at_which_they_were_made)                                                                              \
     X(entries_are_those_that_were_recorded)                                                                                        \
     X(a_recording_without_room_ends_and_keeps_what_it_has)                                                                         \
     X(a_flush_that_ends_the_recording_hands_over_what_there_is)                                                                    \

@@ -3,16 +3,18 @@
 Recordings for tests: what processes did, as terms, becomes bytes that a recorder could have handed over, in
 sub-traces and blocks of any sizes, and a recording in a folder, written here or by the writer.
 
-Entries are those of `m:witness_log_recording`. As a recorder of the writer this module hands over parts that were given
+Entries are those of `m:witness_log_recording`; `{timed, Time, Entry}` has a time of its own. As a recorder of the writer this module hands over parts that were given
 before (`give/1`).
 """.
 
--export([parts/2, parts/3, births/1, write/3, header/1, calls/0, read/1, read/2, entries/2, plain/1, bare/1, folder/1, delete/1]).
+-export([parts/2, parts/3, births/1, has_ended/1, write/3, header/1, calls/0, read/1, read/2, entries/2, times/1, plain/1, bare/1]).
+-export([folder/1, delete/1]).
 -export([give/1, ended/1, state/0, take/1, flush/0, stop/0]).
 
 -export_type([process/0]).
 
--type process() :: {witness_log_recording_process:birth(), [witness_log_recording:entry() | witness_log_recording:ordered()]}.
+-type process() :: {witness_log_recording_process:birth(), [entry() | {timed, Time :: non_neg_integer(), entry()}]}.
+-type entry() :: witness_log_recording:entry() | witness_log_recording:ordered().
 
 -doc "Calls of which entries tell results, with their numbers.".
 calls() -> #{{erlang, monotonic_time, 0} => 0, {ets, lookup, 2} => 7, {os, getenv, 1} => 200}.
@@ -28,9 +30,13 @@ parts(Processes, Size, Full) ->
     births(Processes) ++ shuffled(lists:append([pieces(Id, Entries, Size, Full) || {#{id := Id}, Entries} <- Processes])).
 
 births(Processes) ->
-    [{processes, [witness_log_recording_process:encode({birth, Birth})
-                  | [witness_log_recording_process:encode({ended, maps:get(id, Birth)})
-                     || lists:keymember(exit, 1, [E || E <- Entries, is_tuple(E)])]]} || {Birth, Entries} <- Processes].
+    [{processes, [[witness_log_recording_process:encode(Record)
+                   || Record <- [{birth, Birth} | [{born_at, Id, Time} || #{time := Time} <- [Birth]]]]
+                  | [witness_log_recording_process:encode({ended, Id}) || has_ended(Entries)]]}
+     || {#{id := Id} = Birth, Entries} <- Processes].
+
+-doc "Whether a process has an end.".
+has_ended(Entries) -> lists:keymember(exit, 1, [E || Entry <- Entries, E <- [bare(Entry)], is_tuple(E)]).
 
 pieces(Id, Entries, Size, Full) ->
     {Order, Data} = bytes(Entries, none, Full, [], []),
@@ -47,6 +53,8 @@ bytes([timeout | Entries], Last, Full, Order, Data) ->
 bytes([{content, _} | _] = Entries, Last, Full, Order, Data) ->
     {Same, Rest} = lists:splitwith(fun(E) -> is_tuple(E) andalso element(1, E) =:= content end, Entries),
     bytes(Rest, Last, Full, [Order | encode({content, length(Same)}, Full)], [Data | [item(Term) || {_, Term} <- Same]]);
+bytes([{timed, Time, Entry} | Entries], Last, Full, Order, Data) ->
+    bytes([Entry | Entries], Last, Full, [Order | encode({time, Time}, Full)], Data);
 bytes([{ordered, Begin, End, Entry} | Entries], Last, Full, Order, Data) ->
     bytes([Entry | Entries], Last, Full, [Order | encode({ordered, Begin, End}, Full)], Data);
 bytes([Entry | Entries], Last, Full, Order, Data) ->
@@ -165,10 +173,30 @@ entries(Id, R) ->
         {error, _} = Error -> Error
     end.
 
+-doc "The entries of each process with their times.".
+times(Dir) ->
+    {ok, R} = witness_log_recording:open(Dir),
+    witness_log_recording:with_cursors(fun(Open) ->
+        #{Id => begin {ok, Cursor} = Open(Id), timed(Cursor) end || Id <- witness_log_recording:ids(R)}
+    end, R).
+
+timed(Cursor) ->
+    case witness_log_recording_cursor:next(Cursor) of
+        {ok, Entry, Next} ->
+            Time = witness_log_recording_cursor:time(Next),
+            case Entry of
+                {from, From, N} -> lists:duplicate(N, {Time, {from, From}});
+                {timeout, N} -> lists:duplicate(N, {Time, timeout});
+                _ -> [{Time, Entry}]
+            end ++ timed(Next);
+        done -> []
+    end.
+
 -doc "What processes did, by their ids; those that did nothing are left out.".
 plain(Processes) -> #{Id => [bare(Entry) || Entry <- Entries] || {#{id := Id}, [_ | _] = Entries} <- Processes}.
 
--doc "An entry without its place in the order of calls.".
+-doc "An entry without its time, and its place in the order of calls.".
+bare({timed, _, Entry}) -> bare(Entry);
 bare({ordered, _, _, Entry}) -> Entry;
 bare(Entry) -> Entry.
 

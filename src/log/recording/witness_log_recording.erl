@@ -21,7 +21,8 @@ damage is an error that says in which file it is, and where.
 An open recording is a plain term. Any process may use it, and there is nothing to close.
 """.
 
--export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, refusals/1, waiting/1, atoms/1]).
+-export([open/1, open/2, header/1, info/1, modules/1, unwoven/1, refusals/1, waiting/1, has_times/1, ended_at/1,
+         atoms/1]).
 -export([processes/1, signature/2, rows/1, fold_processes/3, fold_births/3, birth/3, ids/1, entries/2, demand/2, fold/4,
          fold_runs/4, with_cursors/2, format_error/1]).
 
@@ -54,10 +55,12 @@ An open recording is a plain term. Any process may use it, and there is nothing 
 
 -doc """
 A process. `signature`: what the VM has spawned it with; `called`: what its author wrote (`signature/2`); `ended`: its end was recorded;
-`early`: the recording begins late, and earlier entries of the process are missing.
+`early`: the recording begins late, and earlier entries of the process are missing; `time`: that of its birth, if the recording has
+times, in nanoseconds since it was opened.
 """.
 -type process() :: #{id := pos_integer(), parent := non_neg_integer(), place := non_neg_integer(), pid := term(),
-                     signature := term(), called := called(), early => true, ended := boolean()}.
+                     signature := term(), called := called(), early => true, time => non_neg_integer(),
+                     ended := boolean()}.
 
 -doc "Without the arguments if they are not in the recording. `undefined`: the recording has no function there.".
 -type called() :: witness_event:signature() | mfa() | undefined.
@@ -351,6 +354,23 @@ waiting(#{dir := Dir} = R) ->
         {error, _} = Error -> Error
     end.
 
+-doc "Whether births and entries have times.".
+-spec has_times(recording()) -> boolean().
+has_times(#{header := #{options := #{times := true}}}) -> true;
+has_times(#{}) -> false.
+
+-doc """
+The time at which a complete recording with times ended as planned, in nanoseconds since it was opened: nothing that happened before
+is missing.
+""".
+-spec ended_at(recording()) -> none | non_neg_integer().
+ended_at(#{info := #{stopped := none}}) -> none;
+ended_at(R) ->
+    case read_modules(R) of
+        {ok, #{ended_at := Time}} when is_integer(Time), Time >= 0 -> Time;
+        _ -> none
+    end.
+
 is_module({Module, Digest, Woven}) -> is_atom(Module) andalso is_binary(Digest) andalso is_boolean(Woven);
 is_module(_) -> false.
 
@@ -405,7 +425,8 @@ processes(R) ->
         ({birth, #{id := Id} = Birth}, {Births, Ends, More}) -> {Births#{Id => Birth}, Ends, More};
         ({ended, Id}, {Births, Ends, More}) -> {Births, Ends#{Id => true}, More};
         ({signature, Id, Signature}, {Births, Ends, More}) -> {Births, Ends, more(Id, #{called => Signature}, More)};
-        ({early, Id}, {Births, Ends, More}) -> {Births, Ends, more(Id, #{early => true}, More)}
+        ({early, Id}, {Births, Ends, More}) -> {Births, Ends, more(Id, #{early => true}, More)};
+        ({born_at, Id, Time}, {Births, Ends, More}) -> {Births, Ends, more(Id, #{time => Time}, More)}
     end, {#{}, #{}, #{}}, R),
     case Folded of
         {ok, {Births, Ends, More}} ->
@@ -600,7 +621,7 @@ name(File) when is_binary(File) -> File;
 name(File) -> unicode:characters_to_binary(File).
 
 describe(magic) -> ~"this is no file of a recording";
-describe({version, Version}) -> [~"version ", integer_to_binary(Version), ~" of the format, of which versions 1 and 2 are known"];
+describe({version, Version}) -> [~"version ", integer_to_binary(Version), ~" of the format, of which versions 1 to 3 are known"];
 describe(kind) -> ~"this is another file of a recording";
 describe(head) -> ~"the head of the file is damaged";
 describe(cut) -> ~"the file ends too early";

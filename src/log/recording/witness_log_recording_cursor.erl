@@ -9,7 +9,7 @@ Each sub-trace is checked to be the expected one: an index of other files does n
 processes.
 """.
 
--export([new/1, next/1]).
+-export([new/1, next/1, time/1]).
 
 -export_type([cursor/0, source/0]).
 
@@ -39,13 +39,14 @@ cursor shares with others, or `none`; `ordered`: calls on shared memory are `{or
                  block = none :: none | binary()}).
 
 %% contents: remaining items of a run of messages from outside. ordered: whether the places of calls in their order are wanted;
-%% place: that of the next entry.
+%% place: that of the next entry. time: that of the last entry.
 -record(cursor, {order :: #stream{},
                  data :: #stream{},
                  reader :: witness_log_recording_entry:reader(),
                  contents = 0 :: non_neg_integer(),
                  ordered :: boolean(),
                  place = none :: none | {Begin :: non_neg_integer(), End :: non_neg_integer()},
+                 time = undefined :: undefined | non_neg_integer(),
                  complete :: boolean(),
                  calls :: #{non_neg_integer() => mfa()},
                  atoms :: witness_log_atoms:atoms()}).
@@ -73,6 +74,10 @@ next(Cursor) ->
         {ok, Entry, #cursor{place = {Begin, End}} = Next} -> {ok, ordered(Begin, End, Entry), Next#cursor{place = none}};
         Other -> Other
     end.
+
+-doc "The time of the last entry, in nanoseconds since the recording was opened. `undefined`: the recording has no times.".
+-spec time(cursor()) -> undefined | non_neg_integer().
+time(#cursor{time = Time}) -> Time.
 
 %% The recording may have ended, or the process, before the result was recorded.
 ordered(Begin, End, Entry) when element(1, Entry) =:= result; element(1, Entry) =:= raise -> {ordered, Begin, End, Entry};
@@ -104,6 +109,7 @@ entry({raise, Call}, Cursor) ->
                                           end, Cursor) end, Cursor);
 entry({ordered, Begin, End}, #cursor{ordered = true} = Cursor) -> read(Cursor#cursor{place = {Begin, End}});
 entry({ordered, _, _}, Cursor) -> read(Cursor);
+entry({time, Time}, Cursor) -> read(Cursor#cursor{time = Time});
 entry(exit, Cursor) -> with_item(fun(Reason) -> {exit, Reason} end, Cursor);
 entry(sent, Cursor) -> with_item(fun({To, Message}) -> {sent, To, Message}; (_) -> malformed end, Cursor);
 entry(contents, Cursor) -> with_item(fun(Message) -> {contents, Message} end, Cursor);

@@ -24,6 +24,7 @@ An entry of a process. "Data" means the next term of the process in the file `da
 - `{hash, Hash}`: the hash of the message that was taken last;
 - `waited`: it was waiting in a `receive` when it was ended: its end follows;
 - `{ordered, Begin, End}`: the place of the next entry, a result or an exception, in the order of the calls on shared memory;
+- `{time, Nanoseconds}`: the time of the entries that follow, up to the next time: since the recording was opened;
 - `sent`: it sent a message, data is `{To, Message}`; `contents`: data is the message that was taken last.
 """.
 -type entry() :: {from, Id :: pos_integer(), N :: pos_integer()}
@@ -37,7 +38,8 @@ An entry of a process. "Data" means the next term of the process in the file `da
                | sent
                | contents
                | waited
-               | {ordered, Begin :: non_neg_integer(), End :: non_neg_integer()}.
+               | {ordered, Begin :: non_neg_integer(), End :: non_neg_integer()}
+               | {time, non_neg_integer()}.
 
 -doc "What the next entry depends on.".
 -opaque reader() :: {Full :: boolean(), Last :: none | pos_integer()}.
@@ -74,7 +76,8 @@ encode({hash, <<Hash:8/binary>>}, _) -> <<(encode_value(?MARK, 2))/binary, Hash/
 encode(sent, _) -> encode_value(?MARK, 3);
 encode(contents, _) -> encode_value(?MARK, 4);
 encode(waited, _) -> encode_value(?MARK, 5);
-encode({ordered, Begin, End}, _) -> <<(encode_value(?MARK, 6))/binary, (leb(Begin))/binary, (leb(End - Begin))/binary>>.
+encode({ordered, Begin, End}, _) -> <<(encode_value(?MARK, 6))/binary, (leb(Begin))/binary, (leb(End - Begin))/binary>>;
+encode({time, Time}, _) -> <<(encode_value(?MARK, 7))/binary, (leb(Time))/binary>>.
 
 encode_id(Kind, Id, false) -> encode_value(Kind, Id);
 encode_id(Kind, Id, true) -> <<Kind:3, 0:5, Id:64/little>>.
@@ -127,12 +130,7 @@ entry(?RAISE, Call, Rest, Reader) -> {{raise, Call}, Rest, Reader};
 entry(?MARK, 0, Rest, Reader) -> {exit, Rest, Reader};
 entry(?MARK, 1, <<Id:64/little, Rest/binary>>, {true, _} = Reader) -> {{named, Id}, Rest, Reader};
 entry(?MARK, 1, _, {true, _}) -> more;
-entry(?MARK, 1, Rest, Reader) ->
-    case witness_log_recording_number:read(Rest) of
-        {Id, Rest1} -> {{named, Id}, Rest1, Reader};
-        more -> more;
-        too_large -> malformed(~"a number of more than 64 bits")
-    end;
+entry(?MARK, 1, Rest, Reader) -> decode_number(named, Rest, Reader);
 entry(?MARK, 2, <<Hash:8/binary, Rest/binary>>, Reader) -> {{hash, binary:copy(Hash)}, Rest, Reader};
 entry(?MARK, 2, _, _) -> more;
 entry(?MARK, 3, Rest, Reader) -> {sent, Rest, Reader};
@@ -147,8 +145,16 @@ entry(?MARK, 6, Rest, Reader) ->
         more -> more;
         too_large -> malformed(~"a number of more than 64 bits")
     end;
+entry(?MARK, 7, Rest, Reader) -> decode_number(time, Rest, Reader);
 entry(Kind, Value, _, _) ->
     malformed([~"no entry has the kind ", integer_to_binary(Kind), ~" with ", integer_to_binary(Value)]).
+
+decode_number(Kind, Bytes, Reader) ->
+    case witness_log_recording_number:read(Bytes) of
+        {Number, Rest} -> {{Kind, Number}, Rest, Reader};
+        more -> more;
+        too_large -> malformed(~"a number of more than 64 bits")
+    end.
 
 decode_id(_, 0, _, _) -> malformed(~"no process has the id 0");
 decode_id(?FROM, Id, Rest, {Full, _}) -> {{from, Id, 1}, Rest, {Full, Id}};
@@ -174,9 +180,10 @@ decode_result(_, <<Form, _/binary>>, _) -> malformed([~"no result has the form "
 
 malformed(What) -> {malformed, What}.
 
--doc "How many entries it represents: each message and each timeout of a run is one. A place in an order belongs to the next entry.".
+-doc "How many entries it represents: each message and each timeout of a run is one. A place in an order, or a time, is none.".
 -spec count(entry()) -> non_neg_integer().
 count({ordered, _, _}) -> 0;
+count({time, _}) -> 0;
 count({from, _, N}) -> N;
 count({content, N}) -> N;
 count({timeout, N}) -> N;

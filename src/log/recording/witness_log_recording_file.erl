@@ -11,7 +11,7 @@ to no more than its head says, and no block has more than 256 MiB.
 
 -include_lib("kernel/include/file.hrl").
 
--export([name/2, head/2, compressor/0, compress/2, block/2]).
+-export([name/2, head/2, head/3, compressor/0, compress/2, block/2]).
 -export([open/2, close/1, read/2, size/1, first_offset/0, recording/1, fold/4, check_end/1, damage/3, error_at/3]).
 
 -export_type([kind/0, file/0, id/0, what/0, reason/0, error/0]).
@@ -36,9 +36,10 @@ to no more than its head says, and no block has more than 256 MiB.
 -type error() :: {witness_log_recording, reason()}.
 
 -define(MAGIC, 16#89, "WITREC\n").
-%% Version 1 has no places of calls in their order.
+%% Version 1 has no places of calls in their order. Only recordings with times have the last one.
 -define(VERSION, 2).
 -define(FIRST_VERSION, 1).
+-define(VERSION_WITH_TIMES, 3).
 -define(HEAD_BYTES, 22).
 -define(BLOCK_HEAD_BYTES, 17).
 -define(MAX_BLOCK_BYTES, 16#10000000).
@@ -51,10 +52,15 @@ name(Dir, Kind) -> filename:join(Dir, atom_to_list(Kind)).
 
 %% --- writing ---------------------------------------------------------------------
 
--doc "The head of a file.".
+-doc "The head of a file of a recording without times.".
 -spec head(kind(), id()) -> binary().
-head(Kind, <<Id:8/binary>>) ->
-    Head = <<?MAGIC, ?VERSION, (letter(Kind)), Id/binary>>,
+head(Kind, Id) -> head(Kind, Id, false).
+
+-doc "The head of a file. `Times`: readers that do not know times must refuse it.".
+-spec head(kind(), id(), Times :: boolean()) -> binary().
+head(Kind, <<Id:8/binary>>, Times) ->
+    Version = case Times of true -> ?VERSION_WITH_TIMES; false -> ?VERSION end,
+    Head = <<?MAGIC, Version, (letter(Kind)), Id/binary>>,
     <<Head/binary, (erlang:crc32(Head)):32/little>>.
 
 letter(header) -> $h;
@@ -118,7 +124,7 @@ open(Dir, Kind) ->
 
 check_head({ok, <<?MAGIC, Version, Kind, Id:8/binary, Crc:32/little>>}, Letter) ->
     case erlang:crc32(<<?MAGIC, Version, Kind, Id/binary>>) of
-        Crc when Version < ?FIRST_VERSION; Version > ?VERSION -> {version, Version};
+        Crc when Version < ?FIRST_VERSION; Version > ?VERSION_WITH_TIMES -> {version, Version};
         Crc when Kind =/= Letter -> kind;
         Crc -> {ok, Id};
         _ -> head

@@ -16,9 +16,11 @@ the children of that process (0 is the first); its pid in the recorded VM; what 
 
 -doc """
 A record of the file. `signature`: the name of a process that was spawned with a fun, which only the recorded VM knows;
-`early`: in a recording that begins late, earlier entries of the process are missing.
+`early`: in a recording that begins late, earlier entries of the process are missing; `born_at`: the time of its birth, in nanoseconds
+since the recording was opened.
 """.
--type item() :: {birth, birth()} | {ended | early, Id :: pos_integer()} | {signature, Id :: pos_integer(), term()}.
+-type item() :: {birth, birth()} | {ended | early, Id :: pos_integer()} | {signature, Id :: pos_integer(), term()}
+              | {born_at, Id :: pos_integer(), Time :: non_neg_integer()}.
 
 -doc "Limits that remain: records, and the words that they take.".
 -type room() :: {Records :: non_neg_integer() | infinity, Words :: integer() | infinity}.
@@ -40,6 +42,8 @@ encode({ended, Id}) ->
     <<2, (leb(Id))/binary>>;
 encode({early, Id}) ->
     <<4, (leb(Id))/binary>>;
+encode({born_at, Id, Time}) ->
+    <<5, (leb(Id))/binary, (leb(Time))/binary>>;
 encode({signature, Id, Signature}) ->
     External = term_to_binary(Signature),
     <<3, (leb(Id))/binary, (leb(byte_size(External)))/binary, External/binary>>.
@@ -115,6 +119,11 @@ record(<<4, Rest/binary>>, _) ->
     case witness_log_recording_number:read(Rest) of
         {Id, Rest1} when Id > 0 -> {ok, {early, Id}, Rest1};
         _ -> {malformed, ~"an early birth is damaged"}
+    end;
+record(<<5, Rest/binary>>, _) ->
+    case witness_log_recording_number:several(2, Rest) of
+        {[Id, Time], Rest1} when Id > 0 -> {ok, {born_at, Id, Time}, Rest1};
+        _ -> {malformed, ~"the time of a birth is damaged"}
     end;
 record(<<Kind, _/binary>>, _) ->
     {malformed, [~"no record has the kind ", integer_to_binary(Kind)]}.
