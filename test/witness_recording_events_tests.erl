@@ -81,6 +81,97 @@ many_processes_and_messages_test_() ->
         ?assert(is_causal([Event || {Event, _} <- Told]))
     end}.
 
+%% --- times -----------------------------------------------------------------------
+
+%% The ring, with times; a process without a parent that begins late, and one with a clock that is too coarse.
+timed_ring() ->
+    [{(birth(1, 0, main))#{time => 5},
+      [{timed, 10, {spawn, 2}}, {timed, 20, {spawn, 3}}, {timed, 30, {sent, pid(2), {n, 1}}}, {timed, 90, {from, 3}},
+       {contents, {n, 3}}, {timed, 200, {exit, normal}}]},
+     {(birth(2, 1, worker))#{time => 10},
+      [{timed, 40, {from, 1}}, {contents, {n, 1}}, {timed, 60, {result, {ets, lookup, 2}, []}}, {timed, 70, {sent, pid(3), {n, 2}}},
+       {timed, 150, {exit, normal}}]},
+     {(birth(3, 1, worker))#{time => 20},
+      [{timed, 70, {from, 2}}, {contents, {n, 2}}, {timed, 70, {sent, pid(1), {n, 3}}}, {timed, 100, {exit, normal}}]},
+     {(birth(4, 0, late))#{time => 65}, [{timed, 66, {content, tick}}, {timed, 67, timeout}, {timed, 160, {exit, normal}}]}].
+
+events_with_times_are_in_the_order_of_the_times_test() ->
+    {ok, Told} = timed_events(timed_ring(), #{}),
+    Events = [Event || {Event, _} <- Told],
+    Times = [witness_event:ts(Event) || Event <- Events],
+    ?assertEqual([5, 10, 10, 20, 20, 30, 40, 65, 66, 70, 70, 70, 90, 100, 150, 160, 200], Times),
+    ?assert(is_causal([setelement(tuple_size(Event), Event, undefined) || Event <- Events])),
+    [P1, P2, P3] = [pid(1), pid(2), pid(3)],
+    ?assert(lists:member({fork, P1, P2, {sys, worker, []}, 10}, Events)),
+    ?assert(lists:member({init, P2, P1, {sys, worker, []}, 10}, Events)),
+    ?assert(lists:member({recv, P3, P2, {n, 2}, 70}, Events)),
+    ?assert(lists:member({exit, P1, normal, 200}, Events)),
+    %% They are the same events at the same places as without times.
+    {ok, Untimed} = events([{maps:remove(time, Birth), [case Entry of {timed, _, E} -> E; _ -> Entry end || Entry <- Entries]}
+                            || {Birth, Entries} <- timed_ring()]),
+    ?assertEqual(lists:sort(Untimed), lists:sort([{setelement(tuple_size(E), E, undefined), Place} || {E, Place} <- Told])).
+
+%% Nothing that comes later can be the sending of a message that was taken before. So no time goes back.
+a_message_without_a_send_is_taken_at_its_time_test() ->
+    {ok, Told} = timed_events(
+        [{(birth(1, 0, main))#{time => 0},
+          [{timed, 1, {spawn, 2}}, {timed, 20, {from, 2}}, {contents, a}, {timed, 40, {sent, pid(2), b}},
+           {timed, 60, {exit, normal}}]},
+         {(birth(2, 1, worker))#{time => 1},
+          [{timed, 10, {content, tick}}, {timed, 30, {content, tick}}, {timed, 50, {from, 1}}, {contents, b},
+           {timed, 70, {exit, normal}}]}],
+        #{}),
+    ?assertEqual([{init, 0}, {fork, 1}, {init, 1}, {recv, 10}, {recv, 20}, {recv, 30}, {send, 40}, {recv, 50}, {exit, 60},
+                  {exit, 70}],
+                 [{element(1, Event), witness_event:ts(Event)} || {Event, _} <- Told]).
+
+%% A cut recording: a birth that no entry has told is told at its time, and no time goes back.
+births_that_no_entry_tells_come_at_their_time_test() ->
+    {ok, Told} = timed_events([{(birth(1, 0, main))#{time => 0}, [{timed, 5, {content, a}}]},
+                               {(birth(2, 1, worker))#{time => 7}, [{timed, 9, {content, b}}]},
+                               {(birth(3, 0, main))#{time => 1}, [{timed, 8, {content, c}}, {timed, 9, {exit, normal}}]}],
+                              #{'end' => false}),
+    [P1, P2, P3] = [pid(1), pid(2), pid(3)],
+    ?assertMatch([{init, P1, undefined, _, 0}, {init, P3, undefined, _, 1}, {recv, P1, _, a, 5}, {gap, P1, cut, _, 5},
+                  {gap, P1, cut, _, 7}, {fork, P1, P2, _, 7}, {init, P2, P1, _, 7}, {recv, P3, _, c, 8}, {recv, P2, _, b, 9},
+                  {exit, P3, normal, 9}, {gap, P2, cut, _, 9}],
+                 [Event || {Event, _} <- Told]),
+    Times = [witness_event:ts(Event) || {Event, _} <- Told, is_integer(witness_event:ts(Event))],
+    ?assertEqual(lists:sort(Times), Times).
+
+%% However it is cut, times do not go back, and there is a gap where something is missing.
+timed_files_that_were_cut_give_a_prefix_of_each_process_test_() ->
+    {timeout, 120, fun() ->
+        {ok, Whole} = timed_events(timed_ring(), #{}),
+        with(witness_recording_sample:parts(timed_ring(), 4), (timed_header())#{block => 16}, fun(Dir) ->
+            [begin
+                 Name = witness_log_recording_file:name(Dir, Kind),
+                 {ok, Bytes} = file:read_file(Name),
+                 [begin
+                      ok = file:write_file(Name, binary:part(Bytes, 0, Size)),
+                      {ok, Told} = read(Dir),
+                      Times = [witness_event:ts(Event) || {Event, _} <- Told, is_integer(witness_event:ts(Event))],
+                      ?assertEqual(lists:sort(Times), Times, {Kind, Size}),
+                      [is_prefix_or_gap({Kind, Size}, P, Told, Whole) || P <- [pid(1), pid(2), pid(3), pid(4)]]
+                  end || Size <- lists:seq(22, byte_size(Bytes) - 1)],
+                 ok = file:write_file(Name, Bytes)
+             end || Kind <- [order, data, processes]]
+        end)
+    end}.
+
+%% The header promises times, and there are some, or none, or they go back: that is no error of the reader.
+times_that_no_recorder_writes_are_read_test() ->
+    [?assertMatch({_, {ok, [_ | _]}}, {Processes, timed_events(Processes, #{})})
+     || Processes <- [ring(), [{birth(1, 0, main), [{timed, 1 bsl 63, {content, a}}, {timed, 0, {content, b}}, {content, c}]}]]],
+    %% A child that is older than its parent.
+    ?assertMatch({error, "process 2 was spawned by 1 and by another one", _},
+                 timed_events([{(birth(2, 1, worker))#{time => 1}, []},
+                               {(birth(1, 0, main))#{time => 3}, [{timed, 4, {spawn, 2}}]}], #{})).
+
+timed_events(Processes, Options) -> events(Processes, maps:merge(timed_header(), Options)).
+
+timed_header() -> #{header => #{options => #{full_ids => false, contents => true, times => true}}}.
+
 %% --- what processes are called ---------------------------------------------------
 
 signatures_are_those_that_authors_wrote_test() ->

@@ -12,6 +12,8 @@ With `--json` every line is an object with `v` (1) and `type`. Fields that do no
 - `entry`: `id` of the process, `index` (from 1), `kind`, `count` (how many of the same follow each other), and by kind: `from`
   (`from` and `named`: an id, `null` for a process that is not recorded), `text` (`content`, `contents`, `exit`; of
   `result`, `raise` and `sent` with `call` or `to`), `child` (`spawn`), `hash`;
+- a `process` and an `entry` of a recording with times have `time`, that of the birth and of the entry: nanoseconds since the recording
+  was opened;
 - `message`, with `--sequence`: `from` (`null`: from outside), `to`, `count`, `text` (`null`: its contents were not recorded).
 
 A sequence is written in the language of Mermaid. Between processes, a recording has only the order that follows from births.
@@ -160,7 +162,8 @@ entries(Id, Show, R) ->
 entries(Cursor, Id, Index, Show) ->
     case witness_log_recording_cursor:next(Cursor) of
         {ok, Entry, Cursor1} ->
-            entries(Cursor1, Id, Index + times(Entry), printed(entry(Entry, Id, Index, Show), Show));
+            Time = witness_log_recording_cursor:time(Cursor1),
+            entries(Cursor1, Id, Index + times(Entry), printed(entry(Entry, Time, Id, Index, Show), Show));
         done -> {ok, Show};
         {error, _} = Error ->
             _ = flush(Show),
@@ -196,10 +199,10 @@ heading(Dir, Processes, #show{recording = R}) ->
      end,
      [[~"cut: ", lists:join(~", ", [atom_to_binary(Kind) || Kind <- Cut]), $\n] || Cut =/= []]].
 
-process(#{id := Id, parent := Parent, place := Place, ended := Ended}, Count, #show{json = true, names = Names}) ->
+process(#{id := Id, parent := Parent, place := Place, ended := Ended} = Process, Count, #show{json = true, names = Names}) ->
     #{Id := {Pid, Signature}} = Names,
     json(process, [{id, Id}, {process, Pid}, {parent, id(Parent)}, {place, Place}, {signature, iolist_to_binary(Signature)},
-                   {ended, Ended}, {entries, Count}]);
+                   {ended, Ended}, {entries, Count}] ++ time(maps:get(time, Process, undefined)));
 process(#{id := Id, parent := Parent, ended := Ended}, Count, #show{names = Names, recording = R} = Show) ->
     #{stopped := Stopped} = witness_log_recording:info(R),
     #{Id := {_, Signature}} = Names,
@@ -207,10 +210,14 @@ process(#{id := Id, parent := Parent, ended := Ended}, Count, #show{names = Name
      ~": ", witness_text:count(Count, ~"entry", ~"entries"),
      [~", alive when the recording ended" || not Ended, Stopped =/= none], $\n].
 
-entry(Entry, Id, Index, #show{json = true} = Show) ->
-    json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)} | fields(Entry, syntax(Id, Show))]);
-entry(Entry, Id, Index, Show) ->
+entry(Entry, Time, Id, Index, #show{json = true} = Show) ->
+    json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)}]
+                ++ fields(Entry, syntax(Id, Show)) ++ time(Time));
+entry(Entry, _, Id, Index, Show) ->
     [witness_text:pad(io_lib:format("~7b", [Index]), 9), describe(Entry, syntax(Id, Show), Show), $\n].
+
+time(undefined) -> [];
+time(Time) -> [{time, Time}].
 
 syntax(Id, #show{syntaxes = Syntaxes}) -> maps:get(Id, Syntaxes, witness_event:syntax([])).
 

@@ -70,11 +70,13 @@ Where a process did something that its log does not say.
   ended;
 - `changed`: modules that differ from those of the recording;
 - `kept`: the code was that which is kept with the recording, as these modules have changed in their folders, or `all`;
+- `ended_at`: of `fold/3`, if the recording has times and is complete: its end, in nanoseconds since it was opened;
 - `messages`: what was compared of each message that was taken: its `contents`, a `hash` of it, or `none`.
 """.
 -type report() :: #{outcome := identical | diverged, processes := non_neg_integer(), entries := non_neg_integer(),
                     complete := boolean(), cut := non_neg_integer(), stopped := non_neg_integer(), killed := non_neg_integer(),
-                    changed := [module()], kept => [module()] | all, messages := contents | hash | none,
+                    changed := [module()], kept => [module()] | all, ended_at => non_neg_integer(),
+                    messages := contents | hash | none,
                     divergence => divergence(), waiting => [divergence()]}.
 
 -doc "Why a recording cannot be replayed.".
@@ -108,20 +110,49 @@ fold(Fun, Acc, Options) ->
         {ok, Recording, Code, Atoms} ?= prepare(Options),
         {ok, Processes} ?= witness_log_recording:processes(Recording),
         {ok, Waiting} ?= waiting(Recording),
-        Told = fun(Told, {Events, A}) ->
+        Births = #{Id => Time || #{id := Id, time := Time} <- Processes},
+        Told = fun(Told, {Events, Times, A}) ->
+            {Time, Times1} = time(Told, Births, Times),
             {Items, Events1} = witness_replay_events:handle_report(Told, Events),
-            {Events1, fold_items(Items, Fun, A)}
+            {Events1, Times1, fold_items([put_time(Time, Told, Item) || Item <- Items], Fun, A)}
         end,
-        {ok, Report, {Events, Acc1}} ?=
-            witness_replay_vm:fold(Told, {witness_replay_events:new(Processes, Waiting), Acc}, Recording, Code, Atoms, Options),
+        {ok, Report, {Events, _, Acc1}} ?= witness_log_recording_times:with_times(fun(Times) ->
+            First = {witness_replay_events:new(Processes, Waiting), Times, Acc},
+            witness_replay_vm:fold(Told, First, Recording, Code, Atoms, Options)
+        end, Recording),
         Cut = case Report of
             #{outcome := identical} -> witness_replay_events:finish(Events);
             #{outcome := diverged} -> []
         end,
-        {ok, Report, fold_items(Cut, Fun, Acc1)}
+        {ok, end_time(Report, Recording), fold_items(Cut, Fun, Acc1)}
     else
         {error, Reason} -> {error, Reason, Acc};
-        {error, Reason, {_, Reached}} -> {error, Reason, Reached}
+        {error, Reason, {_, _, Reached}} -> {error, Reason, Reached}
+    end.
+
+%% Only what has an entry of its own has a time.
+time({Id, _, {born, _}}, Births, Times) -> {maps:get(Id, Births, undefined), Times};
+time({Id, Entry, {spawn, _, _}}, _, Times) -> witness_log_recording_times:find({Id, Entry}, spawn, Times);
+time({Id, Entry, {send, _, _, sure}}, _, Times) -> witness_log_recording_times:find({Id, Entry}, sent, Times);
+time({Id, Entry, {recv, _, _}}, _, Times) -> witness_log_recording_times:find({Id, Entry}, taken, Times);
+time({Id, Entry, {exit, _, _}}, _, Times) -> witness_log_recording_times:find({Id, Entry}, exit, Times);
+time(_, _, Times) -> {undefined, Times}.
+
+%% A report may release events of earlier ones, which have none.
+put_time(Time, {Id, Entry, What}, {Item, {Id, Entry} = Place}) when is_integer(Time) ->
+    case lists:member(element(1, Item), kinds(element(1, What))) of
+        true -> {setelement(tuple_size(Item), Item, Time), Place};
+        false -> {Item, Place}
+    end;
+put_time(_, _, Placed) -> Placed.
+
+kinds(Birth) when Birth =:= born; Birth =:= spawn -> [fork, init, attached];
+kinds(Kind) -> [Kind].
+
+end_time(Report, Recording) ->
+    case witness_log_recording:ended_at(Recording) of
+        none -> Report;
+        Time -> Report#{ended_at => Time}
     end.
 
 -doc """

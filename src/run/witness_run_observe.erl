@@ -89,13 +89,24 @@ central_config(#{instrument := central}, #{all := All, kinds := Kinds, names := 
     #{central => All, kinds => Kinds, grouped => lists:any(fun({_, _, _, Group, _}) -> Group end, Names)};
 central_config(_, _) -> #{}.
 
-start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps) ->
+start_log(Input, Options = #{monitors := Monitors}, Specs, Maps) ->
+    Properties = witness_run_maps:entries(Specs, Monitors),
+    All = witness_run_maps:over_all(Specs),
+    case check_deadlines(Input, [Entry || #{group := true} = Entry <- Properties] ++ All) of
+        ok -> start_log(Input, Options, Specs, Maps, Properties, All);
+        {error, _} = Error -> Error
+    end.
+
+check_deadlines({replay, #{dir := Dir}}, Several) -> witness_run_replay:check_deadlines(Several, Dir);
+check_deadlines(_, _) -> ok.
+
+start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps, Properties, All) ->
     Spread = erlang:system_info(schedulers_online),
     Feed = maps:with([format, follow, clock, block, max_line, max_atoms, skip_malformed, signatures], Options),
     Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
                feed => Feed#{input => log_input(Input, Specs, Options), parsers => Spread},
                log => (skew(Options))#{maps => Maps, signatures => table(Options),
-                        properties => witness_run_maps:entries(Specs, Monitors), all => witness_run_maps:over_all(Specs),
+                        properties => Properties, all => All,
                         wants => wants(Input, Specs, Monitors), attached => attached(Input), mode => Mode,
                         spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},

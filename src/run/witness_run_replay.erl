@@ -13,7 +13,7 @@ Verdicts name the process and its entry. A divergence, or a recording that canno
 log does (`refused`); earlier verdicts remain.
 """.
 
--export([events/1, write/2, has_contents/1, format_error/1]).
+-export([events/1, write/2, has_contents/1, check_deadlines/2, format_error/1]).
 
 -export_type([options/0]).
 
@@ -36,7 +36,7 @@ The options of `witness_replay:replay/1`, and
 events(Options) ->
     fun(Fun, Acc) ->
         case replay(Fun, Acc, Options) of
-            {ok, #{outcome := identical}, Acc1} -> {ok, Acc1};
+            {ok, #{outcome := identical} = Report, Acc1} -> {ok, Acc1, maps:get(ended_at, Report, none)};
             {ok, #{outcome := diverged} = Report, Acc1} -> {error, format_divergence(Report), Acc1};
             {error, {?MODULE, Reason}, Acc1} -> {error, format_error(Reason), Acc1};
             {error, {Module, Reason}, Acc1} -> {error, [~"it cannot be replayed: ", Module:format_error(Reason)], Acc1}
@@ -87,6 +87,28 @@ format_divergence(#{divergence := #{process := Process, signature := Signature, 
     [~"the replay has diverged: ", Process, ~", ", Signature, ~", at entry ", integer_to_binary(Position)];
 format_divergence(#{waiting := [#{process := Process, signature := Signature} | _]}) ->
     [~"the replay has diverged: ", Process, ~", ", Signature, ~", waits for a message that no process sends"].
+
+-doc """
+Whether these properties over several processes can be judged in a replay. Its events are in an order of cause and effect. So an
+event of one process may come behind later ones of another, and a deadline would be called passed too early. An error is text for people.
+""".
+-spec check_deadlines([witness_instrument_map:entry()], file:filename_all()) -> ok | {error, unicode:chardata()}.
+check_deadlines(Several, Dir) ->
+    case [Spec || #{spec := Spec, monitor := Monitor} <- Several, witness_monitor:is_timed(Monitor)] of
+        [Spec | _] ->
+            case witness_log_recording:open(Dir) of
+                {ok, Recording} -> refuse_deadlines(witness_log_recording:has_times(Recording), Spec, Dir);
+                %% The replay reports it.
+                {error, _} -> ok
+            end;
+        [] -> ok
+    end.
+
+refuse_deadlines(true, Spec, Dir) ->
+    {error, [Spec, ~": a replay does not put the events of several processes in the order of their times, which the deadlines of this property ",
+             ~"need. The recording itself has all messages, and times: check it without --replay (in a program {log, {recording, \"",
+             unicode:characters_to_binary(Dir), ~"\"}})"]};
+refuse_deadlines(false, _, _) -> ok.
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().

@@ -97,7 +97,7 @@ init(Consumer, Options = #{input := {recording, Dir}}, _) ->
     case witness_trace_recording:open(Dir, Options) of
         {ok, Recording} ->
             Consumer ! {self(), opened},
-            witness_trace_recording:run(Dir, fun(Fun, Acc) -> witness_log_recording_events:fold(Fun, Acc, Recording) end, Consumer);
+            witness_trace_recording:run(Dir, fun(Fun, Acc) -> witness_trace_recording:fold(Fun, Acc, Recording) end, Consumer);
         {error, Text} ->
             Consumer ! {self(), refused, Text},
             ok

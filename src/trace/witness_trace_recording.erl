@@ -7,13 +7,16 @@ The events are numbered from 1 in the order of delivery; these numbers count as 
 its events, for people: the process and its entry, as `witness log` shows them.
 """.
 
--export([open/2, run/3, signatures/3]).
+-export([open/2, fold/3, run/3, signatures/3]).
 
 -export_type([events/0]).
 
--doc "Folds over events with their places. An error is text for people; what came before it stands.".
+-doc """
+Folds over events with their places. `End`: the time up to which nothing more has happened, if it is known. An error is text for people;
+what came before it stands.
+""".
 -type events() :: fun((fun((witness_event:item(), witness_log_recording_events:place(), Acc) -> Acc), Acc) ->
-                          {ok, Acc} | {error, unicode:chardata(), Acc}).
+                          {ok, Acc, End :: none | integer()} | {error, unicode:chardata(), Acc}).
 
 -doc "Opens a recording, if its events can be read. An error is text for people.".
 -spec open(file:name_all(), #{max_atoms => pos_integer(), signatures => [witness_event_wrapper:row()], _ => _}) ->
@@ -29,6 +32,15 @@ open(Dir, Options) ->
     end.
 
 name(Dir) -> unicode:characters_to_binary(Dir).
+
+-doc "The events of a recording.".
+-spec fold(fun((witness_event:item(), witness_log_recording_events:place(), Acc) -> Acc), Acc, witness_log_recording:recording()) ->
+    {ok, Acc, End :: none | integer()} | {error, unicode:chardata(), Acc}.
+fold(Fun, Acc, R) ->
+    case witness_log_recording_events:fold(Fun, Acc, R) of
+        {ok, Acc1} -> {ok, Acc1, witness_log_recording:ended_at(R)};
+        Error -> Error
+    end.
 
 -doc "The signatures of these processes of a recording, as far as it has them.".
 -spec signatures(file:name_all(), [witness_event:proc()], #{signatures => [witness_event_wrapper:row()], _ => _}) ->
@@ -66,9 +78,14 @@ signatures(Dir, Pids, Options) ->
 run(Dir, Events, Consumer) ->
     F = wait_for_request(#feed{consumer = Consumer}),
     case Events(fun add_event/3, F) of
-        {ok, F1} -> send(eof, send_block(F1));
+        {ok, F1, End} -> send(eof, send_end(End, send_block(F1)));
         {error, Text, F1} -> send({error, put_name(Dir, Text)}, send_block(F1))
     end.
+
+send_end(none, F) -> F;
+send_end(Time, #feed{number = Number} = F) ->
+    ok = send({clock, Time}, F),
+    F#feed{number = Number + 1}.
 
 %% An error about damage names the file.
 put_name(Dir, Text) ->

@@ -310,10 +310,10 @@ give(Readers, What, L = #log{place = Place, operations = Operations}) ->
 place({_, _} = Place) -> Place;
 place(Line) -> {Line, Line}.
 
--doc "All lines up to this one were taken when it was this time, in nanoseconds. Needs `skew` and `clock`.".
+-doc "All lines up to this one were taken when it was this time, in nanoseconds.".
 -spec clock(Time :: integer(), line(), state()) -> state().
-clock(Time, Line, L = #log{time = Before, config = #{skew := Skew}}) when Before =/= none, Time > Before ->
-    tell(Skew, L#log{time = Time, place = Line});
+clock(Time, Line, L = #log{time = Before, config = Config}) when Before =:= none; Time > Before ->
+    tell(maps:get(skew, Config, 0), L#log{time = Time, place = Line});
 clock(_, _, L) -> L.
 
 %% The time of a sorted log. In front of its first event nothing can pass.
