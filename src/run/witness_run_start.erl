@@ -33,7 +33,7 @@ Why a run cannot start:
 -type error() :: witness_spec:error() | {?MODULE, {log | functions, binary()}} | witness_run_attach:error()
                | witness_run_inline:error().
 
--define(WHERE_FUNCTIONS, "`run` sees them over the source native, `run` and `attach` with central monitors (`--instrument central`)").
+-define(WHERE_FUNCTIONS, "`run` sees them over the source native, and over evm, as `attach` does, with central monitors (`--instrument central`)").
 
 -define(WHERE_REPLAYED, "`replay --spec` sees them, and `check --replay` of a recording without `--contents` (in a program {log, {replay, #{dir => Dir}}})").
 
