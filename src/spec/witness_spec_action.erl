@@ -28,7 +28,8 @@ Functions throw a `t:witness_spec_diagnostic:finding/0`.
 
 -doc """
 A symbolic action. `text` is how its author wrote it; in `over`, `begins` says whether it is marked as one that begins slices. A `test` is
-a condition of a `let` without an action: its pattern is `_`. `values` are the variables for the values of `let`s (`m:witness_spec_let`).
+a condition of a `let` without an action: its pattern is `_`. `values` are the variables for the values of `let`s (`m:witness_spec_let`),
+`each` those of `let`s with variables, and `shown` uses of these.
 
 Until `m:witness_spec_define` has expanded it, the use of a definition has its `name` and its `arguments`, which are its pattern, too. In
 the end `else` has the `others`, and each action of a formula its number (`order`): `m:witness_spec_else`. Until `m:witness_spec_record`
@@ -41,6 +42,8 @@ and `m:witness_spec_otp` have expanded it, its pattern and guard may have record
                     guard := witness_spec_pattern:guard(),
                     begins => boolean(),
                     values => [atom()],
+                    each => [atom()],
+                    shown => [{binary(), witness_spec_pattern:expr()}],
                     name => atom(),
                     arguments => [{Text :: binary(), witness_spec_pattern:expr()}],
                     others => [action()],

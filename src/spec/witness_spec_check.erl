@@ -255,27 +255,106 @@ quote(Name) -> witness_spec_diagnostic:quote(witness_spec_let:written(Name)).
 
 %% A `let` knows those in front of it.
 lets(#{lets := Lets} = Property, Scope, Partly) ->
-    {Found, _} = lists:mapfoldl(fun(#{name := Name, location := Location} = Let, Known) ->
+    Names = ordsets:union(Scope, witness_spec_let:names(Lets)),
+    {Found, {_, Defined}} = lists:mapfoldl(fun(#{name := Name, location := Location} = Let, {Known, Before}) ->
         Taken = [witness_spec_diagnostic:error(Location, bound_let, [quote(Name), " has a value already"],
                                                "a `let` is a new variable: give it another name")
                  || ordsets:is_element(Name, Known)],
-        {Taken ++ lists:flatmap(fun(Action) -> condition(Action, Known, Partly) end, witness_spec_parse:let_actions([Let]))
-             ++ summed(Let, Known, Partly), ordsets:add_element(Name, Known)}
-    end, Scope, Lets),
-    lists:append(Found) ++ unused_lets(Property).
+        {Taken ++ let_parameters(Let, Names)
+             ++ lists:flatmap(fun(Action) -> condition(Action, Let, Known, Partly) end, witness_spec_parse:let_actions([Let]))
+             ++ summed(Let, Known, Partly) ++ check_uses([maps:with([condition, since, 'of'], Let)], Before),
+         {ordsets:add_element(Name, Known), Before#{atom_to_list(Name) => Let}}}
+    end, {Scope, #{}}, Lets),
+    lists:append(Found) ++ check_uses(maps:get(formula, Property, []), Defined)
+        ++ check_uses([maps:get(Key, Property) || Key <- [signatures, over, among]], none) ++ unused_lets(Property).
 
-condition(#{pattern := Pattern, guard := Guard}, Known, Partly) ->
+%% The uses of `let`s with variables. Elsewhere than in `let`s and formulas there are none, and their names are those of other variables.
+check_uses(Part, Lets) ->
+    lists:append([case Lets of
+        #{Written := Let} -> check_use(Written, Count, Let, Location);
+        _ when Count > 0 ->
+            [witness_spec_diagnostic:error(Location, unknown_let,
+                [witness_spec_diagnostic:quote(Written), " is no `let` that is known here, and has arguments"],
+                ["as in `let ", Written, "(User) = once {_ ? {login, User}}`, in front of what uses it"])];
+        _ -> []
+    end || {Name, Count, Location} <- witness_spec_let:uses(Part), Written <- [witness_spec_let:written(Name)]]).
+
+check_use(Written, Count, #{parameters := Parameters} = Let, Location) when Count =/= length(Parameters) ->
+    Name = witness_spec_diagnostic:quote(Written),
+    [witness_spec_diagnostic:error(Location, wrong_arguments,
+        case {Parameters, Count} of
+            {[], _} -> [Name, " has one value, and takes no arguments"];
+            {_, 0} -> [Name, " has a value for each ", list_names(witness_spec_let:parameters(Let)), ", and stands without arguments here"];
+            _ -> [Name, io_lib:format(" has ~b variables, and ~b arguments here", [length(Parameters), Count])]
+        end,
+        case Parameters of
+            [] -> ["one with a value for each user has its variable behind its name, as `let ", Written, "(User) = ...`"];
+            _ -> ["write `", written_let(Let), "`, with a value for each"]
+        end)];
+check_use(_, _, _, _) -> [].
+
+written_let(#{name := Name} = Let) ->
+    [atom_to_list(Name), "(", lists:join(", ", [atom_to_list(Parameter) || Parameter <- witness_spec_let:parameters(Let)]), ")"].
+
+let_parameters(#{parameters := Parameters} = Let, Taken) ->
+    [witness_spec_diagnostic:error(Location, bound_let, [quote(Name), " has a value already"],
+                                   "a variable of a `let` is a new one: give it another name")
+     || {Name, Location} <- Parameters, ordsets:is_element(Name, Taken)]
+        ++ [witness_spec_diagnostic:error(Location, bound_let, [quote(Name), " is a variable of this `let` already"],
+                                          "name each variable once")
+            || {Name, Location} <- Parameters -- lists:ukeysort(1, Parameters)]
+        ++ never_bound(Let).
+
+%% Without an event that is about it, each valuation has the same value.
+never_bound(#{name := Name, parameters := [{First, Location} | _]} = Let) ->
+    Names = ordsets:from_list(witness_spec_let:parameters(Let)),
+    Asked = witness_spec_pattern:variables(witness_spec_let:about_all(Let)),
+    [witness_spec_diagnostic:error(Location, unbound_variable, ["no condition of ", quote(Name), " binds ", quote(First)],
+        "an action in braces binds it, as in `{_ ? {login, User}}`, or the condition asks another `let` for it, as in `not Gone(User)`")
+     || ordsets:is_disjoint(Names, Asked),
+        lists:all(fun(#{pattern := Pattern}) -> ordsets:is_disjoint(Names, witness_spec_pattern:variables(Pattern)) end,
+                  witness_spec_parse:let_actions([Let]))];
+never_bound(_) -> [].
+
+condition(#{pattern := Pattern, location := Location} = Action, Let, Known, Partly) ->
+    #{guard := Guard} = Asking = all_of(Action, Let),
+    Bound = witness_spec_pattern:variables(Pattern),
+    Names = ordsets:from_list(witness_spec_let:parameters(Let)),
     needless_time(Pattern, "a condition of a `let` has no time of its own",
                   "leave `at` out; `within` says from when on events count, as in `once within 5 s {_ ? request}`")
-        ++ unknown(Pattern, Known) ++ check_bound(Guard, ordsets:union(Known, witness_spec_pattern:variables(Pattern)), Partly,
-                "a condition knows the variables of its pattern, of the signatures, of `per`, and of the `let`s in front")
+        ++ [witness_spec_diagnostic:error(Location, incomplete_let,
+                ["this action binds ", list_names(Both), " of ", witness_spec_diagnostic:quote(written_let(Let)), ", but not ",
+                 list_names(ordsets:subtract(Names, Both))],
+                "an action of a `let` binds all of its variables, or none: give what is about fewer variables a `let` of its own")
+            || Both <- [ordsets:intersection(Names, Bound)], Both =/= [], Both =/= Names]
+        ++ unknown(Pattern, Known) ++ check_bound(Guard, ordsets:union(Known, Bound), Partly, case Action of
+                Asking -> "a condition knows the variables of its pattern, of the signatures, of `per`, and of the `let`s in front";
+                _ -> for_all(Let)
+            end)
         ++ partly(Pattern, Known, Partly).
 
+for_all(Let) ->
+    ["a condition that binds none of the variables of ", witness_spec_diagnostic:quote(written_let(Let)),
+     " is about all values of them: only a `let` that has all of them as its arguments may stand here"].
+
+%% A condition that is about all valuations may ask other `let`s for each of them.
+all_of(#{guard := Guard} = Action, Let) ->
+    case witness_spec_let:binds(Action, Let) of
+        true -> Action;
+        false -> Action#{guard := witness_spec_let:without_asked(Guard, Let)}
+    end.
+
 %% An expression knows what each of the actions binds.
-summed(#{condition := Condition, 'of' := {Expr, _}}, Known, Partly) ->
+summed(#{condition := Condition, 'of' := {Expr, _}} = Let, Known, Partly) ->
     Bound = ordsets:intersection([witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Condition]),
-    check_bound([Expr], ordsets:union(Known, Bound), Partly,
-                "what stands in front of `of` knows what all actions behind it bind, and what they know");
+    Asking = case lists:all(fun(Action) -> witness_spec_let:binds(Action, Let) end, Condition) of
+        true -> Expr;
+        false -> witness_spec_let:without_asked(Expr, Let)
+    end,
+    check_bound([Asking], ordsets:union(Known, Bound), Partly, case Asking of
+        Expr -> "what stands in front of `of` knows what all actions behind it bind, and what they know";
+        _ -> for_all(Let)
+    end);
 summed(_, _, _) -> [].
 
 unused_lets(#{lets := Lets} = Property) ->
@@ -410,7 +489,7 @@ check_bound(Exprs, Bound, Partly, Hint) ->
         false ->
             witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quote(Name), " is not bound"],
                 Hint)
-     end || {Name, Location} <- witness_spec_pattern:occurrences(Exprs), not ordsets:is_element(Name, Bound)].
+     end || {Name, Location} <- witness_spec_pattern:occurrences(witness_spec_let:uncalled(Exprs)), not ordsets:is_element(Name, Bound)].
 
 %% Keys of maps and sizes of binaries are evaluated before the pattern binds anything, except the binary's own parts.
 unknown(Pattern, Scope) ->

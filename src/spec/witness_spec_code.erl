@@ -346,8 +346,8 @@ match_step({_, #{pattern := Pattern, guard := Guard} = Action, Target}, Node, Co
         {verdict, Unit} when Rest =/= none ->
             Rest;
         {verdict, Verdict} ->
-            Bound = ordsets:subtract(witness_spec_pattern:variables(Pattern), Scope),
-            decide(Verdict, Node, {matched, Action}, Bound);
+            Bound = ordsets:subtract(witness_spec_pattern:variables(Pattern), Scope) -- maps:get(each, Action, []),
+            decide(Verdict, Node, {matched, Action}, Bound ++ maps:get(shown, Action, []));
         {node, _, _} when Rest =:= none ->
             ok(Target, Context);
         {node, _, _} ->

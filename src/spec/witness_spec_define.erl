@@ -37,8 +37,8 @@ of the use. So an error may be in a definition because of a use: `with_uses/2` a
 %% What a parameter is replaced by, with its size and its text.
 -type argument() :: {value, expr(), non_neg_integer(), binary()} | {formula, formula(), non_neg_integer(), binary()}.
 
-%% Where a part is expanded: the arguments of the definition that it is in, and the names that it binds, old and new.
--type context() :: #{inside := boolean(), known := #{atom() => known()}, arguments := #{atom() => argument()},
+%% Where a part is expanded: the arguments of the definition that it is in, and the names that it binds, old and new. `lets` have variables.
+-type context() :: #{inside := boolean(), known := #{atom() => known()}, arguments := #{atom() => argument()}, lets := [atom()],
                      own := #{atom() | {loop, atom()} => atom()}, loops := #{atom() => atom()}}.
 
 %% What was expanded so far, in the whole file. `taken` are the names of its variables.
@@ -60,7 +60,7 @@ expand(Written, Tokens) ->
     {Definitions, Properties} = lists:partition(fun(Part) -> is_map_key(define, Part) end, Written),
     {Known, Wrong} = check(Definitions, declared(Tokens)),
     Taken = #{atom_to_list(Name) => [] || {var, _, Name} <- Tokens},
-    Context = #{inside => false, known => Known, arguments => #{}, own => #{}, loops => #{}},
+    Context = #{inside => false, known => Known, arguments => #{}, lets => [], own => #{}, loops => #{}},
     {Expanded, Findings, #{used := Used}} = lists:foldl(fun(Property, {Done, Found, State}) ->
         try property(Property, Context, State) of
             {Plain, After} -> {[Plain | Done], Found, After}
@@ -274,12 +274,16 @@ bound(Expr, #{scope := Bound, parameters := Parameters}) ->
                  "a definition knows its parameters, and what its own actions bind"))
      end || {Name, Location} <- witness_spec_pattern:occurrences(Expr)].
 
-inside_value({formula, {var, {Location, _}, Name, _}}, _, _) -> not_a_value(Name, Location);
+inside_value({formula, {var, {Location, _}, Name, Arguments}}, _, #{parameters := Parameters} = Scope) ->
+    lists:member(Name, Parameters) orelse not_a_value(Name, Location),
+    [{value, Name, Location} | lists:flatmap(fun({_, Value}) -> inside_value(Value, Location, Scope) end, Arguments)];
 inside_value({var, Anno, '_'}, _, _) -> no_value(place(Anno));
 inside_value(Value, _, Scope) -> bound(Value, Scope).
 
 %% An argument may be a variable that the other definition binds.
-inside_argument({formula, {var, {Location, _}, Name, _}}, _, _) -> not_a_value(Name, Location);
+inside_argument({formula, {var, {Location, _}, Name, Arguments}}, _, #{parameters := Parameters} = Scope) ->
+    lists:member(Name, Parameters) orelse not_a_value(Name, Location),
+    [{value, Name, Location} | lists:flatmap(fun({_, Value}) -> inside_argument(Value, Location, Scope) end, Arguments)];
 inside_argument(Value, _, #{parameters := Parameters}) -> named(Value, Parameters).
 
 -spec not_a_value(atom(), location()) -> no_return().
@@ -333,7 +337,8 @@ constant(Expr, Name, Known) ->
 
 %% Expansion.
 
-property(#{over := Over, lets := Lets} = Property, Context, State) ->
+property(#{over := Over, lets := Lets} = Property, Given, State) ->
+    Context = Given#{lets := [Name || #{name := Name, parameters := [_ | _]} <- Lets]},
     Expand = fun(Action, Now) -> action(Action, Context, Now) end,
     {Seen, Next} = case Over of
         all -> {all, State};
@@ -384,12 +389,23 @@ formula({Operator, Meta, Formulas}, Context, State) ->
 renamed(Name, #{own := Own}) -> maps:get({loop, Name}, Own, Name).
 
 variable({Location, _} = Meta, Name, Arguments, Context, State) ->
-    {Values, After} = lists:mapfoldl(fun
-        ({_, {formula, {var, {Place, _}, Other, _}}}, _) -> not_a_value(Other, Place);
-        ({_, {var, Anno, '_'}}, _) -> no_value(place(Anno));
-        ({_, Value}, Now) -> expr(Value, value, Context, Now)
+    {Values, After} = lists:mapfoldl(fun({_, Argument}, Now) ->
+        case value(Argument, Context) of
+            {var, Anno, '_'} -> no_value(place(Anno));
+            Value -> expr(Value, value, Context, Now)
+        end
     end, grown(1, {Location, <<>>}, Context, State), Arguments),
     {{var, meta(Meta, Context), Name, Values}, After}.
+
+%% The value of a `let` for these arguments looks like the use of a formula.
+value({formula, {var, {Place, _}, Name, Arguments}}, #{lets := Lets, arguments := Given} = Context) ->
+    lists:member(Name, Lets) orelse is_map_key(Name, Given) orelse not_a_value(Name, Place),
+    Anno = erl_anno:new(Place),
+    {call, Anno, {var, Anno, Name}, [case value(Argument, Context) of
+        {var, At, '_'} -> no_value(place(At));
+        Value -> Value
+    end || {_, Argument} <- Arguments]};
+value(Value, _) -> Value.
 
 use(#{definition := #{formula := Formula}} = Definition, Arguments, {Location, _}, Context, State) ->
     {Given, Next} = lists:mapfoldl(fun({{Text, Argument}, Kind}, Now) ->
@@ -399,13 +415,13 @@ use(#{definition := #{formula := Formula}} = Definition, Arguments, {Location, _
     formula(Formula, Inside, After).
 
 %% The context inside a definition: new names for what it binds.
-enter(#{definition := Definition, several := Several, own := Own, loops := Loops}, Given, #{known := Known}, State) ->
+enter(#{definition := Definition, several := Several, own := Own, loops := Loops}, Given, #{known := Known, lets := Lets}, State) ->
     #{parameters := Parameters} = Definition,
     Arguments = [{Name, Argument} || {{Name, _}, Argument} <- lists:zip(Parameters, Given), Argument =/= none],
     {Any, Others} = lists:partition(fun({Name, Argument}) -> is_any(Argument) andalso lists:member(Name, Several) end, Arguments),
     {Names, After} = fresh([{Name, Name} || {Name, _} <- Any] ++ [{Name, Name} || Name <- Own]
                            ++ [{{loop, Name}, Name} || Name <- Loops], State),
-    {#{inside => true, known => Known, own => Names, loops => #{}, arguments => maps:from_list(Others)}, After}.
+    {#{inside => true, known => Known, own => Names, loops => #{}, arguments => maps:from_list(Others), lets => Lets}, After}.
 
 is_any({value, {var, _, '_'}, _, _}) -> true;
 is_any(_) -> false.
@@ -442,8 +458,8 @@ argument(formula, {var, Anno, Name}, Text, _, _, Context, State) when Name =/= '
 argument(formula, Value, Text, #{definition := #{name := Name}}, _, #{known := Known} = Context, State) ->
     Constant = constant(Value, Name, Known),
     formula_argument({Constant, {place(element(2, Value)), Text}}, Text, Context, State);
-argument(value, {formula, {var, {Location, _}, Name, _}}, _, _, _, _, _) -> not_a_value(Name, Location);
-argument(value, Value, Text, #{definition := Definition}, _, Context, State) ->
+argument(value, Argument, Text, #{definition := Definition}, _, Context, State) ->
+    Value = value(Argument, Context),
     {Expr, #{elements := After} = Next} = expr(Value, {argument, Definition}, Context, State),
     Size = case Context of #{inside := false} -> size_of(Expr); _ -> After - map_get(elements, State) end,
     {{value, Expr, Size, Text}, Next}.
@@ -510,6 +526,14 @@ put_in({var, Anno, Name}, Mode, #{arguments := Given, own := Own}) ->
         {#{Name := {value, Expr, _, Text}}, _} -> fits(Mode, Expr, Name, place(Anno), Text), Expr;
         {_, #{Name := Renamed}} -> {var, Anno, Renamed};
         _ -> {var, Anno, Name}
+    end;
+%% What is called is the value of a `let`, and no function that an argument names.
+put_in({call, Anno, {var, At, Name}, Arguments}, Mode, Context) ->
+    case put_in({var, At, Name}, Mode, Context) of
+        {var, _, Let} when Let =/= '_' -> {call, Anno, {var, At, Let}, put_in(Arguments, Mode, Context)};
+        Other ->
+            throw(witness_spec_diagnostic:error(place(element(2, Other)), not_a_value,
+                ["this is no `let`, and ", quote(Name), " has arguments"], io_lib:format("in line ~b, column ~b", tuple_to_list(place(At)))))
     end;
 put_in({map_field_exact, Anno, Key, Value}, pattern, Context) ->
     {map_field_exact, Anno, put_in(Key, guard, Context), put_in(Value, pattern, Context)};

@@ -34,7 +34,7 @@ unit('and') -> yes;
 unit('or') -> no.
 
 -doc "A verdict with its information. If no action decided alone, the place is that of the node.".
--spec verdict(yes | no, {witness_spec_node:state_node(), Shown :: [atom()]}, decisive()) -> expr().
+-spec verdict(yes | no, {witness_spec_node:state_node(), Shown :: [atom() | {binary(), expr()}]}, decisive()) -> expr().
 verdict(Verdict, {#{location := Place} = Node, Shown}, Decisive) ->
     Decided = case Decisive of
         undefined -> {Place, []};
@@ -54,11 +54,14 @@ awaited(Verdict, #{leaves := [{Modality, #{location := Location, text := Text}, 
     {Location, [{action, binary(Text)}]};
 awaited(_, #{location := Place}) -> {Place, []}.
 
--doc "Names with their values. Names with an underscore at the beginning are left out.".
--spec bindings([atom()]) -> expr().
+-doc "Names with their values, or texts with expressions. Names with an underscore at the beginning are left out.".
+-spec bindings([atom() | {binary(), expr()}]) -> expr().
 bindings(Variables) ->
-    list([tuple([binary(Written), var(Name)]) || Name <- Variables, [First | _] = Written <- [witness_spec_let:written(Name)],
-                                                 First =/= $_]).
+    list([tuple([binary(Written), Value]) || Variable <- Variables,
+                                             {[First | _] = Written, Value} <- [named(Variable)], First =/= $_]).
+
+named({Written, Expr}) -> {unicode:characters_to_list(Written), Expr};
+named(Name) -> {witness_spec_let:written(Name), var(Name)}.
 
 %% At the end of the trace `[a] f` holds, `<a> f` does not, so the verdict of each node is known at compile time.
 

@@ -404,6 +404,11 @@ value({op, _, Op, Left, Right} = Expr, Types) ->
             tested(test(Expr, Types))
     end;
 value({op, _, 'not', _} = Expr, Types) -> tested(test(Expr, Types));
+value({call, _, {var, _, _} = Let, Arguments}, Types) ->
+    case values(Arguments, Types) of
+        {_, Known} -> value(Let, Known);
+        Never -> Never
+    end;
 value({call, _, Function, Arguments} = Expr, Types) ->
     Name = name(Function),
     Arity = length(Arguments),
@@ -495,7 +500,8 @@ bif(tuple_size, 1) -> {[[tuple]], [integer]};
 bif(_, Arity) -> {lists:duplicate(Arity, ?ANY), ?ANY}.
 
 name({atom, _, Name}) -> Name;
-name({remote, _, _, {atom, _, Name}}) -> Name.
+name({remote, _, _, {atom, _, Name}}) -> Name;
+name({var, _, Let}) -> Let.
 
 %% Types.
 

@@ -7,20 +7,31 @@ An action of the formula that uses a `let` binds its value at the event, as if i
 `name_values/1` gives each of them variables of its own, `_@V@1`, `_@V@2`... for `V`, which the analyses of actions do not see in
 patterns. `put_values/1` puts them there, for the monitors: these read events with one more element in front of the time, the values of
 all `let`s (`m:witness_spec_value`). `m:witness_spec_let_code` generates what computes them.
+
+A `let` with variables, as `let Asked(User) = once {_ ? {request, User}}`, has a value for each valuation of them. An action binds all of
+them, and is about one valuation; or it binds none, and is about all. Its value is `{Values, Others}`: the values that differ from that of
+all others, as `{1, Value}`, and that one as `{0, Value}`. So `Asked(U)` is an expression that a guard can compute: of `{1, Value}` or, if
+there is none, `false`, and of `{0, Value}` the greater one has the value.
 """.
 
 -export([names/1, variables/1, kinds/2, unkeyed/2, about_keys/3, name_values/1, used/1, put_values/1, written/1]).
+-export([parameters/1, uses/1, uncalled/1, without_asked/2, binds/2, about_all/1]).
 -export_type([definition/0]).
 
 -doc """
 A `let`. Of `since`, `condition` is what has to hold after `since`. `of`: the expression of a `sum`, `min`, `max` or `mean`, with its place.
-A window is a duration in nanoseconds, or the last so many events.
+A window is a duration in nanoseconds, or the last so many events. `put_values/1` adds what a `let` with variables asks for `each`
+valuation.
 """.
--type definition() :: #{name := atom(), location := location(), text := binary(),
+-type definition() :: #{name := atom(), location := location(), text := binary(), parameters := [{atom(), location()}],
+                        each => [asked()],
                         value := previously | once | since | count | sum | min | max | mean,
                         window := all | {time, non_neg_integer()} | {events, pos_integer()},
                         condition := [action(), ...], since => [action(), ...],
                         'of' => {witness_spec_pattern:expr(), location()}}.
+
+-doc "A `let` that is so far in front, and the places of the variables in its own valuations.".
+-type asked() :: {pos_integer(), [pos_integer()]}.
 
 -type location() :: witness_spec_diagnostic:location().
 -type action() :: witness_spec_action:action().
@@ -61,6 +72,60 @@ about_keys(Lets, {Over, Per}, Scope) ->
 may_match(#{kind := test}, Events, _) -> Events =/= [];
 may_match(Condition, Events, Scope) ->
     not lists:all(fun(Event) -> witness_spec_overlap:disjoint(Event, Condition, Scope) end, Events).
+
+-doc "The variables of a `let`.".
+-spec parameters(definition()) -> [atom()].
+parameters(#{parameters := Parameters}) -> [Name || {Name, _} <- Parameters].
+
+-doc "Whether an action binds all variables of a `let`.".
+-spec binds(action(), definition()) -> boolean().
+binds(#{pattern := Pattern}, Let) ->
+    ordsets:is_subset(ordsets:from_list(parameters(Let)), witness_spec_pattern:variables(Pattern)).
+
+-doc "What a `let` with variables computes for all valuations.".
+-spec about_all(definition()) -> [witness_spec_pattern:expr()].
+about_all(Let) ->
+    Others = [Action || Action <- witness_spec_parse:let_actions([Let]), not binds(Action, Let)],
+    lists:append([Guard || #{guard := Guard} <- Others]) ++ [Expr || #{'of' := {Expr, _}} <- [Let], Others =/= []].
+
+-doc "Expressions without the uses of other `let`s for all variables of this one.".
+-spec without_asked(Exprs, definition()) -> Exprs when Exprs :: term().
+without_asked(Exprs, Let) ->
+    change_uses(fun(Anno, Other, Arguments) ->
+        case asked(Arguments, parameters(Let)) of
+            {each, _} -> {nil, Anno};
+            no -> {call, Anno, Other, Arguments}
+        end
+    end, Exprs).
+
+%% The places of the variables in these arguments, if they are these variables.
+asked(Arguments, Parameters) ->
+    Names = [Name || {var, _, Name} <- Arguments],
+    case length(Names) =:= length(Arguments) andalso lists:sort(Names) =:= lists:sort(Parameters) of
+        true -> {each, [Place || Parameter <- Parameters, {Place, Name} <- lists:enumerate(Names), Name =:= Parameter]};
+        false -> no
+    end.
+
+-doc "The uses of names in a part of a property: how many arguments each has, 0 without parentheses.".
+-spec uses(term()) -> [{atom(), arity(), location()}].
+uses({call, Anno, {var, _, Name}, Arguments}) -> [{Name, length(Arguments), place(Anno)} | uses(Arguments)];
+uses({var, _, '_'}) -> [];
+uses({var, Anno, Name}) -> [{Name, 0, place(Anno)}];
+uses(Tuple) when is_tuple(Tuple) -> uses(tuple_to_list(Tuple));
+uses([Head | Tail]) -> uses(Head) ++ uses(Tail);
+uses(Map) when is_map(Map) -> uses(maps:values(Map));
+uses(_) -> [].
+
+place(Anno) -> {erl_anno:line(Anno), erl_anno:column(Anno)}.
+
+-doc "Expressions in which `let`s with arguments are these arguments.".
+-spec uncalled(Exprs) -> Exprs when Exprs :: term().
+uncalled(Exprs) -> change_uses(fun(Anno, _, Arguments) -> {tuple, Anno, Arguments} end, Exprs).
+
+change_uses(Change, Exprs) ->
+    witness_spec_abstract:rewrite(fun({call, Anno, {var, _, _} = Let, Arguments}) -> {done, Change(Anno, Let, change_uses(Change, Arguments))};
+                                     (_) -> inside
+                                  end, Exprs).
 
 -doc "The kinds of values that `let`s have, and the variables for them in these actions (`m:witness_spec_guard`).".
 -spec kinds([definition()], [action()]) -> #{atom() => [atom | float | integer]}.
@@ -143,15 +208,35 @@ it is the whole pattern.
 -spec put_values([property()]) -> [property()].
 put_values(Properties) -> [put_values_of(Property) || Property <- Properties].
 
-put_values_of(#{lets := [_ | _], formula := Formula} = Property) ->
-    {Valued, none} = witness_spec_parse:actions(fun(Action, none, none) -> {put_in(Action), none, none} end, none, none, Formula),
-    Property#{formula := Valued};
+put_values_of(#{lets := [_ | _] = Lets, formula := Formula} = Property) ->
+    {Valued, none} = witness_spec_parse:actions(fun(Action, none, none) -> {put_in(Action, Lets), none, none} end, none, none, Formula),
+    {Defined, _} = lists:mapfoldl(fun(#{name := Name} = Let, Before) ->
+        Each = [{Place, Order} || {call, _, {var, _, Other}, Arguments} <- calls(about_all(Let)),
+                                  {each, Order} <- [asked(Arguments, parameters(Let))],
+                                  {Place, Earlier} <- lists:enumerate(Before), Earlier =:= Other],
+        {computed(Let#{each => lists:uniq(Each)}), [Name | Before]}
+    end, [], Lets),
+    Property#{lets := Defined, formula := computed(Valued)};
 put_values_of(Property) -> Property.
 
-put_in(#{pattern := Pattern, values := Values} = Action) ->
+calls({call, _, {var, _, _}, Arguments} = Call) -> [Call | calls(Arguments)];
+calls(Tuple) when is_tuple(Tuple) -> calls(tuple_to_list(Tuple));
+calls([Head | Tail]) -> calls(Head) ++ calls(Tail);
+calls(_) -> [].
+
+computed(Part) ->
+    change_uses(fun(Anno, Let, Arguments) ->
+        Call = fun(Name, Of) -> {call, Anno, {atom, Anno, Name}, Of} end,
+        Element = fun(Place, Of) -> Call(element, [{integer, Anno, Place}, Of]) end,
+        Asked = [{tuple, Anno, Arguments}, Element(1, Let)],
+        Element(2, Call(max, [{op, Anno, 'andalso', Call(is_map_key, Asked), Call(map_get, Asked)}, Element(2, Let)]))
+    end, Part).
+
+put_in(#{pattern := Pattern, guard := Guard, values := Values} = Action, Lets) ->
     Anno = element(2, Pattern),
     Known = {tuple, Anno, [{var, Anno, Name} || Name <- Values]},
-    Action#{pattern := case Pattern of
+    Action#{each => [Name || {Name, #{parameters := [_ | _]}} <- lists:zip(Values, Lets)],
+            shown => [{as_written(Call), Call} || Call <- lists:uniq(calls(Guard)), is_plain(Call)], pattern := case Pattern of
         {tuple, _, Elements} ->
             {Data, [Time]} = lists:split(length(Elements) - 1, Elements),
             {tuple, Anno, Data ++ [Known, Time]};
@@ -161,3 +246,12 @@ put_in(#{pattern := Pattern, values := Values} = Action) ->
                 false -> Known
             end
     end}.
+
+%% What an explanation shows.
+is_plain({call, _, _, Arguments}) -> lists:all(fun(Argument) -> lists:member(element(1, Argument), [var, atom, integer]) end, Arguments).
+
+as_written({call, _, {var, _, Let}, Arguments}) ->
+    iolist_to_binary([written(Let), "(", lists:join(", ", [case Argument of
+        {var, _, Name} -> written(Name);
+        {_, _, Literal} -> io_lib:format("~tw", [Literal])
+    end || Argument <- Arguments]), ")"]).

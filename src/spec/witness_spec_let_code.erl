@@ -47,7 +47,9 @@ without(Keys, Actions, Of) ->
 %% Whether some events have no key.
 has_unkeyed(#{per := Per, over := Over}) -> witness_spec_let:unkeyed(Over, Per) =/= [].
 
-kind(#{value := Value, window := Window}) -> {Value, Window}.
+kind(#{value := Value, window := Window, parameters := []}) -> {Value, Window};
+kind(#{value := Value, window := Window, parameters := Parameters, each := Each}) ->
+    {each, length(Parameters), {Value, Window}, Each}.
 
 -doc "The clauses of `handle_event/2` for states with values. `Words`: the limit of what is remembered.".
 -spec steps([unit()], Event :: expr(), Words :: expr()) -> [witness_spec_abstract:clause()].
@@ -75,17 +77,25 @@ functions(Units, Event) ->
         Some -> [function(value, 4, lists:flatmap(fun(Unit) -> conditions(Unit, Event) end, Some))]
     end.
 
-%% `value(Number, Known, Event, Earlier)'. `Earlier' are the values of the `let's in front, the last one first.
+%% `value(Number, Known, Event, Earlier)'. `Earlier' are the values of the `let's in front, the last one first. For a `let' with variables
+%% the valuation stands behind the number, and `{valuations, Number}' are those that its actions bind.
 conditions(#{lets := Lets} = Unit, Event) ->
     Keys = keys(Unit),
     {Clauses, _} = lists:mapfoldl(fun(#{name := Name, condition := Condition} = Let, {Number, Earlier}) ->
         Of = maps:get('of', Let, none),
         Conditions = [Condition | [Since || #{since := Since} <- [Let]]],
-        {lists:append([
-            [clause([integer(N), known(Unit), Event, list(Earlier)], [], [condition(Actions, Of, Event)])
-             | [clause([integer(N), unkeyed(Unit), Event, list(Earlier)], [], [condition(without(Keys, Actions, Of), Of, Event)])
+        Parameters = witness_spec_let:parameters(Let),
+        Clauses = fun(Asked, Actions, Expr) ->
+            [clause([Asked, known(Unit), Event, list(Earlier)], [], [Expr(Actions)])
+             | [clause([Asked, unkeyed(Unit), Event, list(Earlier)], [], [Expr(without(Keys, Actions, Of))])
                 || Keys =/= [], has_unkeyed(Unit)]]
-            || {N, Actions} <- lists:enumerate(Number, Conditions)]),
+        end,
+        {lists:append([Clauses(numbered(N, Parameters), Actions, fun(Some) -> condition(Some, Of, Event) end)
+                       || {N, Actions} <- lists:enumerate(Number, Conditions)])
+         ++ lists:append([Clauses(tuple([atom(valuations), integer(Number)]), lists:append(Conditions),
+                                  fun(Some) -> list([valuations(Action, Parameters, Event)
+                                                     || Action <- Some, witness_spec_let:binds(Action, Let)]) end)
+                          || Parameters =/= []]),
          {Number + length(Conditions), [var(Name) | Earlier]}}
     end, {1, []}, Lets),
     lists:append(Clauses).
@@ -93,6 +103,12 @@ conditions(#{lets := Lets} = Unit, Event) ->
 condition(Actions, Of, Event) ->
     'case'(Event, [clause([Pattern], Guard, [holds(Of)]) || #{pattern := Pattern, guard := Guard} <- Actions]
                   ++ [clause([any()], [], [atom(false)])]).
+
+%% A `fun', since the names of variables are those of other actions too.
+valuations(#{pattern := Pattern, guard := Guard}, Parameters, Event) ->
+    Case = 'case'(Event, [clause([Pattern], Guard, [list([tuple(witness_spec_abstract:vars(Parameters))])]),
+                          clause([any()], [], [list([])])]),
+    {call, erl_anno:new(0), {'fun', erl_anno:new(0), {clauses, [clause([], [], [Case])]}}, []}.
 
 holds(none) -> atom(true);
 holds({Expr, _}) -> attempt(tuple([atom(value), Expr]), atom(failed)).
@@ -136,5 +152,9 @@ described(Units) ->
     State = var('_@State'),
     [clause([tuple([atom(values), known(Unit), Memory, State])], [],
             [remote(witness_spec_value, describe,
-                    [call(describe, [State]), list([binary(atom_to_list(Name)) || #{name := Name} <- Lets]), Memory])])
+                    [call(describe, [State]), list([shown(Let) || Let <- Lets]), Memory])])
      || #{lets := [_ | _] = Lets} = Unit <- Units].
+
+%% No name is shown of what has many values.
+shown(#{name := Name, parameters := []}) -> binary(atom_to_list(Name));
+shown(_) -> binary("").

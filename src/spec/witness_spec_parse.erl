@@ -6,7 +6,7 @@ The grammar of specifications, by recursive descent; `m:witness_spec_record` has
 file      = { attribute } { property | definition }
 definition = "define" X [ "(" V { "," V } ")" ] "=" formula "." | "action" X [ "(" V { "," V } ")" ] "=" action "."
 property  = [ name ":" ] selector [ "over" [ "taken" | "delivered" ] seen { "," seen } ] [ "among" signature { "," signature } ]
-            { "let" V "=" value } what "."
+            { "let" V [ "(" V { "," V } ")" ] "=" value } what "."
 selector  = "with" signature { "," signature } [ "group" ] [ "per" V { "," V } ] | "per" V { "," V }
 seen      = [ "begin" ] action
 value     = "previously" condition | "once" [ window ] condition | condition "since" [ window ] condition
@@ -296,16 +296,28 @@ lets(Tokens, Property) ->
         fail(witness_spec_scan:location(hd(Tokens)), too_large, io_lib:format("a property has at most ~b `let`s", [?MAX_LETS])),
     dialect(After, Property#{lets => Lets}).
 
-lets([{'let', _}, {var, _, Name} = Variable, {'=', _} | Value]) when Name =/= '_' ->
-    {Definition, Rest} = value(Value),
-    ends_let(Rest),
-    {Others, After} = lets(Rest),
-    {[Definition#{name => Name, location => witness_spec_scan:location(Variable),
-                  text => witness_spec_scan:text(Value, witness_spec_scan:location(hd(Rest)))} | Others], After};
-lets([{'let', _}, {var, _, Name} | Rest]) when Name =/= '_' -> expected("`=` and a value", Rest);
+lets([{'let', _}, {var, _, Name} = Variable | Behind]) when Name =/= '_' ->
+    {Parameters, Rest} = case Behind of
+        [{'(', _} | _] -> enclosed(Behind, fun let_parameter/2);
+        _ -> {[], Behind}
+    end,
+    case Rest of
+        [{'=', _} | Value] ->
+            {Definition, Left} = value(Value),
+            ends_let(Left),
+            {Others, After} = lets(Left),
+            {[Definition#{name => Name, location => witness_spec_scan:location(Variable), parameters => Parameters,
+                          text => witness_spec_scan:text(Value, witness_spec_scan:location(hd(Left)))} | Others], After};
+        _ -> expected("`=` and a value", Rest)
+    end;
 lets([{'let', _} | Rest]) ->
     expected("a variable behind `let`", Rest, "it begins with a capital letter, as in `let Asked = once {_ ? request}`");
 lets(Tokens) -> {[], Tokens}.
+
+let_parameter([{var, _, Name} = Token], _) when Name =/= '_' -> {Name, witness_spec_scan:location(Token)};
+let_parameter(Tokens, End) ->
+    throw(witness_spec_diagnostic:error(case Tokens of [First | _] -> witness_spec_scan:location(First); [] -> End end, syntax,
+        "expected a variable", "as in `let Asked(User) = once {_ ? {request, User}}`: `Asked` has a value for each user")).
 
 ends_let([{'when', _} = When | _]) -> refuse(When, "a guard has no place here", "that of an action stands inside of its braces");
 ends_let([{',', _} = Comma, {'let', _} | _]) -> refuse(Comma, "no comma stands between `let`s", "leave it out");

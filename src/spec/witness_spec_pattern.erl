@@ -208,6 +208,9 @@ is_pattern({record_index, _, Name, _}) when is_atom(Name) -> ok;
 is_pattern({op, _, '++', Left, Right}) -> is_pattern(Left), is_pattern(Right);
 is_pattern({op, _, _, _, _} = Expr) -> is_constant(Expr);
 is_pattern({op, _, _, _} = Expr) -> is_constant(Expr);
+is_pattern({call, _, {var, _, _}, _} = Expr) ->
+    throw(witness_spec_diagnostic:error(location(Expr), not_a_pattern, "a value for a variable has no place in a pattern",
+        "compare it in a guard, as in `{_ ? {bid, Item, N} when N =:= Highest(Item)}`"));
 is_pattern({call, _, _, _} = Expr) ->
     throw(witness_spec_diagnostic:error(location(Expr), not_a_pattern, "this is not an Erlang pattern",
         "`call(...)`, `cast(...)`, `reply(...)` and the like stand for whole messages only"));
@@ -257,6 +260,8 @@ is_guard({op, _, Op, Left, Right} = Expr) when Op =/= '!', Op =/= '++', Op =/= '
 is_guard({op, _, Op, Operand} = Expr) ->
     allow(erl_internal:arith_op(Op, 1) orelse erl_internal:bool_op(Op, 1), Expr), is_guard(Operand);
 is_guard({call, _, {atom, _, Name}, Arguments} = Expr) -> function(Name, Arguments, Expr);
+%% The value of a `let` for these: `m:witness_spec_let` finds what is none.
+is_guard({call, _, {var, _, Name}, [_ | _] = Arguments}) when Name =/= '_' -> lists:foreach(fun is_guard/1, Arguments);
 is_guard({call, _, {remote, _, {atom, _, erlang}, {atom, _, Name}}, Arguments} = Expr) ->
     function(Name, Arguments, Expr);
 is_guard({call, _, {remote, _, {atom, _, Module}, {atom, _, Name}}, Arguments} = Expr) ->

@@ -14,8 +14,9 @@ with it, `recall/2` gives it to the next instance.
 -export([is_timed/1, past/1, is_past/2, remember/3, recall/2, put_time/2, fades/4]).
 -export_type([kind/0, described/0, memory/0, keeper/0, past/0, unknown/0]).
 
--doc "What a `let` says, and its window.".
--type kind() :: {previously | once | since | count | sum | min | max | mean,
+-doc "What a `let` says, and its window; one with so many variables says it `each` valuation, and asks these `let`s for theirs.".
+-type kind() :: plain() | {each, pos_integer(), plain(), [witness_spec_let:asked()]}.
+-type plain() :: {previously | once | since | count | sum | min | max | mean,
                  Window :: all | {time, Nanoseconds :: non_neg_integer()} | {events, pos_integer()}}.
 
 -doc "A `let` with the numbers of its conditions, its place, and that of its expression.".
@@ -23,10 +24,11 @@ with it, `recall/2` gives it to the next instance.
 -type place() :: {Line :: pos_integer(), Column :: pos_integer()}.
 
 -doc "The number of events so far, the greatest time, what each `let` remembers, and their values at the last event.".
--type memory() :: {non_neg_integer(), integer() | none, [one()], [term()]}.
+-type memory() :: {non_neg_integer(), integer() | none, [several()], [term()]}.
 
 %% Whether the condition held before; where it held last; the combination of all, or of those in the window.
 -type one() :: boolean() | none | integer() | {some, term()} | witness_spec_window:window().
+-type several() :: one() | witness_spec_valuation:valuations(one()).
 
 -type values() :: {values, Known :: term(), memory(), State :: term()}.
 
@@ -41,8 +43,8 @@ conditions depend on the key at events without one.
 -type keeper() :: #{lets := [described()], holds := holds(), words := pos_integer(), unkeyed := past() | none,
                     keyed := boolean()}.
 
--type holds() :: fun((pos_integer(), Known :: term(), witness_event:event(), Earlier :: [term()]) ->
-                         boolean() | {value, term()} | failed).
+-type holds() :: fun((Condition :: pos_integer() | tuple(), Known :: term(), witness_event:event(), Earlier :: [term()]) ->
+                         boolean() | {value, term()} | failed | [Valuations :: [tuple()]]).
 -type unknown() :: {verdict, inconclusive, #{reason := atom(), line => pos_integer(), column => pos_integer()}}.
 
 %% Memory of a place in a window, in words.
@@ -52,6 +54,7 @@ conditions depend on the key at events without one.
 -spec new([kind()]) -> memory().
 new(Kinds) -> {0, none, [first(Kind) || Kind <- Kinds], []}.
 
+first({each, _, Kind, _}) -> witness_spec_valuation:new(first(Kind));
 first({previously, _}) -> false;
 first({Value, _}) when Value =:= once; Value =:= since -> none;
 first({_, all}) -> none;
@@ -89,7 +92,10 @@ next(Lets, Holds, Words, Event, Known, {Count, Before, Memory, _}) ->
 
 -doc "Whether a window has a duration.".
 -spec is_timed(keeper()) -> boolean().
-is_timed(#{lets := Lets}) -> [timed || {{_, {time, _}}, _, _, _} <- Lets] =/= [].
+is_timed(#{lets := Lets}) -> [timed || {Kind, _, _, _} <- Lets, {_, {time, _}} <- [plain(Kind)]] =/= [].
+
+plain({each, _, Kind, _}) -> Kind;
+plain(Kind) -> Kind.
 
 -doc "The past that a state leaves behind.".
 -spec past(values()) -> past().
@@ -143,10 +149,15 @@ fades(#{lets := Lets}, Unkeyed, Now, {values, _, {Count, _, Memory, _}, _}) ->
     end.
 
 %% Whether what is left means the same at every place. Events of a window have the numbers of their places.
-is_placed({_, {events, _}} = Kind, Left) -> Left =:= first(Kind);
-is_placed(_, _) -> true.
+is_placed(Kind, Left) ->
+    case plain(Kind) of
+        {_, {events, _}} -> Left =:= first(Kind);
+        _ -> true
+    end.
 
 %% What of a memory can still be in a window at the next event.
+left({each, _, Kind, _}, Count, Now, Several) ->
+    witness_spec_valuation:map({fun(One) -> left(Kind, Count, Now, One) end, fun(One, Other) -> is_same(Kind, One, Other) end}, Several);
 left({Value, {events, Events}}, Count, _, One) -> left_from(Value, Count + 2 - Events, One);
 left({Value, {time, Duration}}, _, Now, One) when is_integer(Now) -> left_from(Value, Now - Duration, One);
 left(_, _, _, One) -> One.
@@ -155,6 +166,7 @@ left_from(Value, From, Last) when Value =:= once; Value =:= since -> if is_integ
 left_from(Value, From, Window) -> witness_spec_window:drop(From, fun(Earlier, Later) -> combine(Value, Earlier, Later) end, Window).
 
 %% Behind this time nothing of it is left.
+end_of({each, _, Kind, _}, Left) -> lists:max([end_of(Kind, One) || One <- witness_spec_valuation:ones(Left)]);
 end_of({Value, {time, Duration}}, Left) ->
     case if Value =:= once; Value =:= since -> Left; true -> witness_spec_window:last(Left) end of
         none -> -1 bsl 63;
@@ -170,20 +182,46 @@ describe(#{bindings := Bindings} = Description, Names, {_, _, _, Values}) ->
     Description#{bindings := Bindings ++ [Named || {<<First, _/binary>>, _} = Named <- lists:zip(Names, Values), First =/= $_]}.
 
 size([{Size, _, _, _} | Memory], Total) -> size(Memory, Total + Size);
+size([{Others, _, _} = Several | Memory], Total) ->
+    Windows = case Others of {_, _, _, _} -> size(witness_spec_valuation:ones(Several), 0); _ -> 0 end,
+    size(Memory, Total + witness_spec_valuation:size(Several) + Windows);
 size([_ | Memory], Total) -> size(Memory, Total);
 size([], Total) -> Total.
 
 %% Both lists are in reverse.
 values([{Kind, Conditions, Place, Of} | Lets], [One | Memory], At, {Holds, Known, Event} = Asked, Values, Next) ->
-    Here = here(Kind, At, Place),
-    Results = [Holds(Number, Known, Event, Values) || Number <- Conditions],
-    try value(Kind, Results, Here, One) of
+    Here = here(plain(Kind), At, Place),
+    try next_value(Kind, Conditions, fun(Condition) -> Holds(Condition, Known, Event, Values) end, Values, Here, One) of
         {Value, Then} -> values(Lets, Memory, At, Asked, [Value | Values], [Then | Next])
     catch
         %% What is summed has no value or is no number, or the sum is too large for a float.
         error:_ -> throw({unknown, argument, Of})
     end;
 values([], [], _, _, Values, Next) -> {lists:reverse(Values), lists:reverse(Next)}.
+
+%% No event matches a valuation of something new: what holds for it holds for all others.
+next_value({each, Count, Kind, Each}, [First | _] = Conditions, Holds, Values, Here, Several) ->
+    Results = fun(Valuation) -> [Holds(erlang:insert_element(1, Valuation, Number)) || Number <- Conditions] end,
+    OfOthers = Results(erlang:make_tuple(Count, make_ref())),
+    Known = [list_to_tuple([element(Part, Valuation) || Part <- Order])
+             || {Place, Order} <- Each, {Shown, _} <- [lists:nth(Place, Values)], Valuation <- maps:keys(Shown)],
+    %% Not lists:usort/1: it takes 1 and 1.0 for the same.
+    Touched = maps:keys(maps:from_keys(lists:append([Known | Holds({valuations, First})]), [])),
+    Step = fun(others, One) -> value(Kind, OfOthers, Here, One);
+              (Valuation, One) -> value(Kind, Results(Valuation), Here, One)
+           end,
+    witness_spec_valuation:step(Touched, is_idle(Kind, OfOthers), {Step, fun(One, Other) -> is_same(Kind, One, Other) end}, Several);
+next_value(Kind, Conditions, Holds, _, Here, One) -> value(Kind, [Holds(Number) || Number <- Conditions], Here, One).
+
+%% Whether these results leave any memory and its value as they are.
+is_idle({Value, all}, Results) when Value =/= previously -> Results =:= case Value of since -> [true, false]; _ -> [false] end;
+is_idle(_, _) -> false.
+
+is_same(_, One, One) -> true;
+is_same({Value, _}, {Size, _, _, _} = One, {Size, _, _, _} = Other) ->
+    Combine = fun(Earlier, Later) -> combine(Value, Earlier, Later) end,
+    witness_spec_window:ends(Combine, One) =:= witness_spec_window:ends(Combine, Other);
+is_same(_, _, _) -> false.
 
 %% This place, and the first place of the window.
 here({_, {time, _}}, {_, undefined, _}, Place) -> throw({unknown, no_time, Place});

@@ -8,7 +8,7 @@ behind it in the list, and `New`, the last one first, with their combination. Wh
 once (K. Tangwongsan, M. Hirzel, S. Schneider, *Low-latency sliding-window aggregation in worst-case constant time*, DEBS 2017, section 3).
 """.
 
--export([new/0, put/4, drop/3, combined/2, size/1, last/1]).
+-export([new/0, put/4, drop/3, combined/2, ends/2, size/1, last/1]).
 -export_type([window/0]).
 
 -doc "The elements with the places at which they were put in, which never go back.".
@@ -38,17 +38,27 @@ drop(Before, Combine, {_, [], New, _}) ->
     %% What has left already is not combined.
     case [Kept || {Place, _} = Kept <- New, Place >= Before] of
         [] -> new();
-        [{Place, Last} | Others] = Kept ->
-            Old = lists:foldl(fun({At, Element}, [{_, Behind} | _] = Done) -> [{At, Combine(Element, Behind)} | Done] end,
-                              [{Place, Last}], Others),
-            {length(Kept), Old, [], none}
+        Kept -> {length(Kept), turned(Combine, Kept), [], none}
     end.
+
+%% The last one is the first of the list.
+turned(_, []) -> [];
+turned(Combine, [Last | Others]) ->
+    lists:foldl(fun({At, Element}, [{_, Behind} | _] = Done) -> [{At, Combine(Element, Behind)} | Done] end, [Last], Others).
 
 -doc "What the elements give together, `none` if there are none.".
 -spec combined(combine(), window()) -> none | {some, term()}.
 combined(Combine, {_, [{_, Older} | _], _, {some, Newer}}) -> {some, Combine(Older, Newer)};
 combined(_, {_, [{_, Older} | _], _, none}) -> {some, Older};
 combined(_, {_, [], _, Combined}) -> Combined.
+
+-doc "Each element combined with all behind it, the first one first: the same for all windows of the same elements.".
+-spec ends(combine(), window()) -> [{Place :: integer(), Combined :: term()}].
+ends(Combine, {_, Old, New, Newer}) ->
+    [case Newer of
+         none -> End;
+         {some, Behind} -> {Place, Combine(Older, Behind)}
+     end || {Place, Older} = End <- Old] ++ turned(Combine, New).
 
 -doc "The number of elements.".
 -spec size(window()) -> non_neg_integer().

@@ -45,7 +45,7 @@ signature has it, and a `return` the literal `{M, F, Arity}`, and the pattern of
     | {bytes, '_' | {var, atom()}, expr()} | {rest, binary | bits, '_' | {var, atom()}} | {text, string()}.
 -type expr() :: {var, atom()} | {lit, term()} | {op, atom(), [expr()]} | {call, atom(), [expr()]}
     | {'andalso' | 'orelse', expr(), expr()} | {tuple, [expr()]} | {cons, expr(), expr()} | {map, [{expr(), expr()}]}
-    | {field, expr(), atom(), atom()} | {is_record, expr(), atom()}
+    | {ask, Let :: {var, atom()}, [expr()]} | {field, expr(), atom(), atom()} | {is_record, expr(), atom()}
     | {remote, module(), atom(), [expr()]} | {update, expr(), [{expr(), expr()}]}.
 -type guard() :: [[expr()]].
 -type env() :: #{atom() => term()}.
@@ -185,6 +185,7 @@ is_such({field, Expr, Record, _}, Env) -> eval({is_record, Expr, Record}, Env).
 
 eval({var, X}, Env) -> map_get(X, Env);
 eval({lit, Term}, _) -> Term;
+eval({ask, Let, Args}, Env) -> (eval(Let, Env))([eval(Arg, Env) || Arg <- Args]);
 eval({op, Op, Args}, Env) -> apply(erlang, Op, [eval(Arg, Env) || Arg <- Args]);
 eval({call, Bif, Args}, Env) -> apply(erlang, Bif, [eval(Arg, Env) || Arg <- Args]);
 eval({'andalso', Left, Right}, Env) -> case operand(Left, Env) of true -> operand(Right, Env); false -> false end;

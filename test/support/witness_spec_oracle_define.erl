@@ -45,6 +45,9 @@ written(#{over := Over, formula := Formula, per := Per, signatures := Signatures
     {Written, {_, _, Definitions}} = formula(Formula, Scope, Then),
     {shuffled(Definitions), Seen, Values, Written}.
 
+value({each, Names, Value}, Scope, State) ->
+    {Some, After} = value(Value, Names ++ Scope, State),
+    {{each, Names, Some}, After};
 value(Value, Scope, State) ->
     Needed = names([Part || Part <- tl(tuple_to_list(Value)), element(1, Part) =/= actions]),
     {Parts, After} = lists:mapfoldl(fun

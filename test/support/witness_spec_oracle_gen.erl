@@ -29,6 +29,12 @@ chance(Percent) -> rand:uniform(100) =< Percent.
 between(Low, High) -> Low + rand:uniform(High - Low + 1) - 1.
 times(N, Make) -> [Make() || _ <- lists:seq(1, N)].
 
+%% What is drawn here changes nothing that is drawn elsewhere.
+apart(Place, Choose) ->
+    Before = rand:export_seed(),
+    _ = rand:seed(exsss, erlang:phash2(Place, 1 bsl 32)),
+    try Choose() after rand:seed(Before) end.
+
 weighted(Choices) ->
     Total = lists:sum([Weight || {Weight, _} <- Choices]),
     weighted(rand:uniform(Total), Choices).
@@ -317,11 +323,12 @@ All of these have no `let`s. `values` are all kinds with `let`s, and more that a
 -spec property(mixed | loose | alike | timed | asking | remaining | calls | values | leaving) -> witness_spec_oracle:property().
 property(leaving) -> leaving();
 property(values) ->
-    case chance(60) of
+    Property = case chance(60) of
         true -> telling();
         false -> with_values(property(weighted([{6, fun() -> mixed end}, {1, fun() -> asking end}, {1, fun() -> timed end},
                                                 {1, fun() -> remaining end}])))
-    end;
+    end,
+    apart({each, Property}, fun() -> case chance(35) of true -> keeping(); false -> Property end end);
 property(calls) ->
     Options = #{tags => [], otp => true, focus => calls, requests => chance(10), pool => pool()},
     Signatures = times(one_of([0, 0, 0, 1, 1, 1, 1, 1, 2]), fun() -> signed(Options) end),
@@ -897,6 +904,7 @@ term(Depth, Names) ->
 
 %% No other variables have these names.
 -define(VALUES, ['Let1', 'Was', 'G']).
+-define(EACH, ['Own', 'Its']).
 
 -doc """
 The property with one to three `let`s. The actions of its formula use them in guards and patterns; the values behind these actions
@@ -918,8 +926,55 @@ with_values(#{formula := Formula, over := Over, per := Per, signatures := Signat
                         Seen);
         false -> Formula
     end,
-    Property#{values => Values, formula := using(Chosen, Values, Tags, false)};
+    Valued = Property#{values => Values, formula := using(Chosen, Values, Tags, false)},
+    apart({each, Valued}, fun() -> case chance(35) of true -> with_each(Valued, Scope, Options); false -> Valued end end);
 with_values(Property) -> Property.
+
+%% One more in front, with one or two variables, which guards of the formula ask for what their actions know.
+with_each(#{values := Values, formula := Formula, over := Over} = Property, Scope, #{tags := Tags} = Options) ->
+    Names = lists:sublist(?EACH, one_of([1, 1, 2])),
+    Seen = witness_spec_oracle:actions(Over),
+    Actions = times(one_of([1, 1, 2]), fun() -> binding(Names, Seen, 8, Scope, Options) end),
+    Value = {each, Names, case one_of([previously, once, since, count, sum]) of
+        previously -> {previously, {actions, Actions}};
+        since -> {since, window(), {actions, [action(Scope, Options#{focus := loose})]}, {actions, Actions}};
+        sum -> {sum, window(), {lit, one_of([1, 2])}, {actions, Actions}};
+        Kind -> {Kind, window(), {actions, Actions}}
+    end},
+    Property#{values := [{'Each', Value} | Values], formula := asking_each(Formula, {'Each', Value}, Scope, Tags)}.
+
+%% An action that binds these names, in the places of parts that bind none.
+binding(Names, Seen, Tries, Scope, Options) ->
+    {Kind, Patterns, _} = case Seen =/= [] andalso chance(60) of
+        true -> one_of(Seen);
+        false -> action(Scope, Options#{focus := plain})
+    end,
+    Bound = lists:foldl(fun(Name, Now) -> element(2, put_value(Kind, Now, [{Name, none}], 100)) end, Patterns, Names),
+    case Names -- witness_spec_oracle:variables(Bound) of
+        [] -> {Kind, Bound, []};
+        _ when Tries > 0 -> binding(Names, Seen, Tries - 1, Scope, Options);
+        _ -> {recv, ['_', {tuple, [{var, Name} || Name <- Names]}], []}
+    end.
+
+asking_each({Op, Formulas}, Let, Scope, Tags) when is_list(Formulas) -> {Op, [asking_each(F, Let, Scope, Tags) || F <- Formulas]};
+asking_each({Modality, {Kind, Patterns, Guard} = Action, F}, Let, Scope, Tags) when Modality =:= box; Modality =:= dia ->
+    Known = lists:usort(Scope ++ witness_spec_oracle:variables(Patterns)) -- Tags,
+    {Modality, case Kind =/= 'else' andalso chance(60) of
+         true -> {Kind, Patterns, with_test(asked(Let, fun() -> plain(Known) end), Guard)};
+         false -> Action
+     end, asking_each(F, Let, Known, Tags)};
+asking_each({Before, Other, F}, Let, Scope, Tags) when Before =/= rec -> {Before, Other, asking_each(F, Let, Scope, Tags)};
+asking_each({Fix, X, Parameters, F}, Let, Scope, Tags) ->
+    {Fix, X, Parameters, asking_each(F, Let, [Name || {Name, _} <- Parameters] ++ Scope, Tags)};
+asking_each(Other, _, _, _) -> Other.
+
+%% A test of the value for these arguments.
+asked({Name, {each, Names, Value}}, Argument) ->
+    V = {ask, {var, Name}, [Argument() || _ <- Names]},
+    case element(1, Value) of
+        Truth when Truth =:= previously; Truth =:= once; Truth =:= since -> one_of([V, {op, 'not', [V]}]);
+        _ -> {op, one_of(['=:=', '=/=', '>', '=<', '<']), [V, {lit, one_of([0, 1, 2, 3, none])}]}
+    end.
 
 %% A value behind those that are `Known`.
 value_of(Scope, Known, Seen, Options) ->
@@ -1216,6 +1271,138 @@ telling_formula(Dialect, Values, Context) ->
     weighted([{15, fun() -> Loop(Again) end}, {2, fun() -> Loop(Decided) end},
               %% Without a loop, there may be nothing to read.
               {2, fun() -> {Modality, Looks([]), Decided} end}]).
+
+%% `let`s that have values for numbers in messages: they ask others for the same numbers, and for other ones; some conditions are about all
+%% numbers at once. What the formula asks for is a part of its event, or one of the numbers.
+keeping() ->
+    Numbers = one_of([[1, 2, 3], [0, 1, 2], [1, 2, 1.0], [1, 2]]),
+    Keys = ['K' || chance(30)],
+    Context = #{keys => Keys, scope => Keys, numbers => Numbers},
+    {Values, _} = lists:mapfoldl(fun(Name, Known) ->
+        Named = {Name, kept_value(Known, Context)},
+        {Named, Known ++ [Named]}
+    end, [], lists:sublist(?VALUES ++ ['H'], one_of([1, 2, 2, 3, 3, 4]))),
+    Dialect = one_of([monitor, check, check]),
+    Messages = [a, b, c] ++ [{Kind, N} || Kind <- [a, a, b], N <- Numbers] ++ [{Kind, N, M} || Kind <- [a, a, b], N <- Numbers, M <- Numbers]
+        ++ [{a, x, x} || chance(10)],
+    #{signatures => [{{tuple, [{lit, m}, {lit, f}, {list, [], nil}]}, []}],
+      dialect => Dialect, group => false, name => undefined, per => Keys,
+      over => case Keys of [] -> all; _ -> [received('_', Context)] end,
+      values => Values, formula => kept_formula(Dialect, Values, Context),
+      traces => #{events => 18, messages => case Keys of [] -> Messages; _ -> [{Key, Message} || Key <- [1, 1, 2], Message <- Messages] end,
+                  steps => one_of([[1], [1], [0, 1], [0, 1, 1, 2, 3], [1, 1, 2, -1, -2], [1, 2, 3, -1, -2, -3],
+                                   [0, 1, 1, 1, 2, 2, 3, -1, undefined, 1, 1, 1, 1, 2, 2, 5]])}}.
+
+kept_value(Known, Context) ->
+    Names = one_of([[], ['Own'], ['Own'], ['Own'], ['Own', 'Its']]),
+    Condition = fun() -> kept_condition(Names, Known, Context) end,
+    Window = weighted([{4, fun() -> none end}, {3, fun() -> {time, one_of([0, 1, 2, 2, 3, 3])} end},
+                       {3, fun() -> {events, one_of([1, 1, 2, 3, 4])} end}]),
+    Value = case one_of([previously, once, once, since, since, since, since, count, count, sum, min, max, mean]) of
+        previously -> {previously, Condition()};
+        since -> {since, Window, Condition(), Condition()};
+        Kind when Kind =:= once; Kind =:= count -> {Kind, Window, Condition()};
+        Kind ->
+            {actions, Actions} = kept_actions(Names, one_of([1, 1, 2]), 80, Known, Context),
+            Numbers = [{recv, Patterns, [[{call, is_number, [{var, 'N'}]} | Tests] || Tests <- case Guard of [] -> [[]]; _ -> Guard end]}
+                       || {recv, Patterns, Guard} <- [with_number(Action) || Action <- Actions]],
+            {Kind, Window, one_of([{var, 'N'}, {var, 'N'}, {op, '*', [{var, 'N'}, {lit, 2}]}]), {actions, Numbers}}
+    end,
+    case {Names, Names -- witness_spec_oracle:variables(Value)} of
+        {[], _} -> Value;
+        {_, []} -> {each, Names, Value};
+        _ -> kept_value(Known, Context)
+    end.
+
+%% The last part of the message is a number; if that is one of the names, both are.
+with_number({recv, Patterns, Guard}) -> {recv, [numbered(Pattern) || Pattern <- Patterns], Guard}.
+
+numbered('_') -> '_';
+numbered({tuple, [{lit, Kind} | Parts]}) when Kind =:= a; Kind =:= b ->
+    {Some, [Last]} = lists:split(length(Parts) - 1, Parts),
+    {tuple, [{lit, Kind} | Some ++ [case Last of '_' -> {var, 'N'}; _ -> {same, Last, {var, 'N'}} end]]};
+numbered({tuple, [Key, Message]}) -> {tuple, [Key, numbered(Message)]};
+numbered({lit, _}) -> {tuple, [{lit, b}, {var, 'N'}]}.
+
+kept_condition(Names, Known, Context) ->
+    Asked = asked_for(Names, Known, Context),
+    case Asked =/= [] andalso chance(40) of
+        true -> {test, kept_test(Asked)};
+        false -> kept_actions(Names, one_of([1, 1, 2]), 85, Known, Context)
+    end.
+
+%% Most of them bind the names.
+kept_actions(Names, Count, Percent, Known, Context) ->
+    {actions, times(Count, fun() ->
+        case Names =/= [] andalso chance(Percent) of
+            true ->
+                Vars = [{var, Name} || Name <- shuffled(Names)],
+                Parts = case Vars of [V] -> one_of([[V], [V], [V, '_'], ['_', V], [V, V]]); _ -> Vars end,
+                Terms = fun() -> one_of([{var, one_of(Names)}, {var, one_of(Names)}, {lit, one_of(map_get(numbers, Context))}]) end,
+                Asked = [asked(Let, Terms) || {_, {each, _, _}} = Let <- Known] ++ [about([Let], Names) || {_, Value} = Let <- Known,
+                                                                                          element(1, Value) =/= each],
+                received({tuple, [{lit, one_of([a, b])} | Parts]},
+                         [[one_of(Asked ++ [{op, '>', [Terms(), Terms()]}])] || chance(30)], Context);
+            false ->
+                Asked = asked_for(Names, Known, Context),
+                received(one_of([{lit, b}, {lit, c}, {tuple, [{lit, b}, '_']}]), [[kept_test(Asked)] || Asked =/= [], chance(40)], Context)
+        end
+    end)}.
+
+%% What may be asked for all values of these names: `let`s for all of the names, and what does not depend on them.
+asked_for(Names, Known, #{numbers := Numbers}) ->
+    lists:append([case Value of
+        {each, Several, _} when length(Several) =:= length(Names), Names =/= [] ->
+            Order = shuffled(Names),
+            [{Let, fun() -> {var, next_of(Order)} end} || Let <- [{Name, Value}]];
+        {each, _, _} -> [{{Name, Value}, fun() -> {lit, one_of(Numbers)} end} || chance(30)];
+        _ -> [{{Name, Value}, none}]
+    end || {Name, Value} <- Known]).
+
+%% One name behind the other.
+next_of(Names) ->
+    Number = case get({?MODULE, order}) of undefined -> 0; Before -> Before end,
+    put({?MODULE, order}, Number + 1),
+    lists:nth(Number rem length(Names) + 1, Names).
+
+kept_test(Asked) ->
+    Tests = fun() -> case one_of(Asked) of {Let, none} -> about([Let], []); {Let, Argument} -> erase({?MODULE, order}), asked(Let, Argument) end end,
+    weighted([{5, Tests}, {1, fun() -> {one_of(['andalso', 'orelse']), Tests(), Tests()} end}]).
+
+kept_formula(Dialect, Values, #{numbers := Numbers} = Context) ->
+    {Fix, Modality, Op, Decided} = one_of([{max, box, 'and', ff} | [{min, dia, 'or', tt} || Dialect =:= check]]),
+    Test = fun(Names) ->
+        Term = fun() -> one_of([{lit, one_of(Numbers)} | [{var, Name} || Name <- Names ++ Names]]) end,
+        case one_of(Values) of
+            {_, {each, _, _}} = Let -> asked(Let, Term);
+            Let -> about([Let], Names)
+        end
+    end,
+    Value = fun(Names) ->
+        case one_of(Values) of
+            {Name, {each, Several, _}} -> {ask, {var, Name}, [one_of([{lit, one_of(Numbers)} | [{var, N} || N <- Names]]) || _ <- Several]};
+            {Name, _} -> {var, Name}
+        end
+    end,
+    Before = case chance(25) of true -> [{'Before', {lit, 0}}]; false -> [] end,
+    Looks = fun(Parameters) ->
+        {Pattern, Names} = one_of([{'_', []}, {{lit, c}, []}, {{tuple, [{lit, a}, {var, 'U'}]}, ['U']}, {{tuple, ['_', {var, 'U'}]}, ['U']},
+                                   {{tuple, [{lit, a}, {var, 'U'}, {var, 'Own'}]}, ['U', 'Own']},
+                                   {{tuple, ['_', {var, 'U'}, {var, 'Own'}]}, ['U', 'Own']}]),
+        Tests = weighted([{6, fun() -> [Test(Names)] end}, {2, fun() -> [Test(Names), Test(Names)] end}]
+                         ++ [{3, fun() -> [{op, one_of(['<', '=:=', '>']), [Value(Names), {var, Old}]}] end} || {Old, _} <- Parameters]),
+        {received(Pattern, [Tests | [[Test(Names)] || chance(15)]], Context), Names}
+    end,
+    Again = fun(Names) -> {rec, 'X', [Value(Names) || _ <- Before]} end,
+    Branches = times(one_of([1, 1, 2, 3]), fun() ->
+        {Action, Names} = Looks(Before),
+        {Modality, Action, weighted([{6, fun() -> Decided end},
+                                     {2, fun() ->
+                                             {Next, _} = Looks(Before ++ [{Name, none} || Name <- Names]),
+                                             {Op, [Again(Names), {Modality, Next, Decided}]}
+                                         end}])}
+    end),
+    {Fix, 'X', Before, {Op, shuffled([{Modality, {'else', [], []}, Again([])} | Branches])}}.
 
 %% Slices that end with their first event or soon, of few keys that come again; events without a key; slices that only some events
 %% begin. Deadlines end some of them.

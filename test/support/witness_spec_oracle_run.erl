@@ -720,6 +720,7 @@ values(Values) ->
     [Fewer || [_, _ | _] <- [Values], Fewer <- without_one(Values)]
         ++ [lists:keyreplace(Name, 1, Values, {Name, Smaller}) || {Name, Value} <- Values, Smaller <- smaller_values(Value)].
 
+smaller_values({each, Names, Value}) -> [{each, Names, Smaller} || Smaller <- smaller_values(Value)];
 smaller_values({previously, Condition}) -> [{previously, Smaller} || Smaller <- conditions(Condition)];
 smaller_values({Kind, Window, Condition}) ->
     [{Kind, none, Condition} || Window =/= none] ++ [{Kind, Window, Smaller} || Smaller <- conditions(Condition)];

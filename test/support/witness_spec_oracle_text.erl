@@ -37,9 +37,13 @@ property(#{name := Name, signatures := Signatures, group := Group, per := Per, o
      [[[" " || Signatures =/= []], "per ", lists:join(", ", [atom_to_list(X) || X <- Per])] || Per =/= []],
      [[" over ", lists:join(", ", [listed(Action, Style) || Action <- Over])] || is_list(Over)],
      [["\n  among ", signatures(Among)] || #{among := Among} <- [Property]],
-     [["\n  let ", atom_to_list(V), " = ", value(Value, Style)] || {V, Value} <- maps:get(values, Property, [])],
+     [["\n  let ", atom_to_list(V), defined_value(Value, Style)] || {V, Value} <- maps:get(values, Property, [])],
      " ", atom_to_list(map_get(dialect, Property)),
      [["\n  ", formula(Formula, Style, 0)] || #{formula := Formula} <- [Property]]].
+
+defined_value({each, Names, Value}, Style) ->
+    ["(", lists:join(", ", [atom_to_list(X) || X <- Names]), ") = ", value(Value, Style)];
+defined_value(Value, Style) -> [" = ", value(Value, Style)].
 
 %% `let`s. What begins with a brace would be an action.
 value({previously, C}, Style) -> ["previously ", condition(C, Style)];
@@ -207,6 +211,7 @@ guard(Alternatives) ->
 
 expr({var, X}) -> atom_to_list(X);
 expr({lit, Term}) -> literal(Term);
+expr({ask, {var, Let}, Args}) -> [atom_to_list(Let), "(", lists:join(", ", [expr(Arg) || Arg <- Args]), ")"];
 expr({op, Op, [Arg]}) -> [atom_to_list(Op), " ", inner(Arg)];
 expr({op, Op, [Left, Right]}) -> [inner(Left), " ", atom_to_list(Op), " ", inner(Right)];
 expr({call, Bif, Args}) -> [atom_to_list(Bif), "(", lists:join(", ", [expr(Arg) || Arg <- Args]), ")"];
@@ -223,7 +228,7 @@ expr({field, {var, _} = Expr, Record, Field}) -> [expr(Expr), "#", atom_to_list(
 expr({is_record, Expr, Record}) -> ["is_record(", expr(Expr), ", ", atom_to_list(Record), ")"].
 
 inner({Simple, _} = Expr) when Simple =:= var; Simple =:= tuple; Simple =:= map -> expr(Expr);
-inner({call, _, _} = Expr) -> expr(Expr);
+inner({Call, _, _} = Expr) when Call =:= call; Call =:= ask -> expr(Expr);
 inner({remote, _, _, _} = Expr) -> expr(Expr);
 inner(Expr) -> ["(", expr(Expr), ")"].
 

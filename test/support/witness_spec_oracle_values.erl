@@ -9,7 +9,8 @@ definition from all places up to its own. Nothing is kept from one place to the 
 
 -doc "The `let`s of a property, in their order.".
 -type values() :: [{Name :: atom(), value()}].
--type value() :: {previously, condition()} | {once | count, window(), condition()}
+-type value() :: single() | {each, Variables :: [atom(), ...], single()}.
+-type single() :: {previously, condition()} | {once | count, window(), condition()}
     | {since, window(), Holds :: condition(), Since :: condition()}
     | {sum | min | max | mean, window(), witness_spec_oracle:expr(), condition()}.
 -type window() :: none | {time, Nanoseconds :: non_neg_integer()} | {events, pos_integer()}.
@@ -28,8 +29,9 @@ there. `Env` are the values of the signature and of `per`.
 -spec places(values(), [place()], witness_spec_oracle:env()) ->
     [witness_spec_oracle:env() | {failed, [no_time | argument]}].
 places(Values, Trace, Env) ->
+    _ = [erase(Key) || {?MODULE, _, _} = Key <- get_keys()],
     Places = lists:foldl(fun({Name, Value}, Before) ->
-        [{Event, case value(Value, I, Before) of
+        [{Event, case value_at(Value, I, Before, Values) of
              {failed, Reasons} -> Known#{'@failed' => lists:usort(Reasons ++ maps:get('@failed', Known, []))};
              Term -> Known#{Name => Term}
          end} || {I, {Event, Known}} <- lists:enumerate(Before)]
@@ -46,6 +48,7 @@ until_failed([]) -> [].
 
 -doc "What the value would be at no place.".
 -spec of_none(value()) -> term().
+of_none({each, _, Value}) -> fun(_) -> of_none(Value) end;
 of_none(Value) when element(1, Value) =:= count; element(1, Value) =:= sum -> 0;
 of_none({Kind, _, _, _}) when Kind =/= since -> none;
 of_none(_) -> false.
@@ -53,10 +56,44 @@ of_none(_) -> false.
 -doc "The actions of all conditions.".
 -spec actions(values()) -> [witness_spec_oracle:action()].
 actions(Values) ->
-    [Action || {_, Value} <- Values, {actions, Actions} <- tuple_to_list(Value), Action <- Actions].
+    [Action || {_, Value} <- Values, Action <- actions_of(Value)].
 
-%% V(i).
--spec value(value(), pos_integer(), [place()]) -> term() | {failed, [no_time | argument]}.
+actions_of({each, _, Value}) -> actions_of(Value);
+actions_of(Value) -> [Action || {actions, Actions} <- tuple_to_list(Value), Action <- Actions].
+
+%% V(i), or the function of the terms of its variables. A valuation of which the value is not known is one that some action has bound, or
+%% is as one that none has bound.
+value_at({each, Names, Value}, I, Places, Values) ->
+    Id = make_ref(),
+    Of = fun(Terms) -> once_only({?MODULE, Id, Terms}, fun() -> value(Value, I, with(Names, Terms, Places)) end) end,
+    %% Only of expressions the values may fail for some valuations.
+    Bound = [[map_get(X, Env) || X <- Several]
+             || tuple_size(Value) =:= 4, element(1, Value) =/= since,
+                {_, {each, Several, _} = Other} <- Values, length(Several) =:= length(Names), Action <- actions_of(Other),
+                Several -- witness_spec_oracle:variables(element(2, Action)) =:= [],
+                {Event, Known} <- lists:sublist(Places, I), {ok, Env} <- [witness_spec_oracle:match(without_guard(Action), Event, Known)]],
+    case [Failed || Terms <- [[make_ref() || _ <- Names]] ++ Bound ++ [lists:reverse(Terms) || Terms <- Bound],
+                    {failed, _} = Failed <- [Of(Terms)]] of
+        [] -> Of;
+        All -> {failed, lists:append([Reasons || {failed, Reasons} <- All])}
+    end;
+value_at(Value, I, Places, _) -> value(Value, I, Places).
+
+%% Values ask others many times for the same terms.
+once_only(Key, Compute) ->
+    case get(Key) of
+        {known, Value} -> Value;
+        undefined ->
+            Value = Compute(),
+            put(Key, {known, Value}),
+            Value
+    end.
+
+without_guard({Kind, Patterns, _}) -> {Kind, Patterns, []}.
+
+with(Names, Terms, Places) -> [{Event, maps:merge(Known, maps:from_list(lists:zip(Names, Terms)))} || {Event, Known} <- Places].
+
+-spec value(single(), pos_integer(), [place()]) -> term() | {failed, [no_time | argument]}.
 value({previously, C}, I, Places) -> I > 1 andalso holds(C, [], I - 1, Places);
 value(Value, I, Places) ->
     Window = element(2, Value),
