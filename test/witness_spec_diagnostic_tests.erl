@@ -915,6 +915,180 @@ slices_test_() ->
            a variable of the signatures can be used if each of them binds it
          """}]).
 
+lets_with_variables_test_() ->
+    shown([
+        {"with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? b when V] ff.",
+         """
+         s:1:72: error: `V` has a value for each `U`, and stands without arguments here
+           with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? b when V] ff.
+                                                                                  ^
+           write `V(U)`, with a value for each
+         """},
+        {"with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, U} when V(U, 1)] ff.",
+         """
+         s:1:77: error: `V` has one variable, and 2 arguments here
+           with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, U} when V(U, 1)] ff.
+                                                                                       ^
+           write `V(U)`, with a value for each
+         """},
+        {"with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? {b, U} when V(U)] ff.",
+         """
+         s:1:69: error: `V` has one value, and takes no arguments
+           with m:f(_) let V = once {_ ? a} check [_ <- _, _] [_ ? {b, U} when V(U)] ff.
+                                                                               ^
+           one with a value for each user has its variable behind its name, as `let V(User) = ...`
+         """},
+        {"with m:f(_) let V(U) = once {_ ? a} check [_ <- _, _] [_ ? {b, U} when V(U)] ff.",
+         """
+         s:1:19: error: no condition of `V` binds `U`
+           with m:f(_) let V(U) = once {_ ? a} check [_ <- _, _] [_ ? {b, U} when V(U)] ff.
+                             ^
+           an action in braces binds it, as in `{_ ? {login, User}}`, or the condition asks another `let` for it, as in `not Gone(User)`
+         """},
+        {"with m:f(_) let V(U, F) = once {_ ? {login, U}} check [_ <- _, _] [_ ? {b, U, F} when V(U, F)] ff.",
+         """
+         s:1:33: error: this action binds `U` of `V(U, F)`, but not `F`
+           with m:f(_) let V(U, F) = once {_ ? {login, U}} check [_ <- _, _] [_ ? {b, U, F} when V(U, F)] ff.
+                                           ^
+           an action of a `let` binds all of its variables, or none: give what is about fewer variables a `let` of its own
+         """},
+        {"with m:f(U) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, A} when V(A)] ff.",
+         """
+         s:1:19: error: `U` has a value already
+           with m:f(U) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, A} when V(A)] ff.
+                             ^
+           a variable of a `let` is a new one: give it another name
+         """},
+        {"with m:f(_) let V(U, U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, A} when V(A, A)] ff.",
+         """
+         s:1:22: error: `U` is a variable of this `let` already
+           with m:f(_) let V(U, U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, A} when V(A, A)] ff.
+                                ^
+           name each variable once
+         """},
+        {"with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, A} when W(A)] ff.",
+         """
+         s:1:17: warning: `V` is not used
+           with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, A} when W(A)] ff.
+                           ^
+           use it in or behind an action of the formula, as in `[{_ ? _ when V(U)}] ff`, or leave it out
+         s:1:77: error: `W` is no `let` that is known here, and has arguments
+           with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {b, A} when W(A)] ff.
+                                                                                       ^
+           as in `let W(User) = once {_ ? {login, User}}`, in front of what uses it
+         """},
+        {"with m:f(_) over {_ ? {b, A} when V(A)} let V(U) = once {_ ? {b, U}} check [_ ? {b, A} when V(A)] ff.",
+         """
+         s:1:35: error: `V` is no `let` that is known here, and has arguments
+           with m:f(_) over {_ ? {b, A} when V(A)} let V(U) = once {_ ? {b, U}} check [_ ? {b, A} when V(A)] ff.
+                                             ^
+           as in `let V(User) = once {_ ? {login, User}}`, in front of what uses it
+         """},
+        {"with m:f(_) let A(U) = once {_ ? {a, U}} let V(U, F) = A(U) since {_ ? {b, U, F}} check [_ <- _, _] [_ ? {c, U, F} when V(U, F)] ff.",
+         """
+         s:1:58: error: the variable `U` is not bound
+           with m:f(_) let A(U) = once {_ ? {a, U}} let V(U, F) = A(U) since {_ ? {b, U, F}} check [_ <- _, _] [_ ? {c, U, F} when V(U, F)] ff.
+                                                                    ^
+           this condition is about all values of the variables of `V(U, F)`, and asks only `let`s that have all of them as arguments; ask others in the guard of an action that binds them
+         """},
+        {"with m:f(_) let V(U) = once {_ ? {a, U}} or {_ ? b when U > 1} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.",
+         """
+         s:1:57: error: the variable `U` is not bound
+           with m:f(_) let V(U) = once {_ ? {a, U}} or {_ ? b when U > 1} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.
+                                                                   ^
+           this condition is about all values of the variables of `V(U)`, and asks only `let`s that have all of them as arguments; ask others in the guard of an action that binds them
+         """},
+        {"with m:f(_) let V(U) = sum U of {_ ? {a, U}} or {_ ? b} check [_ <- _, _] [_ ? {c, U} when V(U) > 1] ff.",
+         """
+         s:1:28: error: the variable `U` is not bound
+           with m:f(_) let V(U) = sum U of {_ ? {a, U}} or {_ ? b} check [_ <- _, _] [_ ? {c, U} when V(U) > 1] ff.
+                                      ^
+           what stands in front of `of` knows what all actions behind it bind, and what they know
+         """},
+        {"with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, V(1)}] ff.",
+         """
+         s:1:69: error: a value for a variable has no place in a pattern
+           with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, V(1)}] ff.
+                                                                               ^
+           compare it in a guard, as in `{_ ? {bid, Item, N} when N =:= Highest(Item)}`
+         """},
+        {"with m:f(_) let V(u) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.",
+         """
+         s:1:19: error: expected a variable
+           with m:f(_) let V(u) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.
+                             ^
+           as in `let Asked(User) = once {_ ? {request, User}}`: `Asked` has a value for each user
+         """},
+        {"with m:f(_) let V() = once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.",
+         """
+         s:1:18: error: there is nothing in these parentheses
+           with m:f(_) let V() = once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.
+                            ^
+         """},
+        {"with m:f(_) let V(U) once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.",
+         """
+         s:1:22: error: expected `=` and a value, found `once`
+           with m:f(_) let V(U) once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.
+                                ^
+         """},
+        {"with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? b] ff.",
+         """
+         s:1:17: warning: `V` is not used
+           with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? b] ff.
+                           ^
+           use it in or behind an action of the formula, as in `[{_ ? _ when V(U)}] ff`, or leave it out
+         """},
+        {"with m:f(_) let V(U) = mean N of {_ ? {a, U, N}} check [_ <- _, _] [{_ ? {c, U} when V(U) > 1}] ff.",
+         """
+         s:1:86: warning: this is true of `none`, too: where nothing was counted, `V` is `none`, which is greater than any number
+           with m:f(_) let V(U) = mean N of {_ ? {a, U, N}} check [_ <- _, _] [{_ ? {c, U} when V(U) > 1}] ff.
+                                                                                                ^
+           put `is_number(V)` in front
+         """},
+        {"with m:f(_) let V(U) = mean N of {_ ? {a, U, N}} check [_ <- _, _] [{_ ? {c, U} when is_number(V(U)), V(U) > 1}] ff.",
+         ""},
+        {"with m:f(_) let V(U) = count {_ ? {a, U}} check [_ <- _, _] max X(N = 0).([{_ ? {b, U} when V(U) > N}] ff and [_ ? {c, U}] X(V(U)) and [else] X(N)).",
+         ""},
+        {"with m:f(_) let V(U) = count {_ ? {a, U}} check max X(N = V(1)).([{_ ? {b, U} when V(U) > N}] ff and [else] X(V(1))).",
+         """
+         s:1:59: error: the variable `V` is not bound
+           with m:f(_) let V(U) = count {_ ? {a, U}} check max X(N = V(1)).([{_ ? {b, U} when V(U) > N}] ff and [else] X(V(1))).
+                                                                     ^
+           a `let` has a value at an event: use it in or behind an action
+         """},
+        {"with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [_ ? {c, U} when V(U) > 3] ff.",
+         ""},
+        {"action Use(In) = {_ ? {c, U} when not In(U)}.\nwith m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [Use(V)] ff.",
+         ""},
+        {"action Use(In) = {_ ? {c, U} when not In(U)}.\nwith m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [Use(is_atom)] [_ ? {b, U} when V(U)] ff.",
+         """
+         s:2:65: error: this is no `let`, and `In` has arguments
+           with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [Use(is_atom)] [_ ? {b, U} when V(U)] ff.
+                                                                           ^
+           in line 1, column 39
+         """},
+        {"action Use = {_ ? {c, U} when not V(U)}.\nwith m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] [Use] ff.",
+         """
+         s:1:35: error: the variable `V` is not bound in this definition
+           action Use = {_ ? {c, U} when not V(U)}.
+                                             ^
+           a definition knows its parameters, and what its own actions bind
+         """},
+        {"with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] max X(N = 0).([_ ? {c, U} when N, V(U)] X(W(U)) and [else] X(N)).",
+         """
+         s:1:102: error: `W` with arguments is a formula, not a value
+           with m:f(_) let V(U) = once {_ ? {a, U}} check [_ <- _, _] max X(N = 0).([_ ? {c, U} when N, V(U)] X(W(U)) and [else] X(N)).
+                                                                                                                ^
+           a value is what a guard can compute
+         """},
+        {"with m:f(_) let V(U) = once {_ ? #{U := 1}} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.",
+         """
+         s:1:36: error: the variable `U` is not bound
+           with m:f(_) let V(U) = once {_ ? #{U := 1}} check [_ <- _, _] [_ ? {c, U} when V(U)] ff.
+                                              ^
+           the key of a map and the size of a binary need a value that is known before the pattern
+         """}]).
+
 lets_test_() ->
     shown([
         {"with m:f(_) let V check [_ ? a] ff.",

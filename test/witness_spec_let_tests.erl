@@ -85,6 +85,95 @@ what_cannot_be_computed_is_inconclusive_with_its_place_test_() ->
             {"let V = count {_ ? a}", lists:duplicate(2000, a), {at_end, yes}},
             {"let V = once within 10000 events {_ ? a}", lists:duplicate(2000, a), {at_end, yes}}]].
 
+%% The values of `V` for 1, {2, 3} and 4 after each of these events.
+values_for_variables_test_() ->
+    [{Let, ?_assertEqual(Expected, values_for(Let, Events))}
+     || {Let, Events, Expected} <- [
+            {"let V(X) = once {_ ? {a, X}}", [b, {a, 1}, {a, 2}, {a, 4}, {a, 1.0}],
+             [{false, false}, {true, false}, {true, false}, {true, true}, {true, true}]},
+            {"let V(X) = previously {_ ? {a, X}}", [{a, 1}, b, {a, 4}, {a, 1}, b],
+             [{false, false}, {true, false}, {false, false}, {false, true}, {true, false}]},
+            %% What is about all.
+            {"let V(X) = once within 2 events {_ ? {a, X}} or {_ ? all}", [{a, 1}, b, b, all, {a, 4}, b],
+             [{true, false}, {true, false}, {false, false}, {true, true}, {true, true}, {false, true}]},
+            {"let V(X) = count within 3 ns {_ ? {a, X}} or {_ ? all}", [{0, {a, 1}}, {1, all}, {3, {a, 1}}, {4, b}, {7, all}, {90, b}],
+             [{1, 0}, {2, 1}, {3, 1}, {2, 1}, {1, 1}, {0, 0}]},
+            {"let Out(X) = once within 1 event {_ ? {out, X}} let V(X) = not Out(X) since {_ ? {in, X}}",
+             [{in, 1}, {in, 4}, {out, 1}, b, {in, 1}], [{true, false}, {true, true}, {false, true}, {false, true}, {true, true}]},
+            {"let V(X) = {_ ? {go, X}} since {_ ? {in, X}} or {_ ? all}", [{in, 1}, {go, 1}, all, {go, 4}, b],
+             [{true, false}, {true, false}, {true, true}, {false, true}, {false, false}]},
+            {"let V(X) = sum N of {_ ? {a, X, N}}", [{a, 1, 2}, {a, 4, 5}, {a, 1, 0.5}], [{2, 0}, {2, 5}, {2.5, 5}]},
+            {"let V(X) = max N of {_ ? {a, X, N}} or {_ ? {b, N, X}}", [{a, 1, 2}, {b, 7, 1}, {a, 1, 3}], [{2, none}, {7, none}, {7, none}]},
+            %% Others in front: for the same terms in another order, and for other terms.
+            {"let A(X, Y) = once {_ ? {a, X, Y}} let B(Y, X) = count A(X, Y) let V(X) = once {_ ? {b, X, Y} when B(X, Y) > 0}",
+             [{a, 9, 1}, {b, 9, 1}, {b, 1, 9}, {b, 4, 4}], [{false, false}, {false, false}, {true, false}, {true, false}]},
+            {"let A(X) = count {_ ? {a, X}} let V(X) = mean A(X) of A(X) > 0", [{a, 1}, {a, 1}, b], [{1.0, none}, {1.5, none}, {5 / 3, none}]}]].
+
+values_for(Let, Events) ->
+    Source = ["with m:f(_) ", Let, " check max X(Was = nothing).([_ ? {never, Was}] ff and [{_ ? _}] X({V(1), V(4)}))."],
+    with_spec(Source, fun(#{module := Module}) ->
+        {ok, First} = Module:init({m, f, [0]}, self(), 1),
+        {Values, _} = lists:mapfoldl(fun(Event, State) ->
+            {ok, Next} = Module:handle_event(recv(Event), State),
+            #{bindings := Bindings} = Module:describe(Next),
+            {proplists:get_value(~"Was", Bindings), Next}
+        end, First, Events),
+        Values
+    end).
+
+%% What is as if no event had been about it takes no memory.
+valuations_are_forgotten_test_() ->
+    [{Let, ?_assertEqual(Kept, length(kept(Let, Events)))}
+     || {Let, Events, Kept} <- [
+            {"let V(X) = once within 10 ns {_ ? {a, X}}", [{N, {a, N}} || N <- lists:seq(1, 100)], 11},
+            {"let V(X) = count within 3 events {_ ? {a, X}} or {_ ? all}", [{a, 1}, all, {a, 2}, all, all, all], 0},
+            {"let V(X) = sum within 4 events X of {_ ? {a, X}}", [{a, N} || N <- lists:seq(1, 100)], 4},
+            {"let V(X) = previously {_ ? {a, X}}", [{a, N} || N <- lists:seq(1, 100)], 1},
+            {"let V(X) = {_ ? {a, X}} since {_ ? {b, X}}", [{b, N} || N <- lists:seq(1, 100)], 1},
+            {"let V(X) = once {_ ? {a, X}}", [{a, N} || N <- lists:seq(1, 100)], 100},
+            {"let V(X) = once {_ ? {a, X}} or {_ ? all}", [{a, N} || N <- lists:seq(1, 100)] ++ [all], 0}]].
+
+kept(Let, Events) ->
+    with_spec(["with m:f(_) ", Let, " check max X.([_ ? {never, N} when N =:= V(N)] ff and [else] X)."], fun(#{module := Module}) ->
+        {ok, First} = Module:init({m, f, [0]}, self(), 1),
+        {values, _, {_, _, [{_, Kept, _}], _}, _} =
+            lists:foldl(fun(Event, State) -> {ok, Next} = Module:handle_event(recv(Event), State), Next end, First, Events),
+        maps:keys(Kept)
+    end).
+
+valuations_are_bounded_test_() ->
+    Events = fun(Kind, Count) -> [{Kind, N} || N <- lists:seq(1, Count)] end,
+    Rest = " check max X.([_ ? {never, N} when V(N)] ff and [else] X)",
+    [?_assertEqual({inconclusive, 1251, #{reason => state_too_large}}, verdict(["let V(X) = once {_ ? {a, X}}" ++ Rest], Events(a, 1500))),
+     ?_assertEqual({at_end, yes}, verdict(["let V(X) = once within 100 events {_ ? {a, X}}" ++ Rest], Events(a, 1500))),
+     %% Each has a place, and each of its window.
+     ?_assertEqual({inconclusive, 626, #{reason => state_too_large}},
+                   verdict(["let V(X) = max within 2000 events X of {_ ? {a, X}}" ++ Rest], Events(a, 1500)))].
+
+a_value_that_fails_for_one_valuation_ends_the_instance_test() ->
+    Rest = " check max X.([_ ? {never, N} when V(N) > 3] ff and [else] X)",
+    ?assertEqual({inconclusive, 2, #{reason => argument, line => 1, column => 28}},
+                 verdict(["let V(X) = sum N of {_ ? {a, X, N}}" ++ Rest], [{a, 1, 2}, {a, 3, x}])).
+
+the_explanation_names_what_was_asked_test() ->
+    Source = "with m:f(_) let In(User) = once {_ ? {in, User}} check max X.([_ ? {read, U} when not In(U)] ff and [else] X).",
+    with_spec(Source, fun(#{module := Module}) ->
+        {ok, First} = Module:init({m, f, [0]}, self(), 1),
+        {ok, Next} = Module:handle_event(recv({in, bob}), First),
+        ?assertMatch({verdict, no, #{bindings := [{~"U", alice}, {~"In(U)", false}]}}, Module:handle_event(recv({read, alice}), Next)),
+        ?assertMatch(#{bindings := []}, Module:describe(Next))
+    end).
+
+values_for_variables_belong_to_their_slice_test() ->
+    Source = "with m:f(_) per Id over _ ? {_, Id, _} let In(User) = once {_ ? {in, Id, User}} "
+        "check max X.([_ ? {read, _, U} when not In(U)] ff and [else] X).",
+    with_spec(Source, fun(#{module := Module}) ->
+        {slices, Filter} = Module:init({m, f, [0]}, self(), 1),
+        Instance = Module:instance({1}, Filter),
+        ?assertEqual({no, 2}, run(Module, [recv(E) || E <- [{in, 2, bob}, {read, 1, bob}]], 1, Instance)),
+        ?assertEqual({at_end, yes}, run(Module, [recv(E) || E <- [{in, 1, bob}, {read, 1, bob}]], 1, Instance))
+    end).
+
 %% A value belongs to the instance, and begins with it.
 values_belong_to_their_slice_test() ->
     Source = "with m:f(_) per Id over _ ? {a, Id}, _ ? {b, Id} let N = count {_ ? {a, Id}} "

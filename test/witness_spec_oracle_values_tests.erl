@@ -89,6 +89,28 @@ a_let_knows_those_in_front_of_it_at_each_place_test() ->
                   #{'A' => true, 'B' => true, 'C' => 2, 'D' => 2}],
                  witness_spec_oracle_values:places(Values, places([{0, a}, {0, b}, {0, a}]), #{'K' => 1})).
 
+%% The values for 1 and for 2.
+alone_for(Value, Messages) ->
+    [case Known of #{'V' := For} -> {For([1]), For([2])}; {failed, Reasons} -> Reasons end
+     || Known <- witness_spec_oracle_values:places([{'V', {each, ['X'], Value}}], places(Messages), #{})].
+
+a_value_for_a_variable_is_that_under_each_valuation_test() ->
+    Of = {actions, [{recv, ['_', {tuple, [{lit, a}, {var, 'X'}]}], []}, {recv, ['_', {lit, all}], []}]},
+    Messages = [{0, {a, 1}}, {1, b}, {2, all}, {3, {a, 2}}],
+    ?assertEqual([{1, 0}, {1, 0}, {2, 1}, {2, 2}], alone_for({count, none, Of}, Messages)),
+    ?assertEqual([{1, 0}, {1, 0}, {1, 1}, {1, 2}], alone_for({count, {events, 2}, Of}, Messages)),
+    ?assertEqual([{false, false}, {true, false}, {false, false}, {true, true}], alone_for({previously, Of}, Messages)).
+
+a_value_that_fails_for_some_valuation_ends_the_instance_test() ->
+    Of = {actions, [{recv, ['_', {tuple, [{var, 'X'}, {var, 'N'}]}], []}]},
+    ?assertEqual([{2, 0}, [argument], [argument]], alone_for({sum, none, {var, 'N'}, Of}, [{0, {1, 2}}, {1, {7, x}}, {2, b}])).
+
+a_let_asks_another_for_other_terms_test() ->
+    Values = [{'A', {each, ['X', 'Y'], {once, none, {actions, [{recv, ['_', {tuple, [{var, 'X'}, {var, 'Y'}]}], []}]}}}},
+              {'B', {each, ['X'], {count, none, {test, {ask, {var, 'A'}, [{lit, 1}, {var, 'X'}]}}}}}],
+    ?assertEqual([{0, 0}, {0, 1}, {0, 2}],
+                 [{B([1]), B([2])} || #{'B' := B} <- witness_spec_oracle_values:places(Values, places([{0, x}, {1, {1, 2}}, {2, {2, 1}}]), #{})]).
+
 %% `V` in a guard, in a pattern, and behind an action.
 formulas_know_the_values_after_the_event_test() ->
     Property = #{signatures => [{'_', []}], dialect => check, group => false, per => [], over => all, name => undefined,

@@ -184,7 +184,7 @@ compares_none(Property, Values) ->
     [witness_spec_diagnostic:warning(witness_spec_scan:location(Variable), compares_none,
         ["this is true of `none`, too: where nothing was counted, ", quote(Name), " is `none`, which is greater than any number"],
         ["put `is_number(", witness_spec_let:written(Name), ")` in front"])
-     || Perhaps =/= [], #{guard := Guard} <- witness_spec_parse:property_actions(Property), Tests <- Guard,
+     || Perhaps =/= [], #{guard := Guard} <- witness_spec_parse:property_actions(Property), Tests <- witness_spec_let:unasked(Guard),
         Every <- [lists:flatmap(fun witness_spec_guard:conjuncts/1, Tests)], Test <- Every,
         {var, _, Name} = Variable <- greater(Test), lists:member(Name, Perhaps),
         not lists:any(fun(Other) -> excludes_none(Other, Name) end, Every)].
@@ -285,7 +285,8 @@ check_use(Written, Count, #{parameters := Parameters} = Let, Location) when Coun
         case {Parameters, Count} of
             {[], _} -> [Name, " has one value, and takes no arguments"];
             {_, 0} -> [Name, " has a value for each ", list_names(witness_spec_let:parameters(Let)), ", and stands without arguments here"];
-            _ -> [Name, io_lib:format(" has ~b variables, and ~b arguments here", [length(Parameters), Count])]
+            {[_], _} -> [Name, io_lib:format(" has one variable, and ~b arguments here", [Count])];
+            _ -> [Name, io_lib:format(" has ~b variables, and not ~b", [length(Parameters), Count])]
         end,
         case Parameters of
             [] -> ["one with a value for each user has its variable behind its name, as `let ", Written, "(User) = ...`"];
@@ -293,6 +294,7 @@ check_use(Written, Count, #{parameters := Parameters} = Let, Location) when Coun
         end)];
 check_use(_, _, _, _) -> [].
 
+written_let(#{name := Name, parameters := []}) -> atom_to_list(Name);
 written_let(#{name := Name} = Let) ->
     [atom_to_list(Name), "(", lists:join(", ", [atom_to_list(Parameter) || Parameter <- witness_spec_let:parameters(Let)]), ")"].
 
@@ -317,7 +319,7 @@ never_bound(#{name := Name, parameters := [{First, Location} | _]} = Let) ->
 never_bound(_) -> [].
 
 condition(#{pattern := Pattern, location := Location} = Action, Let, Known, Partly) ->
-    #{guard := Guard} = Asking = all_of(Action, Let),
+    #{guard := Guard} = all_of(Action, Let),
     Bound = witness_spec_pattern:variables(Pattern),
     Names = ordsets:from_list(witness_spec_let:parameters(Let)),
     needless_time(Pattern, "a condition of a `let` has no time of its own",
@@ -327,15 +329,15 @@ condition(#{pattern := Pattern, location := Location} = Action, Let, Known, Part
                  list_names(ordsets:subtract(Names, Both))],
                 "an action of a `let` binds all of its variables, or none: give what is about fewer variables a `let` of its own")
             || Both <- [ordsets:intersection(Names, Bound)], Both =/= [], Both =/= Names]
-        ++ unknown(Pattern, Known) ++ check_bound(Guard, ordsets:union(Known, Bound), Partly, case Action of
-                Asking -> "a condition knows the variables of its pattern, of the signatures, of `per`, and of the `let`s in front";
-                _ -> for_all(Let)
+        ++ unknown(Pattern, Known) ++ check_bound(Guard, ordsets:union(Known, Bound), Partly, case witness_spec_let:binds(Action, Let) of
+                true -> "a condition knows the variables of its pattern, of the signatures, of `per`, and of the `let`s in front";
+                false -> for_all(Let)
             end)
         ++ partly(Pattern, Known, Partly).
 
 for_all(Let) ->
-    ["a condition that binds none of the variables of ", witness_spec_diagnostic:quote(written_let(Let)),
-     " is about all values of them: only a `let` that has all of them as its arguments may stand here"].
+    ["this condition is about all values of the variables of ", witness_spec_diagnostic:quote(written_let(Let)),
+     ", and asks only `let`s that have all of them as arguments; ask others in the guard of an action that binds them"].
 
 %% A condition that is about all valuations may ask other `let`s for each of them.
 all_of(#{guard := Guard} = Action, Let) ->
@@ -361,9 +363,9 @@ unused_lets(#{lets := Lets} = Property) ->
     Used = witness_spec_let:used(witness_spec_parse:property_actions(Property)),
     Mentioned = witness_spec_let:variables(Lets),
     [witness_spec_diagnostic:warning(Location, unused_let, [quote(Name), " is not used"],
-        ["use it in or behind an action of the formula, as in `[{_ ? _ when ", atom_to_list(Name),
+        ["use it in or behind an action of the formula, as in `[{_ ? _ when ", written_let(Let),
          case lists:member(Value, [previously, once, since]) of true -> ""; false -> " > 3" end, "}] ff`, or leave it out"])
-     || #{name := Name, location := Location, value := Value} <- Lets,
+     || #{name := Name, location := Location, value := Value} = Let <- Lets,
         not ordsets:is_element(atom_to_list(Name), Used), not ordsets:is_element(Name, Mentioned)].
 
 %% `loops` maps the recursion variables in scope to their places and to whether there is an action in between.
@@ -475,10 +477,13 @@ check_bound(Guard, Bound, Partly) ->
 
 check_values(Values, #{scope := Scope, partly := Partly, lets := Lets}) ->
     Known = "a value knows the variables of the signatures, of the actions in front of it, and of parameters",
-    check_bound(Values, Scope, Partly, case ordsets:is_disjoint(Lets, witness_spec_pattern:variables(Values)) of
-        true -> Known;
-        false -> "a `let` has a value at an event: use it in or behind an action"
-    end).
+    AtEvent = "a `let` has a value at an event: use it in or behind an action",
+    check_bound([{var, erl_anno:new(Place), Name} || {Name, Count, Place} <- witness_spec_let:uses(Values), Count > 0,
+                                                     ordsets:is_element(Name, Lets)], Scope, Partly, AtEvent)
+        ++ check_bound(Values, Scope, Partly, case ordsets:is_disjoint(Lets, witness_spec_pattern:variables(Values)) of
+            true -> Known;
+            false -> AtEvent
+        end).
 
 check_bound(Exprs, Bound, Partly, Hint) ->
     [case ordsets:is_element(Name, Partly) of

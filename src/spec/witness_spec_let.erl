@@ -15,7 +15,7 @@ there is none, `false`, and of `{0, Value}` the greater one has the value.
 """.
 
 -export([names/1, variables/1, kinds/2, unkeyed/2, about_keys/3, name_values/1, used/1, put_values/1, written/1]).
--export([parameters/1, uses/1, uncalled/1, without_asked/2, binds/2, about_all/1]).
+-export([parameters/1, uses/1, uncalled/1, unasked/1, without_asked/2, binds/2, about_all/1]).
 -export_type([definition/0]).
 
 -doc """
@@ -121,6 +121,10 @@ place(Anno) -> {erl_anno:line(Anno), erl_anno:column(Anno)}.
 -doc "Expressions in which `let`s with arguments are these arguments.".
 -spec uncalled(Exprs) -> Exprs when Exprs :: term().
 uncalled(Exprs) -> change_uses(fun(Anno, _, Arguments) -> {tuple, Anno, Arguments} end, Exprs).
+
+-doc "Expressions in which `let`s have no arguments.".
+-spec unasked(Exprs) -> Exprs when Exprs :: term().
+unasked(Exprs) -> change_uses(fun(_, Let, _) -> Let end, Exprs).
 
 change_uses(Change, Exprs) ->
     witness_spec_abstract:rewrite(fun({call, Anno, {var, _, _} = Let, Arguments}) -> {done, Change(Anno, Let, change_uses(Change, Arguments))};

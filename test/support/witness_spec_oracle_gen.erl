@@ -321,7 +321,9 @@ All of these have no `let`s. `values` are all kinds with `let`s, and more that a
 `leaving` are those with slices that end soon, so that values go on without them.
 """.
 -spec property(mixed | loose | alike | timed | asking | remaining | calls | values | leaving) -> witness_spec_oracle:property().
-property(leaving) -> leaving();
+property(leaving) ->
+    Property = leaving(),
+    apart({each, Property}, fun() -> case chance(35) of true -> leaving_each(Property); false -> Property end end);
 property(values) ->
     Property = case chance(60) of
         true -> telling();
@@ -1437,3 +1439,13 @@ leaving() ->
       traces => #{events => Events + 8, steps => Steps,
                   messages => [{Key, Message} || Key <- Keys, Message <- Messages]
                       ++ [{all, Message} || Unkeyed > 0, _ <- Keys, Message <- [a, a, b, c, 1, 2, {a, 1}, {a, 2}, {b, 1}]]}}.
+
+%% One more `let`, with variables.
+leaving_each(#{values := Values, formula := Formula, over := Over} = Property) ->
+    Unkeyed = case Over of [{recv, ['_', {tuple, [{lit, all}, _]}], []} | _] -> 40; _ -> 0 end,
+    case kept_value([], #{keys => ['K'], scope => ['K'], numbers => [1, 2], unkeyed => Unkeyed}) of
+        {each, _, _} = Each ->
+            Let = {'Each', Each},
+            Property#{values := [Let | Values], formula := asking_each(Formula, Let, ['K'], [])};
+        _ -> leaving_each(Property)
+    end.
