@@ -943,7 +943,7 @@ lets_with_variables_test_() ->
          s:1:19: error: no condition of `V` binds `U`
            with m:f(_) let V(U) = once {_ ? a} check [_ <- _, _] [_ ? {b, U} when V(U)] ff.
                              ^
-           an action in braces binds it, as in `{_ ? {login, User}}`, or the condition asks another `let` for it, as in `not Gone(User)`
+           an action in braces binds it, as in `{_ ? {login, User}}`, or a condition asks another `let` for it, as in `not Gone(User)`
          """},
         {"with m:f(_) let V(U, F) = once {_ ? {login, U}} check [_ <- _, _] [_ ? {b, U, F} when V(U, F)] ff.",
          """

@@ -345,7 +345,37 @@ values_faults() ->
       "name(Lets, Formula, Names, Number + 1)", "name(Lets, Formula, Names, Number)"},
      {"all lets of an action are equal", witness_spec_let,
       "\"_@\" ++ atom_to_list(Name)", "\"_@\" ++ atom_to_list(element(1, {'V', Name}))"},
-     {"a since has one condition", witness_spec_parse, "since := Other}, End}", "since := element(1, {Changed, Other})}, End}"}].
+     {"a since has one condition", witness_spec_parse, "since := Other}, End}", "since := element(1, {Changed, Other})}, End}"}
+     | valuation_faults()].
+
+%% Those of `let`s with variables.
+valuation_faults() ->
+    [{"an event that is about all is about the others only", witness_spec_value,
+      "is_idle(_, _) -> false.", "is_idle(_, _) -> true."},
+     {"a since of which the first condition fails goes on for what no event matches", witness_spec_value,
+      "case Value of since -> [true, false];", "case Value of since -> [hd(Results), false];"},
+     {"what another let says changes no valuation", witness_spec_value,
+      "lists:append([Known | Holds(", "lists:append([Known -- Known | Holds("},
+     {"all memories are the same", witness_spec_value, "is_same(_, _, _) -> false.", "is_same(_, _, _) -> true."},
+     {"windows of as many elements are the same", witness_spec_value,
+      "    witness_spec_window:ends(Combine, One) =:= witness_spec_window:ends(Combine, Other);",
+      "    length(witness_spec_window:ends(Combine, One)) =:= length(witness_spec_window:ends(Combine, Other));"},
+     {"1 and 1.0 are one valuation", witness_spec_value,
+      "maps:keys(maps:from_keys(lists:append([Known | Holds({valuations, First})]), []))",
+      "lists:usort(lists:append([Known | Holds({valuations, First})]))"},
+     {"a new valuation begins behind the event", witness_spec_valuation,
+      "maps:get(Valuation, Kept, Before)", "maps:get(Valuation, Kept, Others)"},
+     {"a valuation is forgotten with its memory", witness_spec_valuation,
+      "true -> maps:remove(Valuation, Ones);", "true -> #{};"},
+     {"a value that is that of the others again stays", witness_spec_valuation,
+      "true -> maps:remove(Valuation, Values);", "true -> Values;"},
+     {"no valuation differs from the others", witness_spec_let, "Call(max, [", "Call(min, ["},
+     {"the arguments of another let are turned round", witness_spec_let,
+      "[Place || Parameter <- Parameters, {Place, Name}", "[Place || Parameter <- lists:reverse(Parameters), {Place, Name}"},
+     {"the first action of a let binds", witness_spec_let_code,
+      "|| Action <- Some, witness_spec_let:binds(", "|| Action <- lists:sublist(Some, 1), witness_spec_let:binds("},
+     {"one let in front is asked for the valuations of another", witness_spec_let,
+      "computed(Let#{each => lists:uniq(Each)}), [Name | Before]", "computed(Let#{each => lists:uniq(Each)}), Before ++ [Name]"}].
 
 %% Those of values without a slice. They are found with the focus `leaving`.
 leaving_faults() ->
@@ -395,6 +425,9 @@ leaving_faults() ->
      {"unknown values of a key without events are not told", witness_monitor_sliced,
       "{values, _, _, _} -> remembered(E, Unkeyed, S); _ -> Unkeyed end}",
       "{values, _, _, _} -> case remembered(E, Unkeyed, S) of {verdict, _, _} -> Unkeyed; P -> P end; _ -> Unkeyed end}"},
+     {"all valuations fade with the others", witness_spec_value,
+      "One <- witness_spec_valuation:ones(Left)]", "One <- [hd(witness_spec_valuation:ones(Left))]]"},
+     {"no valuation is left", witness_spec_valuation, "not IsSame(One, Others)", "IsSame(One, Others)"},
      {"only the first let fades", witness_spec_value,
       "        [] -> already;\n        _ ->", "        [_, _] -> already;\n        [] -> already;\n        _ ->"},
      {"places of events with different numbers are compared", witness_spec_value,

@@ -184,7 +184,8 @@ compares_none(Property, Values) ->
     [witness_spec_diagnostic:warning(witness_spec_scan:location(Variable), compares_none,
         ["this is true of `none`, too: where nothing was counted, ", quote(Name), " is `none`, which is greater than any number"],
         ["put `is_number(", witness_spec_let:written(Name), ")` in front"])
-     || Perhaps =/= [], #{guard := Guard} <- witness_spec_parse:property_actions(Property), Tests <- witness_spec_let:unasked(Guard),
+     || Perhaps =/= [], #{guard := Guard} <- witness_spec_parse:property_actions(Property),
+        Tests <- witness_spec_let:unasked(Guard),
         Every <- [lists:flatmap(fun witness_spec_guard:conjuncts/1, Tests)], Test <- Every,
         {var, _, Name} = Variable <- greater(Test), lists:member(Name, Perhaps),
         not lists:any(fun(Other) -> excludes_none(Other, Name) end, Every)].
@@ -268,7 +269,8 @@ lets(#{lets := Lets} = Property, Scope, Partly) ->
     lists:append(Found) ++ check_uses(maps:get(formula, Property, []), Defined)
         ++ check_uses([maps:get(Key, Property) || Key <- [signatures, over, among]], none) ++ unused_lets(Property).
 
-%% The uses of `let`s with variables. Elsewhere than in `let`s and formulas there are none, and their names are those of other variables.
+%% The uses of `let`s with variables. Elsewhere than in `let`s and formulas there are none, and their names are those of other
+%% variables.
 check_uses(Part, Lets) ->
     lists:append([case Lets of
         #{Written := Let} -> check_use(Written, Count, Let, Location);
@@ -284,7 +286,9 @@ check_use(Written, Count, #{parameters := Parameters} = Let, Location) when Coun
     [witness_spec_diagnostic:error(Location, wrong_arguments,
         case {Parameters, Count} of
             {[], _} -> [Name, " has one value, and takes no arguments"];
-            {_, 0} -> [Name, " has a value for each ", list_names(witness_spec_let:parameters(Let)), ", and stands without arguments here"];
+            {_, 0} ->
+                Each = list_names(witness_spec_let:parameters(Let)),
+                [Name, " has a value for each ", Each, ", and stands without arguments here"];
             {[_], _} -> [Name, io_lib:format(" has one variable, and ~b arguments here", [Count])];
             _ -> [Name, io_lib:format(" has ~b variables, and not ~b", [length(Parameters), Count])]
         end,
@@ -312,7 +316,7 @@ never_bound(#{name := Name, parameters := [{First, Location} | _]} = Let) ->
     Names = ordsets:from_list(witness_spec_let:parameters(Let)),
     Asked = witness_spec_pattern:variables(witness_spec_let:about_all(Let)),
     [witness_spec_diagnostic:error(Location, unbound_variable, ["no condition of ", quote(Name), " binds ", quote(First)],
-        "an action in braces binds it, as in `{_ ? {login, User}}`, or the condition asks another `let` for it, as in `not Gone(User)`")
+        "an action in braces binds it, as in `{_ ? {login, User}}`, or a condition asks another `let` for it, as in `not Gone(User)`")
      || ordsets:is_disjoint(Names, Asked),
         lists:all(fun(#{pattern := Pattern}) -> ordsets:is_disjoint(Names, witness_spec_pattern:variables(Pattern)) end,
                   witness_spec_parse:let_actions([Let]))];
@@ -329,7 +333,8 @@ condition(#{pattern := Pattern, location := Location} = Action, Let, Known, Part
                  list_names(ordsets:subtract(Names, Both))],
                 "an action of a `let` binds all of its variables, or none: give what is about fewer variables a `let` of its own")
             || Both <- [ordsets:intersection(Names, Bound)], Both =/= [], Both =/= Names]
-        ++ unknown(Pattern, Known) ++ check_bound(Guard, ordsets:union(Known, Bound), Partly, case witness_spec_let:binds(Action, Let) of
+        ++ unknown(Pattern, Known) ++ check_bound(Guard, ordsets:union(Known, Bound), Partly,
+            case witness_spec_let:binds(Action, Let) of
                 true -> "a condition knows the variables of its pattern, of the signatures, of `per`, and of the `let`s in front";
                 false -> for_all(Let)
             end)
@@ -494,7 +499,8 @@ check_bound(Exprs, Bound, Partly, Hint) ->
         false ->
             witness_spec_diagnostic:error(Location, unbound_variable, ["the variable ", quote(Name), " is not bound"],
                 Hint)
-     end || {Name, Location} <- witness_spec_pattern:occurrences(witness_spec_let:uncalled(Exprs)), not ordsets:is_element(Name, Bound)].
+     end || {Name, Location} <- witness_spec_pattern:occurrences(witness_spec_let:uncalled(Exprs)),
+            not ordsets:is_element(Name, Bound)].
 
 %% Keys of maps and sizes of binaries are evaluated before the pattern binds anything, except the binary's own parts.
 unknown(Pattern, Scope) ->

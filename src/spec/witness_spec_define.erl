@@ -37,7 +37,8 @@ of the use. So an error may be in a definition because of a use: `with_uses/2` a
 %% What a parameter is replaced by, with its size and its text.
 -type argument() :: {value, expr(), non_neg_integer(), binary()} | {formula, formula(), non_neg_integer(), binary()}.
 
-%% Where a part is expanded: the arguments of the definition that it is in, and the names that it binds, old and new. `lets` have variables.
+%% Where a part is expanded: the arguments of the definition that it is in, and the names that it binds, old and new. `lets`
+%% are those with variables.
 -type context() :: #{inside := boolean(), known := #{atom() => known()}, arguments := #{atom() => argument()}, lets := [atom()],
                      own := #{atom() | {loop, atom()} => atom()}, loops := #{atom() => atom()}}.
 
@@ -533,7 +534,8 @@ put_in({call, Anno, {var, At, Name}, Arguments}, Mode, Context) ->
         {var, _, Let} when Let =/= '_' -> {call, Anno, {var, At, Let}, put_in(Arguments, Mode, Context)};
         Other ->
             throw(witness_spec_diagnostic:error(place(element(2, Other)), not_a_value,
-                ["this is no `let`, and ", quote(Name), " has arguments"], io_lib:format("in line ~b, column ~b", tuple_to_list(place(At)))))
+                ["this is no `let`, and ", quote(Name), " has arguments"],
+                io_lib:format("in line ~b, column ~b", tuple_to_list(place(At)))))
     end;
 put_in({map_field_exact, Anno, Key, Value}, pattern, Context) ->
     {map_field_exact, Anno, put_in(Key, guard, Context), put_in(Value, pattern, Context)};

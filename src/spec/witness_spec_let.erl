@@ -127,9 +127,10 @@ uncalled(Exprs) -> change_uses(fun(Anno, _, Arguments) -> {tuple, Anno, Argument
 unasked(Exprs) -> change_uses(fun(_, Let, _) -> Let end, Exprs).
 
 change_uses(Change, Exprs) ->
-    witness_spec_abstract:rewrite(fun({call, Anno, {var, _, _} = Let, Arguments}) -> {done, Change(Anno, Let, change_uses(Change, Arguments))};
-                                     (_) -> inside
-                                  end, Exprs).
+    witness_spec_abstract:rewrite(fun
+        ({call, Anno, {var, _, _} = Let, Arguments}) -> {done, Change(Anno, Let, change_uses(Change, Arguments))};
+        (_) -> inside
+    end, Exprs).
 
 -doc "The kinds of values that `let`s have, and the variables for them in these actions (`m:witness_spec_guard`).".
 -spec kinds([definition()], [action()]) -> #{atom() => [atom | float | integer]}.
@@ -213,7 +214,8 @@ it is the whole pattern.
 put_values(Properties) -> [put_values_of(Property) || Property <- Properties].
 
 put_values_of(#{lets := [_ | _] = Lets, formula := Formula} = Property) ->
-    {Valued, none} = witness_spec_parse:actions(fun(Action, none, none) -> {put_in(Action, Lets), none, none} end, none, none, Formula),
+    Put = fun(Action, none, none) -> {put_in(Action, Lets), none, none} end,
+    {Valued, none} = witness_spec_parse:actions(Put, none, none, Formula),
     {Defined, _} = lists:mapfoldl(fun(#{name := Name} = Let, Before) ->
         Each = [{Place, Order} || {call, _, {var, _, Other}, Arguments} <- calls(about_all(Let)),
                                   {each, Order} <- [asked(Arguments, parameters(Let))],
@@ -252,7 +254,8 @@ put_in(#{pattern := Pattern, guard := Guard, values := Values} = Action, Lets) -
     end}.
 
 %% What an explanation shows.
-is_plain({call, _, _, Arguments}) -> lists:all(fun(Argument) -> lists:member(element(1, Argument), [var, atom, integer]) end, Arguments).
+is_plain({call, _, _, Arguments}) ->
+    lists:all(fun(Argument) -> lists:member(element(1, Argument), [var, atom, integer]) end, Arguments).
 
 as_written({call, _, {var, _, Let}, Arguments}) ->
     iolist_to_binary([written(Let), "(", lists:join(", ", [case Argument of

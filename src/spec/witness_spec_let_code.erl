@@ -77,8 +77,8 @@ functions(Units, Event) ->
         Some -> [function(value, 4, lists:flatmap(fun(Unit) -> conditions(Unit, Event) end, Some))]
     end.
 
-%% `value(Number, Known, Event, Earlier)'. `Earlier' are the values of the `let's in front, the last one first. For a `let' with variables
-%% the valuation stands behind the number, and `{valuations, Number}' are those that its actions bind.
+%% `value(Number, Known, Event, Earlier)'. `Earlier' are the values of the `let's in front, the last one first. For a `let' with
+%% variables the valuation stands behind the number, and `{valuations, Number}' are those that its actions bind.
 conditions(#{lets := Lets} = Unit, Event) ->
     Keys = keys(Unit),
     {Clauses, _} = lists:mapfoldl(fun(#{name := Name, condition := Condition} = Let, {Number, Earlier}) ->

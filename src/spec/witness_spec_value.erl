@@ -157,7 +157,8 @@ is_placed(Kind, Left) ->
 
 %% What of a memory can still be in a window at the next event.
 left({each, _, Kind, _}, Count, Now, Several) ->
-    witness_spec_valuation:map({fun(One) -> left(Kind, Count, Now, One) end, fun(One, Other) -> is_same(Kind, One, Other) end}, Several);
+    Left = fun(One) -> left(Kind, Count, Now, One) end,
+    witness_spec_valuation:map({Left, fun(One, Other) -> is_same(Kind, One, Other) end}, Several);
 left({Value, {events, Events}}, Count, _, One) -> left_from(Value, Count + 2 - Events, One);
 left({Value, {time, Duration}}, _, Now, One) when is_integer(Now) -> left_from(Value, Now - Duration, One);
 left(_, _, _, One) -> One.
@@ -210,7 +211,8 @@ next_value({each, Count, Kind, Each}, [First | _] = Conditions, Holds, Values, H
     Step = fun(others, One) -> value(Kind, OfOthers, Here, One);
               (Valuation, One) -> value(Kind, Results(Valuation), Here, One)
            end,
-    witness_spec_valuation:step(Touched, is_idle(Kind, OfOthers), {Step, fun(One, Other) -> is_same(Kind, One, Other) end}, Several);
+    IsSame = fun(One, Other) -> is_same(Kind, One, Other) end,
+    witness_spec_valuation:step(Touched, is_idle(Kind, OfOthers), {Step, IsSame}, Several);
 next_value(Kind, Conditions, Holds, _, Here, One) -> value(Kind, [Holds(Number) || Number <- Conditions], Here, One).
 
 %% Whether these results leave any memory and its value as they are.

@@ -1274,8 +1274,8 @@ telling_formula(Dialect, Values, Context) ->
               %% Without a loop, there may be nothing to read.
               {2, fun() -> {Modality, Looks([]), Decided} end}]).
 
-%% `let`s that have values for numbers in messages: they ask others for the same numbers, and for other ones; some conditions are about all
-%% numbers at once. What the formula asks for is a part of its event, or one of the numbers.
+%% `let`s that have values for numbers in messages: they ask others for the same numbers, and for other ones; some conditions are
+%% about all numbers at once. What the formula asks for is a part of its event, or one of the numbers.
 keeping() ->
     Numbers = one_of([[1, 2, 3], [0, 1, 2], [1, 2, 1.0], [1, 2]]),
     Keys = ['K' || chance(30)],
@@ -1285,13 +1285,14 @@ keeping() ->
         {Named, Known ++ [Named]}
     end, [], lists:sublist(?VALUES ++ ['H'], one_of([1, 2, 2, 3, 3, 4]))),
     Dialect = one_of([monitor, check, check]),
-    Messages = [a, b, c] ++ [{Kind, N} || Kind <- [a, a, b], N <- Numbers] ++ [{Kind, N, M} || Kind <- [a, a, b], N <- Numbers, M <- Numbers]
-        ++ [{a, x, x} || chance(10)],
+    Plain = [a, b, c] ++ [{Kind, N} || Kind <- [a, a, b], N <- Numbers]
+        ++ [{Kind, N, M} || Kind <- [a, a, b], N <- Numbers, M <- Numbers] ++ [{a, x, x} || chance(10)],
+    Messages = case Keys of [] -> Plain; _ -> [{Key, Message} || Key <- [1, 1, 2], Message <- Plain] end,
     #{signatures => [{{tuple, [{lit, m}, {lit, f}, {list, [], nil}]}, []}],
       dialect => Dialect, group => false, name => undefined, per => Keys,
       over => case Keys of [] -> all; _ -> [received('_', Context)] end,
       values => Values, formula => kept_formula(Dialect, Values, Context),
-      traces => #{events => 18, messages => case Keys of [] -> Messages; _ -> [{Key, Message} || Key <- [1, 1, 2], Message <- Messages] end,
+      traces => #{events => 18, messages => Messages,
                   steps => one_of([[1], [1], [0, 1], [0, 1, 1, 2, 3], [1, 1, 2, -1, -2], [1, 2, 3, -1, -2, -3],
                                    [0, 1, 1, 1, 2, 2, 3, -1, undefined, 1, 1, 1, 1, 2, 2, 5]])}}.
 
@@ -1306,8 +1307,9 @@ kept_value(Known, Context) ->
         Kind when Kind =:= once; Kind =:= count -> {Kind, Window, Condition()};
         Kind ->
             {actions, Actions} = kept_actions(Names, one_of([1, 1, 2]), 80, Known, Context),
-            Numbers = [{recv, Patterns, [[{call, is_number, [{var, 'N'}]} | Tests] || Tests <- case Guard of [] -> [[]]; _ -> Guard end]}
-                       || {recv, Patterns, Guard} <- [with_number(Action) || Action <- Actions]],
+            Numbers = [{recv, Patterns, [[{call, is_number, [{var, 'N'}]} | Tests] || Tests <- Alternatives]}
+                       || {recv, Patterns, Guard} <- [with_number(Action) || Action <- Actions],
+                          Alternatives <- [case Guard of [] -> [[]]; _ -> Guard end]],
             {Kind, Window, one_of([{var, 'N'}, {var, 'N'}, {op, '*', [{var, 'N'}, {lit, 2}]}]), {actions, Numbers}}
     end,
     case {Names, Names -- witness_spec_oracle:variables(Value)} of
@@ -1328,8 +1330,9 @@ numbered({lit, _}) -> {tuple, [{lit, b}, {var, 'N'}]}.
 
 kept_condition(Names, Known, Context) ->
     Asked = asked_for(Names, Known, Context),
-    case Asked =/= [] andalso chance(40) of
-        true -> {test, kept_test(Asked)};
+    Same = [Ask || {{_, {each, Several, _}}, _} = Ask <- Asked, length(Several) =:= length(Names)],
+    case Asked =/= [] andalso chance(case Same of [] -> 20; _ -> 60 end) of
+        true -> {test, kept_test(case Same =/= [] andalso chance(80) of true -> Same; false -> Asked end)};
         false -> kept_actions(Names, one_of([1, 1, 2]), 85, Known, Context)
     end.
 
@@ -1341,13 +1344,14 @@ kept_actions(Names, Count, Percent, Known, Context) ->
                 Vars = [{var, Name} || Name <- shuffled(Names)],
                 Parts = case Vars of [V] -> one_of([[V], [V], [V, '_'], ['_', V], [V, V]]); _ -> Vars end,
                 Terms = fun() -> one_of([{var, one_of(Names)}, {var, one_of(Names)}, {lit, one_of(map_get(numbers, Context))}]) end,
-                Asked = [asked(Let, Terms) || {_, {each, _, _}} = Let <- Known] ++ [about([Let], Names) || {_, Value} = Let <- Known,
-                                                                                          element(1, Value) =/= each],
+                Asked = [case Value of {each, _, _} -> asked(Let, Terms); _ -> about([Let], Names) end
+                         || {_, Value} = Let <- Known],
                 received({tuple, [{lit, one_of([a, b])} | Parts]},
                          [[one_of(Asked ++ [{op, '>', [Terms(), Terms()]}])] || chance(30)], Context);
             false ->
                 Asked = asked_for(Names, Known, Context),
-                received(one_of([{lit, b}, {lit, c}, {tuple, [{lit, b}, '_']}]), [[kept_test(Asked)] || Asked =/= [], chance(40)], Context)
+                received(one_of([{lit, b}, {lit, c}, {tuple, [{lit, b}, '_']}]),
+                         [[kept_test(Asked)] || Asked =/= [], chance(40)], Context)
         end
     end)}.
 
@@ -1368,31 +1372,41 @@ next_of(Names) ->
     lists:nth(Number rem length(Names) + 1, Names).
 
 kept_test(Asked) ->
-    Tests = fun() -> case one_of(Asked) of {Let, none} -> about([Let], []); {Let, Argument} -> erase({?MODULE, order}), asked(Let, Argument) end end,
+    Tests = fun() ->
+        case one_of(Asked) of
+            {Let, none} -> about([Let], []);
+            {Let, Argument} ->
+                erase({?MODULE, order}),
+                asked(Let, Argument)
+        end
+    end,
     weighted([{5, Tests}, {1, fun() -> {one_of(['andalso', 'orelse']), Tests(), Tests()} end}]).
 
 kept_formula(Dialect, Values, #{numbers := Numbers} = Context) ->
     {Fix, Modality, Op, Decided} = one_of([{max, box, 'and', ff} | [{min, dia, 'or', tt} || Dialect =:= check]]),
     Test = fun(Names) ->
         Term = fun() -> one_of([{lit, one_of(Numbers)} | [{var, Name} || Name <- Names ++ Names]]) end,
-        case one_of(Values) of
+        case one_of(Values ++ [lists:last(Values), lists:last(Values)]) of
             {_, {each, _, _}} = Let -> asked(Let, Term);
             Let -> about([Let], Names)
         end
     end,
     Value = fun(Names) ->
         case one_of(Values) of
-            {Name, {each, Several, _}} -> {ask, {var, Name}, [one_of([{lit, one_of(Numbers)} | [{var, N} || N <- Names]]) || _ <- Several]};
+            {Name, {each, Several, _}} ->
+                {ask, {var, Name}, [one_of([{lit, one_of(Numbers)} | [{var, N} || N <- Names]]) || _ <- Several]};
             {Name, _} -> {var, Name}
         end
     end,
     Before = case chance(25) of true -> [{'Before', {lit, 0}}]; false -> [] end,
     Looks = fun(Parameters) ->
-        {Pattern, Names} = one_of([{'_', []}, {{lit, c}, []}, {{tuple, [{lit, a}, {var, 'U'}]}, ['U']}, {{tuple, ['_', {var, 'U'}]}, ['U']},
+        {Pattern, Names} = one_of([{'_', []}, {{lit, c}, []},
+                                   {{tuple, [{lit, a}, {var, 'U'}]}, ['U']}, {{tuple, ['_', {var, 'U'}]}, ['U']},
                                    {{tuple, [{lit, a}, {var, 'U'}, {var, 'Own'}]}, ['U', 'Own']},
                                    {{tuple, ['_', {var, 'U'}, {var, 'Own'}]}, ['U', 'Own']}]),
         Tests = weighted([{6, fun() -> [Test(Names)] end}, {2, fun() -> [Test(Names), Test(Names)] end}]
-                         ++ [{3, fun() -> [{op, one_of(['<', '=:=', '>']), [Value(Names), {var, Old}]}] end} || {Old, _} <- Parameters]),
+                         ++ [{3, fun() -> [{op, one_of(['<', '=:=', '>']), [Value(Names), {var, Old}]}] end}
+                             || {Old, _} <- Parameters]),
         {received(Pattern, [Tests | [[Test(Names)] || chance(15)]], Context), Names}
     end,
     Again = fun(Names) -> {rec, 'X', [Value(Names) || _ <- Before]} end,

@@ -61,8 +61,8 @@ actions(Values) ->
 actions_of({each, _, Value}) -> actions_of(Value);
 actions_of(Value) -> [Action || {actions, Actions} <- tuple_to_list(Value), Action <- Actions].
 
-%% V(i), or the function of the terms of its variables. A valuation of which the value is not known is one that some action has bound, or
-%% is as one that none has bound.
+%% V(i), or the function of the terms of its variables. A valuation of which the value is not known is one that some action has
+%% bound, or is as one that none has bound.
 value_at({each, Names, Value}, I, Places, Values) ->
     Id = make_ref(),
     Of = fun(Terms) -> once_only({?MODULE, Id, Terms}, fun() -> value(Value, I, with(Names, Terms, Places)) end) end,
@@ -71,7 +71,8 @@ value_at({each, Names, Value}, I, Places, Values) ->
              || tuple_size(Value) =:= 4, element(1, Value) =/= since,
                 {_, {each, Several, _} = Other} <- Values, length(Several) =:= length(Names), Action <- actions_of(Other),
                 Several -- witness_spec_oracle:variables(element(2, Action)) =:= [],
-                {Event, Known} <- lists:sublist(Places, I), {ok, Env} <- [witness_spec_oracle:match(without_guard(Action), Event, Known)]],
+                {Event, Known} <- lists:sublist(Places, I),
+                {ok, Env} <- [witness_spec_oracle:match(without_guard(Action), Event, Known)]],
     case [Failed || Terms <- [[make_ref() || _ <- Names]] ++ Bound ++ [lists:reverse(Terms) || Terms <- Bound],
                     {failed, _} = Failed <- [Of(Terms)]] of
         [] -> Of;

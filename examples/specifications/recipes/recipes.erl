@@ -8,10 +8,10 @@ demands, and `recipes:NAME(bad)` does not.
 -export([request_reply/1, mutual_exclusion/1, at_most_n/1, released_before_exit/1, nothing_after_close/1, ordering/1,
          token_passing/1, restart_limit/1, idempotent_replies/1, absence/1]).
 -export([answer_in_time/1, failures_in_a_period/1, approved_before/1, restart_intensity/1, rate/1,
-         never_overdrawn/1, saved_before_told/1]).
+         never_overdrawn/1, saved_before_told/1, access/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 -export([lock/1, dispatcher/2, borrower/2, writer/2, sink/1, node/2, keeper/1, worker/0, shop/1, login/1, check/2]).
--export([importer/1, cashier/1, restarter/1, sender/2, account/1, journal/1]).
+-export([importer/1, cashier/1, restarter/1, sender/2, account/1, journal/1, files/1]).
 
 -type variant() :: good | bad.
 
@@ -338,5 +338,38 @@ record(Variant, File) ->
             _ = [ok = file:sync(File) || Variant =:= good],
             Client ! {saved, Item},
             record(Variant, File);
+        stop -> ok
+    end.
+
+%% --- access -----------------------------------------------------------------------
+
+-spec access(variant()) -> ok.
+access(Variant) ->
+    {Server, Ref} = spawn_monitor(?MODULE, files, [Variant]),
+    _ = [Server ! Message || Message <- [{login, ann}, {login, bob}, {open, ann, plan}]],
+    contents = read(Server, ann, plan),
+    Server ! {logout, ann},
+    _ = read(Server, ann, plan),
+    Server ! stop,
+    receive {'DOWN', Ref, process, Server, _} -> ok end.
+
+read(Server, User, File) ->
+    Server ! {read, self(), User, File},
+    receive {Answer, User, File} -> Answer end.
+
+-doc false.
+-spec files(variant()) -> ok.
+files(Variant) -> files(Variant, #{}).
+
+%% The bad one keeps the files of a user that has left.
+files(Variant, Open) ->
+    receive
+        {login, User} -> files(Variant, Open#{User => []});
+        {logout, User} when Variant =:= good -> files(Variant, maps:remove(User, Open));
+        {logout, _} -> files(Variant, Open);
+        {open, User, File} when is_map_key(User, Open) -> files(Variant, Open#{User := [File | map_get(User, Open)]});
+        {read, From, User, File} ->
+            From ! {case lists:member(File, maps:get(User, Open, [])) of true -> contents; false -> denied end, User, File},
+            files(Variant, Open);
         stop -> ok
     end.
