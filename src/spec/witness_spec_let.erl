@@ -16,7 +16,7 @@ there is none, `false`, and of `{0, Value}` the greater one has the value.
 
 -export([names/1, variables/1, kinds/2, unkeyed/2, about_keys/3, name_values/1, used/1, put_values/1, written/1]).
 -export([parameters/1, uses/1, uncalled/1, unasked/1, without_asked/2, binds/2, about_all/1]).
--export_type([definition/0]).
+-export_type([definition/0, asked/0]).
 
 -doc """
 A `let`. Of `since`, `condition` is what has to hold after `since`. `of`: the expression of a `sum`, `min`, `max` or `mean`, with its place.

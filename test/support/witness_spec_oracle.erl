@@ -1054,7 +1054,7 @@ within(X, Parameters, {_, Needed, _, _} = Node, Given, Trace, Env, Loops, Table)
     case [Name || {Name, error} <- Given, lists:member(Name, Needed)] of
         [] ->
             Known = maps:merge(Env, #{Name => Term || {Name, {ok, Term}} <- Given}),
-            Place = {X, Known, Loops, length(Trace)},
+            Place = {X, terms(Known), terms_of_loops(Loops), length(Trace)},
             case ets:lookup(Table, Place) of
                 [{_, Result}] -> Result;
                 [] ->
@@ -1064,6 +1064,12 @@ within(X, Parameters, {_, Needed, _, _} = Node, Given, Trace, Env, Loops, Table)
             end;
         _ -> unknown
     end.
+
+%% The values of `let`s with variables are functions, and follow from the place.
+terms(Env) -> #{X => Term || X := Term <- Env, not is_function(Term)}.
+
+terms_of_loops(Loops) ->
+    #{X => {Parameters, Node, terms(Env), terms_of_loops(Outside)} || X := {Parameters, Node, Env, Outside} <- Loops}.
 
 combined(Zero, Results) ->
     case {lists:member(Zero, Results), lists:member(unknown, Results)} of
