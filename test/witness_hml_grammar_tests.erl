@@ -107,6 +107,8 @@ words_have_their_scopes_test_() ->
             {~"with m:f(_) «let» V = once {_ ? a} check tt.", ~"keyword.control.hml"},
             {~"with m:f(_) let «V» = once {_ ? a} check tt.", ~"variable.other.let.hml"},
             {~"with m:f(_) let V «=» once {_ ? a} check tt.", ~"keyword.operator.hml"},
+            {~"with m:f(_) let «V»(U) = once {_ ? U} check tt.", ~"variable.other.let.hml"},
+            {~"with m:f(_) let V(U) = «once» {_ ? U} check tt.", ~"keyword.control.value.hml"},
             {~"with m:f(_) let V = «previously» {_ ? a} check tt.", ~"keyword.control.value.hml"},
             {~"with m:f(_) let V =\n «once» {_ ? a} check tt.", ~"keyword.control.value.hml"},
             {~"with m:f(_) let V = {_ ? a} «since» {_ ? b} check tt.", ~"keyword.control.value.hml"},

@@ -107,6 +107,8 @@ values_for_variables_test_() ->
             %% Others in front: for the same terms in another order, and for other terms.
             {"let A(X, Y) = once {_ ? {a, X, Y}} let B(Y, X) = count A(X, Y) let V(X) = once {_ ? {b, X, Y} when B(X, Y) > 0}",
              [{a, 9, 1}, {b, 9, 1}, {b, 1, 9}, {b, 4, 4}], [{false, false}, {false, false}, {true, false}, {true, false}]},
+            {"let A(X) = once {_ ? {a, X}} let V(X) = count A(X)", [{a, 1}, {a, 1.0}, b], [{1, 0}, {2, 0}, {3, 0}]},
+            {"let A(X) = once {_ ? {a, X}} let V(X) = count A(X)", [{a, 4.0}, {a, 4}, b], [{0, 0}, {0, 1}, {0, 2}]},
             {"let A(X) = count {_ ? {a, X}} let V(X) = mean A(X) of A(X) > 0", [{a, 1}, {a, 1}, b], [{1.0, none}, {1.5, none}, {5 / 3, none}]}]].
 
 values_for(Let, Events) ->
