@@ -359,17 +359,7 @@ valuation_faults() ->
      {"all memories are the same", witness_spec_value, "is_same(_, _, _) -> false.", "is_same(_, _, _) -> true."},
      {"a new valuation begins behind the event", witness_spec_valuation,
       "maps:get(Valuation, Kept, Before)", "maps:get(Valuation, Kept, Others)"},
-     {"a valuation is forgotten with its memory", witness_spec_valuation,
-      "true -> maps:remove(Valuation, Ones);", "true -> #{};"},
-     {"a value that is that of the others again stays", witness_spec_valuation,
-      "true -> maps:remove(Valuation, Values);", "true -> Values;"},
-     {"no valuation differs from the others", witness_spec_let, "Call(max, [", "Call(min, ["},
-     {"the arguments of another let are turned round", witness_spec_let,
-      "[Place || Parameter <- Parameters, {Place, Name}", "[Place || Parameter <- lists:reverse(Parameters), {Place, Name}"},
-     {"the first action of a let binds", witness_spec_let_code,
-      "|| Action <- Some, witness_spec_let:binds(", "|| Action <- lists:sublist(Some, 1), witness_spec_let:binds("},
-     {"one let in front is asked for the valuations of another", witness_spec_let,
-      "computed(Let#{each => lists:uniq(Each)}), [Name | Before]", "computed(Let#{each => lists:uniq(Each)}), Before ++ [Name]"}].
+     {"no valuation differs from the others", witness_spec_let, "Call(max, [", "Call(min, ["}].
 
 %% Those of values without a slice. They are found with the focus `leaving`.
 leaving_faults() ->
@@ -419,9 +409,6 @@ leaving_faults() ->
      {"unknown values of a key without events are not told", witness_monitor_sliced,
       "{values, _, _, _} -> remembered(E, Unkeyed, S); _ -> Unkeyed end}",
       "{values, _, _, _} -> case remembered(E, Unkeyed, S) of {verdict, _, _} -> Unkeyed; P -> P end; _ -> Unkeyed end}"},
-     {"all valuations fade with the others", witness_spec_value,
-      "One <- witness_spec_valuation:ones(Left)]", "One <- [hd(witness_spec_valuation:ones(Left))]]"},
-     {"no valuation is left", witness_spec_valuation, "not IsSame(One, Others)", "IsSame(One, Others)"},
      {"only the first let fades", witness_spec_value,
       "        [] -> already;\n        _ ->", "        [_, _] -> already;\n        [] -> already;\n        _ ->"},
      {"places of events with different numbers are compared", witness_spec_value,

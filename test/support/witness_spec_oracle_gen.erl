@@ -1303,7 +1303,14 @@ kept_value(Known, Context) ->
                        {3, fun() -> {events, one_of([1, 1, 2, 3, 4])} end}]),
     Value = case one_of([previously, once, once, since, since, since, since, count, count, sum, min, max, mean]) of
         previously -> {previously, Condition()};
-        since -> {since, Window, Condition(), Condition()};
+        since ->
+            %% Mostly until something happens to the same.
+            Ends = [Name || {Name, {each, Several, {once, _, _}}} <- Known, length(Several) =:= length(Names)],
+            While = case Ends =/= [] andalso chance(70) of
+                true -> {test, {op, 'not', [{ask, {var, one_of(Ends)}, [{var, Name} || Name <- shuffled(Names)]}]}};
+                false -> Condition()
+            end,
+            {since, one_of([none, Window]), While, Condition()};
         Kind when Kind =:= once; Kind =:= count -> {Kind, Window, Condition()};
         Kind ->
             {actions, Actions} = kept_actions(Names, one_of([1, 1, 2]), 80, Known, Context),
