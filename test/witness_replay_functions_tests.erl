@@ -11,6 +11,24 @@ what_names_no_functions_is_an_error_test() ->
                   witness_replay:replay(#{dir => "none.rec", functions => Wrong}))
      || Wrong <- [all, [{m, f, 1}], #{{m, f, 1} => []}, #{{m, f, 1} => [calls]}, #{m => [call]}]].
 
+%% The compiler adds functions, and leaves debug information out.
+what_is_not_in_woven_source_is_refused_test() ->
+    Forms = [{attribute, 1, module, witness_replay_functions_code}, {attribute, 1, export, [{f, 0}]},
+             {attribute, 1, callback, {{c, 0}, [{type, 1, 'fun', [{type, 1, product, []}, {type, 1, atom, []}]}]}},
+             {function, 1, f, 0, [{clause, 1, [], [], [{call, 1, {atom, 1, g}, []}]}]},
+             {function, 1, g, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}],
+    Why = fun(F, A, Options) ->
+        {ok, Module, Code} = compile:forms(Forms, Options),
+        Folder = #{dir => "ebin", objects => [{Module, {"file", Code}}], contents => "", natives => [], digests => []},
+        case witness_replay_functions:check(#{{Module, F, A} => [call]}, [Folder], ["ebin"]) of
+            ok -> ok;
+            {error, [{_, Reason}]} -> Reason
+        end
+    end,
+    ?assertEqual([ok, ok, no_function, no_function, no_function, not_woven],
+                 [Why(F, A, [debug_info]) || {F, A} <- [{f, 0}, {g, 0}, {module_info, 1}, {behaviour_info, 1}, {h, 0}]]
+                     ++ [Why(f, 0, [])]).
+
 no_other_code_calls_a_function_that_is_observed_test_() -> {timeout, 120, fun no_other_code/0}.
 
 no_other_code() ->

@@ -79,10 +79,13 @@ refuse({M, F, A} = Function, Folders, User) ->
                 {true, false, _} -> [case erlang:function_exported(M, F, A) of true -> built_in; false -> no_function end];
                 {_, true, _} -> [built_in];
                 {false, false, []} -> [case code:which(M) of non_existing -> no_module; _ -> not_woven end];
-                {false, false, [{Dir, Object, Natives} | _]} ->
+                {false, false, [{Dir, {File, Code}, Natives} | _]} ->
                     IsUsers = lists:member(Dir, User),
-                    [native || lists:keymember(M, 1, Natives)] ++ [no_function || not is_defined(Function, Object)]
-                        ++ [own || not IsUsers, lists:member(M, ?OWN)] ++ [Why || not IsUsers, Why <- unseen(Function)]
+                    case [native || lists:keymember(M, 1, Natives)] ++ [own || not IsUsers, lists:member(M, ?OWN)]
+                             ++ [Why || not IsUsers, Why <- unseen(Function)] of
+                        [] -> unwoven(Function, witness_weave:forms({M, File, Code}));
+                        Refused -> Refused
+                    end
             end
     end.
 
@@ -90,13 +93,12 @@ unseen(Function) -> [invisible || not witness_trace_functions:is_visible(Functio
 
 modules(M, Folders) ->
     [{Dir, Object, Natives} || #{dir := Dir, objects := Objects, natives := Natives} <- Folders,
-                               {Module, {_, Object}} <- Objects, Module =:= M].
+                               {Module, Object} <- Objects, Module =:= M].
 
-is_defined({_, F, A}, Object) ->
-    case beam_lib:chunks(Object, [exports, locals], [allow_missing_chunks]) of
-        {ok, {_, Chunks}} -> lists:any(fun({_, Has}) -> is_list(Has) andalso lists:member({F, A}, Has) end, Chunks);
-        {error, _, _} -> false
-    end.
+%% A function reports its calls if it is in the source of a module that can be woven. The compiler adds others: `module_info/0`.
+unwoven({_, F, A}, {ok, Forms, _}) ->
+    [no_function || not lists:any(fun({function, _, F1, A1, _}) -> F1 =:= F andalso A1 =:= A; (_) -> false end, Forms)];
+unwoven(_, {error, _}) -> [not_woven].
 
 -doc "Whether the run time performs the calls of a function of the VM, and no other code of the VM makes any.".
 -spec is_performed(mfa()) -> boolean().
@@ -151,6 +153,6 @@ why(native, _) -> ~"its module has native functions, and what it calls itself is
 why(no_module, _) -> ~"there is no such module in the folders of the program";
 why(not_woven, {M, _, _}) ->
     [~"its module ", atom_to_binary(M),
-     ~" is not woven (where the program is recorded or searched, name its application with --weave)"];
+     ~" is not woven (where the program is recorded or searched, name its application with --weave; compile it with debug_info)"];
 why(no_function, _) -> ~"the module has no such function";
 why(invisible, _) -> ~"not all of them are calls in the code that the compiler makes (docs/specifications.md, calls and returns)".
