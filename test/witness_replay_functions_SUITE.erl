@@ -14,7 +14,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() ->
     [a_replay_has_the_calls_of_a_run, calls_of_a_killed_process_may_not_have_happened, only_kinds_that_are_named_are_reported,
      what_is_replayed_is_the_same_log, native_functions_hide_calls,
-     a_search_sees_calls_and_a_replay_of_what_it_found_too, what_cannot_be_seen_is_refused,
+     a_search_sees_calls_and_a_replay_of_what_it_found_too, a_search_judges_calls_before_a_halt, what_cannot_be_seen_is_refused,
      a_recording_without_a_replay_is_refused, a_recorded_run_is_refused].
 
 init_per_suite(Config) ->
@@ -133,6 +133,14 @@ a_search_sees_calls_and_a_replay_of_what_it_found_too(Config) ->
     {error, {witness_search, {functions, [{{lists, keymember, 3}, built_in}]}} = Error} =
         search(own, [], [Refused], file(".rec", Config), Config),
     ?assertMatch({match, _}, re:run(witness:format_error(Error), "cannot be observed")).
+
+a_search_judges_calls_before_a_halt(Config) ->
+    File = file(".hml", Config),
+    ok = file:write_file(File, """
+        one: with witness_recorded_functions:halts() over _ calls witness_recorded_functions:odd(_)
+          check [_ calls witness_recorded_functions:odd(1)] ff.
+        """),
+    {ok, #{outcome := {violated, _, ~"one"}}} = search(halts, [], [File], file(".rec", Config), Config).
 
 search(Function, Args, Specs, Dir, Config) ->
     witness_search:search((options(Dir, Function, Args, Config))#{specs => Specs, schedules => 100}).

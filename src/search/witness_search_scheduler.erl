@@ -117,12 +117,16 @@ run(#{start := Start, leader := Leader, strategy := Strategy} = Options) ->
                counts = case Options of #{profiling := true} -> #{}; #{} -> none end,
                trace = case Options of #{tracing := true} -> []; #{} -> none end},
     ok = witness_search_limit:watch(),
-    {Outcome, Ended} = try loop(begin_process(Id, Start, [], Run)) catch throw:{?MODULE, How, S} -> {How, S} end,
+    {Outcome, Ended} = try loop(begin_process(Id, Start, [], Run)) catch throw:{?MODULE, How, S} -> {outcome(How, S), S} end,
     ok = witness_search_limit:end_watch(),
     Result = result(Outcome, Ended),
     ok = clear(Outcome, Ended),
     %% A module may be loaded here, which needs the persistent terms of the VM.
     Result#{births => births(Outcome, Ended)}.
+
+%% The process may have ended the run after a call that violates a property.
+outcome(How, #run{violated = none}) -> How;
+outcome(How, #run{violated = Violated}) -> case is_result(How) of true -> Violated; false -> How end.
 
 loop(#run{violated = {_, _, _} = Violated} = S) -> throw({?MODULE, Violated, S});
 loop(#run{world = World0, possible = Possible0} = S0) ->

@@ -2,7 +2,7 @@
 -moduledoc "Calls of functions of many kinds: its own, those of OTP, and those of the VM, each in a process of its own.".
 
 -export([all/0, own/0, tables/0, processes/0, computed/0, library/0, raises/0, first/1]).
--export([takes/1, taker/2]).
+-export([takes/1, taker/2, halts/0]).
 -export([killed/1, waits/0, spins/0, sends/0, calls/0, hidden/0, hides/0]).
 
 -doc "One after the other.".
@@ -119,6 +119,11 @@ take(Table) ->
     [{free, Number}] = ets:lookup(Table, free),
     true = ets:insert(Table, {free, Number + 1}),
     Number.
+
+-doc "It ends the VM after a call.".
+halts() ->
+    1 = odd(1),
+    halt(0).
 
 %% --- killed ----------------------------------------------------------------------
 
