@@ -2,7 +2,8 @@
 -moduledoc """
 The prologue of functions that ask the run time first, and of functions that report their calls.
 
-The first are those that a process may start with, and callbacks of OTP's behaviours. Every clause keeps its body, its guards and its patterns, and gives its arguments a name:
+The first are those that a process may start with, and callbacks of OTP's behaviours. Every clause keeps its body, its guards and its
+patterns, and gives its arguments a name:
 
 ```erlang
 loop(@A1 = Pattern) when Guard ->

@@ -62,8 +62,8 @@ it is not judged. It reports the last of them to the run after that.
 -doc """
 `run`: the calling process; `maps`, and all `monitors` that they may start; `modules`: what to weave, with the entry functions
 of each; `dependencies`: the same, as far as they can be woven; `woven`: modules that are woven already; `functions`: those of
-`modules` that report their calls and returns; `facts`: what is known of modules that are not woven; `each`: whether each verdict is delivered by itself (`each/2`); `life`: starts the process that watches
-the life of the system, which is linked to the caller, and gives its counts; `scope`: for a `tree`, that process decides whether a
+`modules` that report their calls and returns; `facts`: what is known of modules that are not woven; `each`: whether each verdict is
+delivered by itself (`each/2`); `life`: starts the process that watches the life of the system, which is linked to the caller, and gives its counts; `scope`: for a `tree`, that process decides whether a
 process belongs to the system.
 """.
 -type config() :: #{run := pid(), maps := [witness_instrument_map:instrumentation()], monitors := [{module(), term()}],
