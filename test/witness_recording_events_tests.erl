@@ -139,6 +139,16 @@ births_that_no_entry_tells_come_at_their_time_test() ->
     Times = [witness_event:ts(Event) || {Event, _} <- Told, is_integer(witness_event:ts(Event))],
     ?assertEqual(lists:sort(Times), Times).
 
+%% A recording that begins late may begin between an entry and the contents of its message, which have no time of their own.
+what_has_no_time_in_the_last_part_does_not_come_last_test() ->
+    Parts = witness_recording_sample:parts(
+        [{(birth(1, 0, main))#{time => 0}, [{contents, lost}, {timed, 5, {content, a}}, {timed, 9, {exit, normal}}]},
+         {(birth(2, 0, main))#{time => 1}, [{timed, 7, {content, b}}, {timed, 8, {exit, normal}}]}], 7),
+    #{header := Header} = timed_header(),
+    {ok, Told} = read(Parts ++ [{processes, witness_log_recording_process:encode({early, 1})}], #{header => Header#{late => true}}),
+    ?assertEqual([{attached, 0}, {init, 1}, {recv, 5}, {recv, 7}, {exit, 8}, {exit, 9}],
+                 [{element(1, Event), witness_event:ts(Event)} || {Event, _} <- Told]).
+
 %% However it is cut, times do not go back, and there is a gap where something is missing.
 timed_files_that_were_cut_give_a_prefix_of_each_process_test_() ->
     {timeout, 120, fun() ->

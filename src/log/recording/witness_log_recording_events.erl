@@ -288,11 +288,12 @@ step(#process{id = Id, pid = Pid} = P0, Turns, Forced, M) ->
     end.
 
 next(#process{cursor = none} = P) -> {done, P};
-next(#process{held = none, cursor = Cursor, index = Index} = P) ->
+next(#process{held = none, cursor = Cursor, index = Index, time = Before} = P) ->
     case witness_log_recording_cursor:next(Cursor) of
         {ok, Entry, Cursor1} ->
-            {ok, Entry, P#process{cursor = Cursor1, index = Index + repetitions(Entry),
-                                  time = witness_log_recording_cursor:time(Cursor1)}};
+            %% A recording that begins late may begin behind the time of an entry.
+            Time = case witness_log_recording_cursor:time(Cursor1) of undefined -> Before; At -> At end,
+            {ok, Entry, P#process{cursor = Cursor1, index = Index + repetitions(Entry), time = Time}};
         done -> {done, P};
         {error, _} = Error -> Error
     end;
