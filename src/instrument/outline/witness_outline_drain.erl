@@ -31,16 +31,20 @@ The present time, once all that happened before it was reported. The VM is asked
 code. Nothing is asked where the stop time is not wanted.
 """.
 -spec reach(Ask :: fun(() -> reference()), Answer :: fun((reference()) -> term()),
-            #{stop_time => witness_monitor_stop_time:stop_time(), _ => _}) -> integer() | unknown.
-reach(Ask, Answer, #{stop_time := StopTime}) ->
+            #{stop_time => witness_monitor_stop_time:stop_time(), drain => timeout(), _ => _}) -> integer() | unknown.
+reach(Ask, Answer, #{stop_time := StopTime} = Config) ->
     case witness_monitor_stop_time:is_wanted(StopTime) of
         true ->
             Time = erlang:monotonic_time(nanosecond),
             Expected = Answer(Ask()),
-            receive Expected -> Time after ?REACH_MS -> unknown end;
+            receive Expected -> Time after reach_ms(Config) -> unknown end;
         false -> unknown
     end;
 reach(_, _, #{}) -> unknown.
+
+%% The tracers need the rest of the time for what they have.
+reach_ms(#{drain := Drain}) when is_integer(Drain) -> min(?REACH_MS, Drain div 2);
+reach_ms(#{}) -> ?REACH_MS.
 
 -doc "Notes the stop time, if it is known.".
 -spec note(integer() | unknown, #{stop_time => witness_monitor_stop_time:stop_time(), _ => _}) -> ok.
