@@ -24,7 +24,14 @@ a_log_that_has_lost_its_functions_does_not_name_them_any_more_test_() ->
         Return = {return, self(), {?LOADED, one, 0}, one, 2},
         ?assertEqual([{receives, delivered}, {functions, [{?LOADED, one, 0}]}, ?INIT, Return, {receives, delivered}, Return, ?INIT],
                      written("run.log", {[{?LOADED, one, 0}], Watch}, [?INIT, Return, fun load/0, Return, ?INIT])),
-        ok = witness_trace_functions:close(Watch),
+        %% The time of the stop is about calls, too.
+        {ok, Next} = witness_trace_functions:open([{?LOADED, one, 0}]),
+        StopTime = witness_monitor_stop_time:new(),
+        ok = witness_monitor_stop_time:note(7, StopTime),
+        Head = [{receives, delivered}, {functions, [{?LOADED, one, 0}]}, ?INIT],
+        [?assertEqual(Head ++ End, written("run.log", {[{?LOADED, one, 0}], Next}, [?INIT | Events], StopTime))
+         || {Events, End} <- [{[], [{clock, 7}]}, {[fun load/0], [{receives, delivered}, {clock, 7}]}]],
+        [ok = witness_trace_functions:close(Of) || Of <- [Watch, Next]],
         _ = code:purge(?LOADED),
         _ = code:delete(?LOADED)
     end}.
@@ -48,12 +55,13 @@ the_hidden_monitor_reads_the_calls_of_these_functions_only_test_() ->
      ?_assertEqual([init, send, call], Wanted([{ets, new, 2}]))].
 
 %% The items in a log to which the hidden monitor was given these events.
-written(Name, Functions, Events) ->
+written(Name, Functions, Events) -> written(Name, Functions, Events, witness_monitor_stop_time:none()).
+
+written(Name, Functions, Events, StopTime) ->
     Dir = string:trim(os:cmd("mktemp -d")),
     File = filename:join(Dir, Name),
     try
-        {ok, Logging} = witness_run_log:open(#{log_file => File, log_size => infinity, scope => tree}, Functions,
-                                             witness_monitor_stop_time:none()),
+        {ok, Logging} = witness_run_log:open(#{log_file => File, log_size => infinity, scope => tree}, Functions, StopTime),
         ok = witness_run_log:start(Logging),
         [{_, {Monitor, Arg}}] = witness_run_log:monitors(Logging),
         {ok, State} = Monitor:init({m, f, []}, self(), Arg),

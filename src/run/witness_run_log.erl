@@ -60,10 +60,13 @@ close(#{log := Log, trees := Trees} = Logging) ->
         {error, ["it was not written to its end: ", witness_event:format_term(Reason, 400)]}
     end.
 
-write_stop(#{stop_time := StopTime, log := Log}) ->
+%% Calls that are not observed any more may have happened until then, too.
+write_stop(#{stop_time := StopTime, log := Log} = Logging) ->
     case witness_monitor_stop_time:read(StopTime) of
         unknown -> ok;
-        Time -> witness_log_writer:write([{clock, Time}], Log)
+        Time ->
+            ok = write_head(Logging),
+            witness_log_writer:write([{clock, Time}], Log)
     end.
 
 -doc "The hidden map, if there is one.".
@@ -84,9 +87,15 @@ is_hidden(#{spec := Spec}) -> Spec =:= log.
 
 %% If the functions are still observed now, no call before this event was missing. Otherwise the log has a head first that does not
 %% name them.
-write(E, First, #{watch := Watch, log := Log} = Logging) ->
-    _ = witness_trace_functions:replaced(Watch) =/= none andalso witness_log_writer:write_head({receives, delivered}, Log),
+write(E, First, Logging) ->
+    ok = write_head(Logging),
     write_event(E, First, Logging).
+
+write_head(#{watch := Watch, log := Log}) ->
+    case witness_trace_functions:replaced(Watch) of
+        none -> ok;
+        _ -> witness_log_writer:write_head({receives, delivered}, Log)
+    end.
 
 %% The parent is not observed: its `fork` is no event of the run.
 write_event({init, First, Parent, _, Ts} = E, First, #{log := Log, trees := Trees}) when Parent =/= undefined ->
