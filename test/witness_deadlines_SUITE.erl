@@ -98,8 +98,9 @@ stops(Mode, Chosen, Config) ->
     Test = self(),
     {ok, Run} = start({witness_deadlines_system, quiet, [Test]}, File,
                       #{instrument => Mode, log_file => Log, on_verdict => fun(V) -> Test ! {verdict, V} end}, Config),
-    {Client, _} = asked(),
-    %% At least: 30 ms have passed since the last request.
+    {Client, Servers} = asked(),
+    %% Each server that says this was given its messages before. So at least 30 ms have passed since the last request.
+    [{message_queue_len, 3} = process_info(Server, message_queue_len) || Server <- Servers],
     ok = timer:sleep(31),
     {ok, #{outcome := violated}} = witness:stop(Run),
     Client ! finish,
@@ -139,6 +140,14 @@ a_clock_tells_the_time(Config) ->
                  {["clock(5000000011)\n"], #{instrument => central}, [~"3"]},
                  {["clock(5000000011)\n", later(20)], #{}, [~"4"]},
                  {["clock(9000000000)\n", "clock(5)\n"], #{skew => 10_000}, [~"4"]},
+                 %% It may be back by any time.
+                 {[later(5_000_000_011), "clock(5)\n"], #{skew => 0}, [~"3"]},
+                 {[later(5_000_000_011), "clock(5)\n"], #{sort => 0}, [~"3"]},
+                 %% At the end of a log it says what the log has of all processes.
+                 {[later(5_000_000_011), "clock(5000000010)\n"], #{}, []},
+                 {[later(5_000_000_012), "clock(5000000011)\n", "clock(5)\n"], #{block => 1}, [~"5"]},
+                 {[later(5_000_000_011), "clock(5000000010)\n", "@20 exit(<0.91.0>, normal).\n"], #{}, [~"5"]},
+                 {[later(5_000_000_011), "clock(5000000010)\n", "@20 send(<0.91.0>, <0.90.0>, hello).\n"], #{}, [~"5"]},
                  {["clock(10000000010)\n", later(9_000_000_000)], #{skew => 5_000}, [~"4"]},
                  {["clock(10000000011)\n", later(9_000_000_000)], #{skew => 5_000}, [~"3"]},
                  {["clock(10000000010)\n", later(9_000_000_000)], #{sort => 5_000}, [~"4"]},

@@ -53,7 +53,7 @@ add([{Line, Item} | Items], {Base, Shift} = Place, {Window, Greatest, Rank, Held
             add(Items, Place, {Window, Greatest, Rank + 1, Held}, [{{Rank + 1, Base + Line + Shift}, Item} | Out]);
         undefined ->
             refuse(Base + Line, ~"this event has no time, and cannot be sorted: expected one in each line, or no --sort", Items, Sort, Out);
-        Time when is_integer(Greatest), Time < Greatest - Window ->
+        Time when is_integer(Greatest), Time < Greatest - Window, element(1, Item) =/= clock ->
             refuse(Base + Line, too_early(Greatest - Time, ~"sort"), Items, Sort, Out);
         Time ->
             With = setelement(4, Sort, gb_trees:insert({Time, Base + Line}, {Base + Line + Shift, Item}, Held)),

@@ -79,6 +79,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
 %% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
 %% ticking: the shards with monitors that may have deadlines; time: the greatest one of an event or a clock
 %% told: the time that was told last, before which nothing comes any more
+%% clocks: the greatest one, and how many events there were at the last one; `passed': a line that may wait came behind it
 %% latest: without `skew', of each process; back: the first time that is before that, and by how much the times go back at most
 %% operations, births: newest first
 -record(log, {config :: config(),
@@ -101,6 +102,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
               ticking = [] :: [shard()],
               time = none :: none | integer(),
               told = none :: none | integer(),
+              clocks = none :: none | {integer(), Events :: non_neg_integer() | passed},
               latest = #{} :: #{witness_event:proc() => integer()},
               back = none :: none | {line(), pos_integer()},
               operations = #{} :: #{shard() => [witness_offline_shard:op(), ...]},
@@ -246,7 +248,7 @@ note_time(E, Line, Items, Base, L0 = #log{time = Before, config = Config}) ->
              ~"this is no time of a system clock: with --clock nanoseconds since 1970 are expected", Items, L};
         Time when is_integer(Time), Before =:= none orelse Time > Before ->
             add_timed(E, Line, Items, Base, tell(Skew, L#log{time = Time, place = at(Line, Base)}));
-        Time when is_integer(Time), Skew =/= none, Time < Before - Skew ->
+        Time when is_integer(Time), Skew =/= none, Time < Before - Skew, element(1, E) =/= clock ->
             {refused, line(at(Line, Base)), witness_trace_sort:too_early(Before - Time, ~"skew"), Items, L};
         _ -> add_timed(E, Line, Items, Base, tell(Skew, L#log{place = at(Line, Base)}))
     end.
@@ -282,8 +284,11 @@ add_timed(E, Line, Items, Base, L = #log{plain = Plain, events = Events}) when ?
 add_timed(E, Line, Items, Base, L) -> add_item(E, Line, Items, Base, L).
 
 %% A time alone. The deadlines that it may pass were told before.
-add_item({clock, _}, _, Items, Base, L) -> items(Items, Base, L);
-add_item(E, At, Items, Base, L = #log{source = Source, config = Config}) ->
+add_item({clock, Time}, _, Items, Base, L = #log{clocks = Clocks, events = Events}) ->
+    Greatest = case Clocks of none -> Time; {Before, _} -> max(Time, Before) end,
+    items(Items, Base, L#log{clocks = {Greatest, Events}});
+add_item(E, At, Items, Base, L0 = #log{source = Source, config = Config, clocks = Clocks}) ->
+    L = case Clocks of {_, passed} -> L0; none -> L0; {Greatest, _} -> L0#log{clocks = {Greatest, passed}} end,
     {Now, Line} = place(at(At, Base)),
     case witness_trace_log:add(Line, resolve(E, Config), Source) of
         {ok, Source1} -> items(Items, Base, deliver(Now, L#log{source = Source1}));
@@ -351,11 +356,15 @@ settle(Place, L = #log{source = Source}) ->
 finish(Line, L0) ->
     L = #log{source = Source} = settle(Line, L0),
     {Orphans, Source1} = witness_trace_log:finish(Source),
-    {Orphans, stop(Line, pass_all(Line, L#log{source = Source1}))}.
+    {Orphans, stop(Line, pass_all(end_time(L0), Line, L#log{source = Source1}))}.
 
-%% The whole log has been read: up to its greatest time, nothing more has happened.
-pass_all(_, L = #log{time = none}) -> L;
-pass_all(Line, L = #log{time = Time}) -> tell_time(Time, L#log{place = Line}).
+pass_all(none, _, L) -> L;
+pass_all(Time, Line, L) -> tell_time(Time, L#log{place = Line}).
+
+%% The whole log has been read: up to its greatest time, nothing more has happened. If a clock ends the log, that is known only up
+%% to the greatest clock: of what came later, the log may have the events of one process and lack those of another.
+end_time(#log{clocks = {Time, Events}, events = Events}) -> Time;
+end_time(#log{time = Time}) -> Time.
 
 tell_time(Time, L = #log{ticking = Shards}) -> give([{Shard, all} || Shard <- Shards], {time, Time}, L).
 
@@ -400,7 +409,8 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
       plain => L#log.plain, all => L#log.all, head => L#log.head,
-      ticking => L#log.ticking, time => L#log.time, told => L#log.told, latest => L#log.latest, back => L#log.back,
+      ticking => L#log.ticking, time => L#log.time, told => L#log.told, clocks => L#log.clocks,
+      latest => L#log.latest, back => L#log.back,
       alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
       processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
 
@@ -417,7 +427,7 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
                           head = maps:get(head, Saved, old_head(Saved)),
                           %% An older position has no properties with deadlines.
                           ticking = maps:get(ticking, Saved, []), time = maps:get(time, Saved, none),
-                          told = maps:get(told, Saved, none),
+                          told = maps:get(told, Saved, none), clocks = maps:get(clocks, Saved, none),
                           latest = maps:get(latest, Saved, #{}), back = maps:get(back, Saved, none),
                           %% An older position does not say which gaps may hide births, so all of them may.
                           hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
