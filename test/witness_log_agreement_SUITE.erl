@@ -73,8 +73,8 @@ offline_agrees(Config) ->
         {Expected, #{processes := Processes, events := Events, coverage := Coverage} = Live} =
             live(System, #{source => Source, log_file => File}),
         ?assertEqual({Name, witness_sys:expected(System)}, {Name, witness_sys:counts(Expected)}),
-        %% The first line is no event, nor that of the root.
-        Lines = Events + 2,
+        %% The first two lines are no events, nor that of the root.
+        Lines = Events + 3,
         ?assertEqual([], [Warning || #{code := log_incomplete} = Warning <- maps:get(warnings, Live)]),
         lists:foreach(fun(Mode) ->
             {Found, Summary} = offline(System, File, #{instrument => Mode}),
@@ -384,7 +384,7 @@ an_earlier_log_stays_until_the_run_is_started(Config) ->
     {ok, _} = witness:await(Run, ?RUN_TIMEOUT),
     {ok, _} = witness:stop(Run),
     {ok, Written} = file:read_file(File),
-    ?assertMatch({match, _}, re:run(Written, ~"^receives\\(delivered\\)\n@-?[0-9]+ root\\(<[0-9.]+>\\)\n@-?[0-9]+ init\\(")),
+    ?assertMatch({match, _}, re:run(Written, ~"^receives\\(delivered\\)\nclock\\(-?[0-9]+\\)\n@-?[0-9]+ root\\(<[0-9.]+>\\)\n@-?[0-9]+ init\\(")),
     ?assertEqual([], filelib:wildcard(File ++ ".*")).
 
 a_full_disk_leaves_the_run_untrusted(_) ->

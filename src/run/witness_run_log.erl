@@ -37,11 +37,14 @@ open(#{}, _, _) -> {ok, none}.
 -doc "Replaces an earlier log of this name. Called when nothing can prevent the start of the run any more.".
 -spec start(logging()) -> ok | {error, unicode:chardata()}.
 start(none) -> ok;
-start(#{log := Log, functions := Functions}) ->
+start(#{log := Log, functions := Functions, stop_time := StopTime}) ->
     maybe
         ok ?= witness_log_writer:begin_log(Log),
-        %% A run that is instrumented inline has no log.
-        witness_log_writer:write([{receives, delivered} | [{functions, Functions} || Functions =/= []]], Log)
+        Begin = erlang:monotonic_time(nanosecond),
+        %% A run that is instrumented inline has no log. If no later clock says more, as where the node was killed, the end of
+        %% the log decides nothing.
+        witness_log_writer:write([{receives, delivered}] ++ [{functions, Functions} || Functions =/= []]
+                                 ++ [{clock, Begin} || witness_monitor_stop_time:is_wanted(StopTime)], Log)
     end.
 
 -doc """

@@ -79,7 +79,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
 %% gaps: their number; hiding: how many may hide births; missing: the first gaps, newest first
 %% ticking: the shards with monitors that may have deadlines; time: the greatest one of an event or a clock
 %% told: the time that was told last, before which nothing comes any more
-%% clocks: the greatest one, and how many events there were at the last one; `passed': a line that may wait came behind it
+%% clock: the greatest one
 %% latest: without `skew', of each process; back: the first time that is before that, and by how much the times go back at most
 %% operations, births: newest first
 -record(log, {config :: config(),
@@ -102,7 +102,7 @@ be delivered; in a sorted log, the rank of its item, or of that one. The latter 
               ticking = [] :: [shard()],
               time = none :: none | integer(),
               told = none :: none | integer(),
-              clocks = none :: none | {integer(), Events :: non_neg_integer() | passed},
+              clock = none :: none | integer(),
               latest = #{} :: #{witness_event:proc() => integer()},
               back = none :: none | {line(), pos_integer()},
               operations = #{} :: #{shard() => [witness_offline_shard:op(), ...]},
@@ -284,11 +284,9 @@ add_timed(E, Line, Items, Base, L = #log{plain = Plain, events = Events}) when ?
 add_timed(E, Line, Items, Base, L) -> add_item(E, Line, Items, Base, L).
 
 %% A time alone. The deadlines that it may pass were told before.
-add_item({clock, Time}, _, Items, Base, L = #log{clocks = Clocks, events = Events}) ->
-    Greatest = case Clocks of none -> Time; {Before, _} -> max(Time, Before) end,
-    items(Items, Base, L#log{clocks = {Greatest, Events}});
-add_item(E, At, Items, Base, L0 = #log{source = Source, config = Config, clocks = Clocks}) ->
-    L = case Clocks of {_, passed} -> L0; none -> L0; {Greatest, _} -> L0#log{clocks = {Greatest, passed}} end,
+add_item({clock, Time}, _, Items, Base, L = #log{clock = Clock}) ->
+    items(Items, Base, L#log{clock = case Clock of none -> Time; _ -> max(Time, Clock) end});
+add_item(E, At, Items, Base, L = #log{source = Source, config = Config}) ->
     {Now, Line} = place(at(At, Base)),
     case witness_trace_log:add(Line, resolve(E, Config), Source) of
         {ok, Source1} -> items(Items, Base, deliver(Now, L#log{source = Source1}));
@@ -361,10 +359,10 @@ finish(Line, L0) ->
 pass_all(none, _, L) -> L;
 pass_all(Time, Line, L) -> tell_time(Time, L#log{place = Line}).
 
-%% The whole log has been read: up to its greatest time, nothing more has happened. If a clock ends the log, that is known only up
-%% to the greatest clock: of what came later, the log may have the events of one process and lack those of another.
-end_time(#log{clocks = {Time, Events}, events = Events}) -> Time;
-end_time(#log{time = Time}) -> Time.
+%% The whole log has been read: up to its greatest time, nothing more has happened. If it has clocks, the greatest one says up to
+%% when it has everything: of what came later, it may have the events of one process and lack those of another.
+end_time(#log{clock = none, time = Time}) -> Time;
+end_time(#log{clock = Time}) -> Time.
 
 tell_time(Time, L = #log{ticking = Shards}) -> give([{Shard, all} || Shard <- Shards], {time, Time}, L).
 
@@ -409,7 +407,7 @@ save(#log{config = #{spread := Spread}, operations = Operations, started = [], t
     #{spread => Spread, source => witness_trace_log:save(L#log.source),
       tracers => #{T => witness_outline_core:maps(Core) || T := Core <- L#log.cores},
       plain => L#log.plain, all => L#log.all, head => L#log.head,
-      ticking => L#log.ticking, time => L#log.time, told => L#log.told, clocks => L#log.clocks,
+      ticking => L#log.ticking, time => L#log.time, told => L#log.told, clock => L#log.clock,
       latest => L#log.latest, back => L#log.back,
       alive => L#log.alive, tracer => Tracer, most => Most, monitor => L#log.monitor,
       processes => L#log.processes, events => L#log.events, gaps => L#log.gaps, hiding => L#log.hiding, missing => L#log.missing}.
@@ -427,7 +425,7 @@ load(#{spread := Spread, source := Source, tracers := Tracers} = Saved, Config0)
                           head = maps:get(head, Saved, old_head(Saved)),
                           %% An older position has no properties with deadlines.
                           ticking = maps:get(ticking, Saved, []), time = maps:get(time, Saved, none),
-                          told = maps:get(told, Saved, none), clocks = maps:get(clocks, Saved, none),
+                          told = maps:get(told, Saved, none), clock = maps:get(clock, Saved, none),
                           latest = maps:get(latest, Saved, #{}), back = maps:get(back, Saved, none),
                           %% An older position does not say which gaps may hide births, so all of them may.
                           hiding = maps:get(hiding, Saved, Gaps), missing = maps:get(missing, Saved, [])}.
