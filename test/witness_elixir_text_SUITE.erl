@@ -230,7 +230,7 @@ tests_are_written_as_elixir(Config) ->
     Texts = [begin
          File = filename:join(proplists:get_value(priv_dir, Config), "till_test.exs"),
          ok = file:write_file(File, [
-             "ExUnit.start(seed: 0, max_cases: 1, colors: [enabled: false])\ndefmodule TillTest do\n  use ExUnit.Case\n  use Witness.Case, specs: [\"",
+             "ExUnit.start(seed: 0, max_cases: 1, timeout: :infinity, colors: [enabled: false])\ndefmodule TillTest do\n  use ExUnit.Case\n  use Witness.Case, specs: [\"",
              proplists:get_value(spec, Config), "\"]", Option, "\n  test \"sells\" do\n    Secrets.main()\n  end\nend\n"]),
          #{exit := 2, stdout := Text} = elixir([File], Config),
          ?assertMatch({_, _}, binary:match(Text, ~"VIOLATION of asked")),

@@ -233,7 +233,7 @@ wrong_configuration_is_named(Config) ->
     contains(File, [~"a.hml: error: cannot read the file: no such file or directory"]).
 
 tests_have_the_specifications_of_the_project(Config) ->
-    write(Config, "test/test_helper.exs", "ExUnit.start()\n"),
+    write(Config, "test/test_helper.exs", "ExUnit.start(timeout: :infinity)\n"),
     write(Config, "test/shop_test.exs", ~"""
      defmodule ShopTest do
        use ExUnit.Case
@@ -409,7 +409,7 @@ write_project(Folder, Root) ->
          import Config
          config :shop, started: "runtime"
          """},
-        {"test/test_helper.exs", "ExUnit.start()\n"},
+        {"test/test_helper.exs", "ExUnit.start(timeout: :infinity)\n"},
         {"specs/shop.hml", ~"""
          small: with Shop.init(_)
          over _ : _ ! reply(_, _)

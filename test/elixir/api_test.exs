@@ -1,5 +1,5 @@
 {:ok, _} = Application.ensure_all_started(:witness)
-ExUnit.start()
+ExUnit.start(timeout: :infinity)
 
 defmodule Till do
   use GenServer

@@ -1,6 +1,6 @@
 # The examples in the documentation of all modules of Witness that have a name of Elixir.
 {:ok, _} = Application.ensure_all_started(:witness)
-ExUnit.start()
+ExUnit.start(timeout: :infinity)
 
 defmodule ExamplesTest do
   use ExUnit.Case

@@ -1,4 +1,4 @@
-ExUnit.start()
+ExUnit.start(timeout: :infinity)
 
 defmodule HelpTest do
   use ExUnit.Case, async: true

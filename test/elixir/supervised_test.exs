@@ -1,4 +1,4 @@
-ExUnit.start()
+ExUnit.start(timeout: :infinity)
 
 defmodule Till do
   use GenServer

@@ -4,7 +4,7 @@
 path = Path.join(Path.dirname(file), "#{module}.beam")
 File.write!(path, beam)
 Code.prepend_path(Path.dirname(file))
-ExUnit.start()
+ExUnit.start(timeout: :infinity)
 
 defmodule WrongExampleTest do
   use ExUnit.Case
