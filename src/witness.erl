@@ -237,6 +237,7 @@ A log takes the options above that concern specifications, monitors and verdicts
 | `skew` | milliseconds, or `infinity`: how far times may go back in the log; with a limit, each line tells which deadlines have passed, in all processes, and a time further back ends the run | `infinity` |
 | `sort` | milliseconds: the lines are in no order, and are sorted by their times, which go back by so much at most; each line then tells which deadlines have passed | none |
 | `clock` | whether times are those of the system clock (nanoseconds since 1970): while a followed log is silent, it says which deadlines have passed. Needs `skew` or `sort` | `false` |
+| `clocks` | milliseconds by which the clocks of the processes differ at most: a deadline that depends on it is `inconclusive` | `0` |
 | `skip_malformed` | whether to skip, count and report malformed lines; otherwise the first one ends the run | `false` |
 | `max_atoms` | atoms that the log may create | `100000` |
 | `max_line` | bytes of the longest line | 1 MB |

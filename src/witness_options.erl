@@ -55,6 +55,7 @@ compiled already. `recorded`: the program is recorded meanwhile (`m:witness_reco
                      follow := boolean(),
                      skew := non_neg_integer() | infinity,
                      sort => non_neg_integer(),
+                     clocks := non_neg_integer(),
                      clock := boolean(),
                      skip_malformed := boolean(),
                      max_atoms := pos_integer(),

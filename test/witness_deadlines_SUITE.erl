@@ -16,7 +16,7 @@ load.
 suite() -> [{timetrap, {hours, 1}}].
 
 all() -> [{group, native}, {group, evm}, a_log_tells_the_time, a_clock_tells_the_time,
-          times_of_a_log_may_go_back_as_far_as_asked_for, times_that_go_back_within_a_process_are_told,
+          times_of_a_log_may_go_back_as_far_as_asked_for, times_that_go_back_within_a_process_are_told, clocks_of_a_log_may_differ,
           nothing_passes_before_what_waits, a_silent_log_asks_the_clock, what_waits_at_an_interrupt_is_told].
 
 groups() ->
@@ -213,6 +213,41 @@ a_silent_log_asks_the_clock(Config) ->
     [?assertMatch({error, {witness_option, {bad_option, clock, _}}},
                   witness:start(Less#{system => {log, {file, Log}}, specs => [File], clock => true}))
      || Less <- [#{follow => true}, #{skew => 0}, #{}]].
+
+%% The line of the answer is of another machine: with 200 ms between the clocks, it is not known whether it came in 5 s.
+clocks_of_a_log_may_differ(Config) ->
+    File = write(clocks, ~"asked: with shop:init(_) over _ ? _, _ : _ ! _ check [_ ? {ask, _}] within 5 s <_ : _ ! {answer, _}> tt.", Config),
+    Log = filename:join(proplists:get_value(priv_dir, Config), "clocks.log"),
+    Begin = "@0 init(\"p\", _, {shop, init, [a]}).\n@10 recv(\"p\", {ask, 1}).\n",
+    Found = fun(More) ->
+        {ok, Run} = witness:start(maps:merge(#{system => {log, {file, Log}}, specs => [File], log => false}, More)),
+        {ok, #{refused := undefined}} = witness:await(Run, ?RUN_TIMEOUT),
+        Verdicts = [{Verdict, maps:get(reason, Info, none)} || #{verdict := Verdict, info := Info} <- witness:verdicts(Run)],
+        {ok, _} = witness:stop(Run),
+        Verdicts
+    end,
+    [begin
+         ok = file:write_file(Log, [Begin, "@", integer_to_list(Time), " send(\"p\", \"q\", {answer, 1}).\n"]),
+         ?assertEqual({Time, More, Expected}, {Time, More, Found(More#{clocks => 200})})
+     end || {Time, Expected} <- [{4_800_000_010, [{yes, none}]}, {4_800_000_011, [{inconclusive, skew}]},
+                                 {5_200_000_010, [{inconclusive, skew}]}, {5_200_000_011, [{no, none}]}],
+            More <- [#{}, #{skew => 0}, #{sort => 0}, #{instrument => central}]],
+    %% With the same clocks only does a saved position mean the same.
+    Position = filename:join(proplists:get_value(priv_dir, Config), "clocks.position"),
+    ok = file:write_file(Log, [Begin]),
+    [] = [Verdict || {no, Verdict} <- Found(#{clocks => 200, save => Position})],
+    Resumed = fun(More) -> witness:start(More#{system => {log, {file, Log}}, specs => [File], log => false, from => Position}) end,
+    {error, Refused} = Resumed(#{}),
+    ?assertNotEqual(nomatch, string:find(witness:format_error(Refused), "other specifications, monitors or options")),
+    {ok, Run} = Resumed(#{clocks => 200}),
+    {ok, _} = witness:stop(Run),
+    %% Only a log has the lines of several machines; and what compares times in other ways is refused before it is read.
+    Start = fun(System, Spec, Clocks) -> witness:start(#{system => System, specs => [Spec], clocks => Clocks}) end,
+    {error, {witness_options, {only_for_logs, clocks}}} = Start({?MODULE, all, []}, File, 1),
+    {error, {witness_option, {bad_option, clocks, _}}} = Start({log, {file, Log}}, File, -1),
+    At = write(at, ~"at: with shop:init(_) over _ ? _ check [_ ? a at T] [_ ? b at U when U - T > 5 s] ff.", Config),
+    {error, {witness_spec, [_ | _] = Findings}} = Start({log, {file, "no.log"}}, At, 1),
+    [clocks_time] = lists:usort([Code || #{severity := error, code := Code} <- Findings]).
 
 %% What waits for its spawn, or until the first process is known, comes later, and its times are earlier ones.
 nothing_passes_before_what_waits(Config) ->

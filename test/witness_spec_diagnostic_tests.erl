@@ -296,6 +296,59 @@ calls_and_returns_test_() ->
          """},
         {"a: with m:f(_) over _ ? go check [_ ? go] [_ ? go] ff.", ""}]).
 
+%% Where clocks differ, only `within` and `during` compare times.
+clocks_test_() ->
+    shown(#{clocks => 1}, [
+        {"with m:f(_) over _ ? _ monitor [_ ? a at T] [_ ? b at U when U - T > 5 s] ff.",
+         """
+         s:1:62: error: `U` is the time of an event, and the clocks may differ (`--clocks`)
+           with m:f(_) over _ ? _ monitor [_ ? a at T] [_ ? b at U when U - T > 5 s] ff.
+                                                                        ^
+           `within` and `during` allow for that, and comparisons of times do not: use these, or check without `--clocks`
+         s:1:66: error: `T` is the time of an event, and the clocks may differ (`--clocks`)
+           with m:f(_) over _ ? _ monitor [_ ? a at T] [_ ? b at U when U - T > 5 s] ff.
+                                                                            ^
+           `within` and `during` allow for that, and comparisons of times do not: use these, or check without `--clocks`
+         """},
+        {"with m:f(_) over _ ? _ monitor [_ ? a at T] max X(N = T).[_ ? {b, N}] X(N + 1) and [_ ? c] ff.",
+         """
+         s:1:55: error: `T` is the time of an event, and the clocks may differ (`--clocks`)
+           with m:f(_) over _ ? _ monitor [_ ? a at T] max X(N = T).[_ ? {b, N}] X(N + 1) and [_ ? c] ff.
+                                                                 ^
+           `within` and `during` allow for that, and comparisons of times do not: use these, or check without `--clocks`
+         """},
+        {"with m:f(_) over _ ? _ monitor [_ ? a at T] max X(N = 0).([_ ? b] X(T) and [_ ? {c, N}] ff).",
+         """
+         s:1:69: error: `T` is the time of an event, and the clocks may differ (`--clocks`)
+           with m:f(_) over _ ? _ monitor [_ ? a at T] max X(N = 0).([_ ? b] X(T) and [_ ? {c, N}] ff).
+                                                                               ^
+           `within` and `during` allow for that, and comparisons of times do not: use these, or check without `--clocks`
+         """},
+        {"define Late(S) = [_ ? b at U when U > S] ff.\nwith m:f(_) over _ ? _ monitor [_ ? a] Late(3).",
+         """
+         s:1:35: error: `U@1` is the time of an event, and the clocks may differ (`--clocks`)
+           define Late(S) = [_ ? b at U when U > S] ff.
+                                             ^
+           `within` and `during` allow for that, and comparisons of times do not: use these, or check without `--clocks`; in the definition `Late`, used in line 2, column 40
+         """},
+        {"with m:f(_) over _ ? _\nlet A = once within 5 s {_ ? a}\nlet B = once within 5 events {_ ? a}\n"
+         "monitor [_ ? b when A, B] ff.",
+         """
+         s:2:5: error: which events are in the window of `A` would depend on clocks that may differ (`--clocks`)
+           let A = once within 5 s {_ ? a}
+               ^
+           a window may have a number of events, as `within 10 events`; with a window of time, check without `--clocks`
+         """},
+        {"with m:f(_) over _ ? _ monitor [_ ? a at T] [_ ? b] ff.", ""},
+        {"with m:f(_) over _ ? _ check within 5 s [_ ? a] within 9 s <_ ? b> tt.", ""},
+        {"with m:f(_) over _ ? _ check within 5 s within 9 s <_ ? b> tt.",
+         """
+         s:1:41: warning: this deadline can never pass
+           with m:f(_) over _ ? _ check within 5 s within 9 s <_ ? b> tt.
+                                                   ^
+           the one of `within` around it passes first; `within` behind an action begins with that action
+         """}]).
+
 actions_test_() ->
     shown([
         {"with m:f(_) monitor [] ff.",

@@ -24,7 +24,8 @@ focused() ->
     [{Fault, focus(element(2, Fault))} || Fault <- faults()]
         ++ [{Fault, Focus}
             || {Focus, Faults} <- [{timed, timed_faults()}, {asking, asking_faults()}, {remaining, remaining_faults()},
-                                   {calls, calls_faults()}, {values, values_faults()}, {leaving, leaving_faults()}],
+                                   {clocks, clocks_faults()}, {calls, calls_faults()}, {values, values_faults()},
+                                   {leaving, leaving_faults()}],
                Fault <- Faults].
 
 faults() ->
@@ -138,7 +139,7 @@ timed_faults() ->
      {"an event at the deadline is late", witness_spec_time,
       "is_integer(At), is_integer(Time), Time > At -> Verdict;", "is_integer(At), is_integer(Time), Time >= At -> Verdict;"},
      {"a deadline from the start is in the past", witness_spec_time,
-      "{Time + Nanoseconds, Verdict};", "{Time - Nanoseconds, Verdict};"},
+      "passed({Time + Nanoseconds, Verdict}, Time);", "passed({Time - Nanoseconds, Verdict}, Time);"},
      {"an event without a time is in time", witness_spec_time,
       "passed(_, _) -> inconclusive.", "passed(Deadline, _) -> Deadline."},
      {"a microsecond is a millisecond", witness_spec_time, "{us, 1_000}", "{us, 1_000_000}"},
@@ -167,7 +168,7 @@ timed_faults() ->
       "target_has_deadline({node, Number, _}, Deadlines) -> map_get(Number, Deadlines).",
       "target_has_deadline({node, Number, _}, Deadlines) -> is_map_key({none, Number}, Deadlines)."},
      {"at the end the first member decides", witness_spec_formula,
-      "        false -> hd(Verdicts);\n        Decided -> Decided", "        false -> hd(Verdicts);\n        _ -> hd(Verdicts)"},
+      "++ Verdicts);\n        Decided -> Decided", "++ Verdicts);\n        _ -> hd(Verdicts)"},
      {"an else matches where it is not known of the others", witness_spec_code,
       "            || Other <- Left, {Untimed, Tests} <- untimed(Other)]",
       "            || [Other] <- Left, {Untimed, Tests} <- untimed(Other)]"},
@@ -185,6 +186,24 @@ timed_faults() ->
      {"what is inside a node does not pass", witness_spec_explain,
       "true -> witness_spec_abstract:call(deadlines, [state_at_end(Child)]);", "true -> atom(open);"},
      {"the next deadline is forgotten", witness_spec_time, "At >= From] ++ [none]", "At > From] ++ [none]"}].
+
+%% They are found with the focus `clocks`.
+clocks_faults() ->
+    [{"a within has its own time in both bounds", witness_spec_clocks, "{duration, Time + Error}", "{duration, Time + Error - Error}"},
+     {"a during has less time in the lower bound", witness_spec_clocks, "{duration, Time - Error}", "{duration, Time + Error}"},
+     {"deadlines inside of others are exact", witness_spec_clocks,
+      "{done, {within, Meta, {duration, Time + Error}, [], bound(Inner, Error)}};",
+      "{done, {within, Meta, {duration, Time + Error}, [], Inner}};"},
+     {"what is between the bounds is satisfied", witness_spec_clocks,
+      "[Lower, {'and', Meta, [Upper, {unknown, Meta}]}]", "[Lower, {'and', Meta, [Upper]}]"},
+     {"what is between the bounds is violated", witness_spec_clocks,
+      "[Lower, {'and', Meta, [Upper, {unknown, Meta}]}]", "[Lower, {'and', Meta, [Upper, Lower]}]"},
+     {"what depends on clocks stays undecided", witness_spec_formula,
+      "known({ok, 0}) -> {verdict, inconclusive, #{reason => skew}};\n", ""},
+     {"what depends on clocks is decided at the end", witness_spec_formula,
+      "hd([Unknown || {inconclusive, _} = Unknown <- Verdicts] ++ Verdicts);", "hd(Verdicts);"},
+     {"the first event is in time for all", witness_spec_time,
+      "passed({Time + Nanoseconds, Verdict}, Time);", "{Time + Nanoseconds, Verdict};"}].
 
 %% They are found with the focus `asking`.
 asking_faults() ->

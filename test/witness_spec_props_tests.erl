@@ -11,6 +11,7 @@ of the oracle.
 -define(PAIRS, 50_000).
 -define(CALLS, 5_000).
 -define(LEAVING, 5_000).
+-define(CLOCKS, 3_000).
 -define(FAMILIES, 6_000).
 
 %% A comparison of trivial verdicts would be none.
@@ -26,6 +27,11 @@ monitors_agree_about_values_without_slices_test_() ->
     {timeout, 300, fun() ->
         %% Many properties: what one in ten has is in each run.
         agree(#{pairs => ?LEAVING, focus => leaving, traces => 20}, [yes, no, inconclusive, undecided, sliced, replayed])
+    end}.
+
+monitors_agree_where_clocks_differ_test_() ->
+    {timeout, 300, fun() ->
+        agree(#{pairs => ?CLOCKS, focus => clocks, traces => 40}, [yes, no, inconclusive, undecided, sliced, several, replayed])
     end}.
 
 agree(Options, Frequent) ->

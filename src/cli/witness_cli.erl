@@ -221,7 +221,8 @@ check(Log, Options) ->
         #{roots := Names} -> #{roots => [accept(~"check", root(Name)) || Name <- Names]};
         #{} -> #{}
     end,
-    Given = maps:with([instrument, format, follow, skew, sort, clock, skip_malformed, max_atoms, max_line, save, from], Options),
+    Given = maps:with([instrument, format, follow, skew, sort, clock, clocks, skip_malformed, max_atoms, max_line, save, from],
+                      Options),
     watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
 
 record(Options) -> monitored(~"record", Options, fun witness_cli_record:run/2).

@@ -155,7 +155,7 @@ check() ->
                "  witness check --spec calc.hml trace.log\n"
                "  zcat trace-*.jsonl.gz | witness check --spec calc.hml -\n"],
       arguments => witness_cli_options:arguments(check, witness_cli_options:properties() ++ [
-        checks, instrument, format, roots, follow, skew, sort, clock, skip_malformed, save, from, max_atoms, max_line,
+        checks, instrument, format, roots, follow, skew, sort, clock, clocks, skip_malformed, save, from, max_atoms, max_line,
         witness_cli_options:json(~"one JSON object a line on standard output, and nothing else"),
         witness_cli_options:report(),
         witness_cli_options:must_decide(),

@@ -186,6 +186,7 @@ Of logs:
 | `skew` | milliseconds that times may go back, so that each line tells the time | `:infinity` |
 | `sort` | milliseconds that times may go back: the log is sorted by them | none |
 | `clock` | whether a silent log asks the system clock for deadlines | `false` |
+| `clocks` | milliseconds by which the clocks of the processes differ at most | `0` |
 | `skip_malformed` | whether to skip and count malformed lines | `false` |
 | `max_atoms` | atoms that the log may create | `100000` |
 | `max_line` | bytes of the longest line | 1 MB |

@@ -1,7 +1,7 @@
 -module(witness_run_observe).
 -moduledoc "Starts the instrument that the options of a run ask for: it observes a system, or reads a log.".
 
--export([start_link/4]).
+-export([start_link/4, clocks/1]).
 
 -doc """
 Starts the instrument of a run, which is the calling process (`m:witness_instrument`). An error of a log is text for people; the
@@ -147,10 +147,14 @@ log_input({replay, #{dir := Dir} = Replay}, Specs, #{monitors := Monitors} = Opt
     {events, Dir, witness_run_replay:events(maps:merge((maps:with([signatures], Options))#{functions => Functions}, Replay))};
 log_input(Input, _, _) -> Input.
 
+-doc "By how much the clocks of a log may differ, for the compiler of specifications.".
+-spec clocks(#{clocks := non_neg_integer(), _ => _}) -> #{clocks := non_neg_integer()}.
+clocks(#{clocks := Milliseconds}) -> #{clocks => erlang:convert_time_unit(Milliseconds, millisecond, nanosecond)}.
+
 %% What a saved position depends on: the compiled code of specifications, with the records that they include, the code of
 %% other monitors, and their limits. It is computed only if needed.
 identity(Options = #{monitors := Monitors}, Specs) when is_map_key(save, Options); is_map_key(from, Options) ->
-    Compile = maps:with([include, max_obligations, max_state], Options),
+    Compile = maps:merge(maps:with([include, max_obligations, max_state], Options), clocks(Options)),
     Code = [begin
                 {ok, Text} = witness_spec:to_erlang(File, Compile),
                 unicode:characters_to_binary(Text)

@@ -173,7 +173,7 @@ compile_options(Options = #{system := System, instrument := Instrument, signatur
     Given = (maps:merge(maps:merge(Named, Seen), receives(Options)))#{central => Instrument =:= central},
     case System of
         %% The modules of a log's system need not be on this node.
-        {log, _} -> Given;
+        {log, _} -> maps:merge(Given, witness_run_observe:clocks(Options));
         _ -> Given#{exports => witness_event_wrapper:exports(fun witness_remote_exports:of_module/1, Rows),
                     attach => witness_run_attach:is_attached(System)}
     end.

@@ -101,6 +101,8 @@ The options of compilation; each key may be missing:
   the other is an error. Without it, both are accepted;
 - `no_functions`: why calls and returns of functions cannot be seen, and what to do; a property about some is an error;
 - `attach`: whether it is for processes that were running already: what needs their initial arguments is an error;
+- `clocks`: by how many nanoseconds the clocks of processes may differ, 0 by default (`m:witness_spec_clocks`); what compares times in other
+  ways than `within` and `during` is an error then;
 - `exports`: the functions of modules. With it, a signature with a function that its module does not have gets a
   warning, and so do modules that are unknown or cannot be read.
 
@@ -113,6 +115,7 @@ An unknown option, or one with a wrong value, raises `{bad_option, Key}`.
                      attach => boolean(),
                      receives => taken | delivered,
                      no_functions => {unicode:chardata(), unicode:chardata()},
+                     clocks => non_neg_integer(),
                      exports => witness_spec_export:exports()}.
 
 -define(MAX_FINDINGS, 50).
@@ -179,10 +182,10 @@ to_erlang(File, Options) ->
         end
     end)).
 
--doc "The states of the monitors as a drawing. Nothing is loaded.".
+-doc "The states of the monitors as a drawing, without `clocks`. Nothing is loaded.".
 -spec to_drawing(file:name_all(), Format :: dot | mermaid, options()) -> {ok, iodata()} | {error, error()}.
 to_drawing(File, Format, Options) ->
-    text(from_file(File, Options, fun(Properties, Units, _) ->
+    text(from_file(File, Options#{clocks => 0}, fun(Properties, Units, _) ->
         {ok, #{text => witness_spec_draw:draw(Format, entries(Properties), Units)}}
     end)).
 
@@ -214,12 +217,14 @@ name(File) ->
 
 options(Options) when is_map(Options) ->
     maps:foreach(fun(Key, Value) -> option(Key, Value) orelse error({bad_option, Key}) end, Options),
-    maps:merge(#{include => [], max_obligations => 1000, max_state => 10_000, attach => false, central => true}, Options).
+    maps:merge(#{include => [], max_obligations => 1000, max_state => 10_000, attach => false, central => true, clocks => 0},
+               Options).
 
 option(include, Folders) -> is_list(Folders) andalso lists:all(fun(F) -> is_list(F) orelse is_binary(F) end, Folders);
 option(Limit, Count) when Limit =:= max_obligations; Limit =:= max_state -> is_integer(Count) andalso Count > 0;
 option(Key, Value) when Key =:= attach; Key =:= central -> is_boolean(Value);
 option(receives, Receives) -> Receives =:= taken orelse Receives =:= delivered;
+option(clocks, Nanoseconds) -> is_integer(Nanoseconds) andalso Nanoseconds >= 0;
 option(no_functions, Why) -> tuple_size(Why) =:= 2;
 option(exports, Exports) -> is_function(Exports, 1);
 option(_, _) -> false.
@@ -258,7 +263,7 @@ shorten(Diagnostics) ->
     [Diagnostic || Diagnostic <- Diagnostics, lists:member(Diagnostic, Kept)].
 
 %% Scanner, parser and checker; a specification without errors has at least one property.
-analyse(Source, #{include := Folders, attach := Attach, central := Central} = Options) ->
+analyse(Source, #{include := Folders, attach := Attach, central := Central, clocks := Clocks} = Options) ->
     maybe
         {ok, Tokens} ?= witness_spec_scan:string(Source),
         {Records, Rest, Undeclared} = witness_spec_record:declarations(Tokens, Folders),
@@ -279,12 +284,15 @@ analyse(Source, #{include := Folders, attach := Attach, central := Central} = Op
             #{no_functions := Why} -> witness_spec_check:check_functions(Properties, Why);
             #{} -> []
         end,
+        Unordered = case Clocks of 0 -> []; _ -> witness_spec_clocks:check(Properties) end,
         %% What uses a definition may be in a property with an error.
         Misnamed = [Finding || {_, _, Code, _, _} = Finding <- Undefined, Malformed =:= [] orelse Code =/= unused_definition],
         Findings = Undeclared ++ Malformed ++ Misnamed
-            ++ witness_spec_define:with_uses(Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart ++ Unseen ++ Untraced, Uses),
+            ++ witness_spec_define:with_uses(Unknown ++ Misused ++ Checked ++ Unattachable ++ Apart ++ Unseen ++ Untraced
+                                             ++ Unordered, Uses),
         ok ?= check_sound(Properties, Findings),
-        {ok, Units} ?= witness_spec_build:units(witness_spec_else:properties(witness_spec_let:put_values(Properties))),
+        Whole = witness_spec_else:properties(witness_spec_let:put_values(Properties)),
+        {ok, Units} ?= witness_spec_build:units(case Clocks of 0 -> Whole; _ -> witness_spec_clocks:properties(Whole, Clocks) end),
         {ok, Properties, Units, Findings}
     end.
 

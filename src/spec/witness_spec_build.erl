@@ -45,7 +45,7 @@ unit({Index, #{formula := Formula, signatures := Signatures, all := All, among :
         throw(witness_spec_diagnostic:error(Location, too_large,
             io_lib:format("the formulas of a file have at most ~b states", [?MAX_NODES]),
             "split it into several files")),
-    {Numbered, NextId} = lists:mapfoldl(fun actions/2, FirstId, Nodes),
+    {Numbered, {NextId, _}} = lists:mapfoldl(fun actions/2, {FirstId, #{}}, Nodes),
     {#{index => Index, signatures => Signatures, all => All, among => Among, scope => Scope, over => maps:get(over, Property, all),
        per => Per, lets => Lets, requests => maps:get(requests, Property, false), unsure => Unsure, start => Start,
        nodes => Numbered},
@@ -53,11 +53,15 @@ unit({Index, #{formula := Formula, signatures := Signatures, all := All, among :
 unit({Index, #{signatures := Signatures} = Property}, Next) ->
     {#{index => Index, signatures => Signatures, unsure => witness_spec_attach:unsure(Property)}, Next}.
 
-actions(#{leaves := Leaves} = Node, FirstId) ->
-    {Numbered, NextId} = lists:mapfoldl(fun({Modality, Action, Target}, Id) ->
-        {{Modality, Action#{id => Id}, Target}, Id + 1}
-    end, FirstId, Leaves),
-    {Node#{leaves := Numbered}, NextId}.
+%% An action that is in both bounds of the formula (`m:witness_spec_clocks`) has one number.
+actions(#{leaves := Leaves} = Node, Before) ->
+    {Numbered, After} = lists:mapfoldl(fun({Modality, #{order := Order} = Action, Target}, {Next, Known}) ->
+        case Known of
+            #{Order := Id} -> {{Modality, Action#{id => Id}, Target}, {Next, Known}};
+            #{} -> {{Modality, Action#{id => Next}, Target}, {Next + 1, Known#{Order => Next}}}
+        end
+    end, Before, Leaves),
+    {Node#{leaves := Numbered}, After}.
 
 -doc "The forms of the module with their comments.".
 -spec forms(module(), [witness_spec_code:unit()], options()) -> [{Comment :: binary(), erl_parse:abstract_form()}].

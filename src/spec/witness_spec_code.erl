@@ -58,7 +58,7 @@ variables of the specification: the generator uses other names.
 generate(Module, Known, Limits, Names) ->
     Event = var(fresh("Event", Names)),
     Units = [put_times(Unit, Event) || Unit <- Known],
-    Nodes = [Node || {_, Node} <- lists:keysort(1, [{Number, Node} || #{nodes := Found} <- Units,
+    Nodes = [Node || {_, Node} <- lists:ukeysort(1, [{Number, Node} || #{nodes := Found} <- Units,
                                                                      #{number := Number} = Node <- Found])],
     {Steps, _} = lists:mapfoldl(fun(Node, Next) -> steps(Node, {Event, Limits}, Next) end, 1, Nodes),
     Slices = witness_spec_slice:functions(Units, Event, {Module, words(Limits)}),
@@ -189,12 +189,19 @@ handle_event(Units, Nodes, Event, #{obligations := Limit} = Limits, Names) ->
     State = var(fresh("State", Names)),
     Self = local(handle_event, 2),
     Failed = {match, erl_anno:new(0), tuple([atom(failed), any(), any()]), State},
+    %% `unknown` decides nothing beside other obligations, but it does alone.
+    Unsure = [Start || #{start := {node, Start, _}, nodes := [_ | _] = Own} <- Units, is_map_key(0, witness_spec_node:table(Own))],
+    Whole = fun(Result) -> case Unsure of [] -> Result; _ -> formula(known, [Result]) end end,
     function(handle_event, 2,
-        [clause([Event, state(node_target(Node))], [], [step(node_target(Node), Event, Limits)]) || Node <- Nodes]
+        [clause([Event, state(Target)], [],
+                [case lists:member(Number, Unsure) of
+                     true -> Whole(step(Target, Event, Limits));
+                     false -> step(Target, Event, Limits)
+                 end]) || Node <- Nodes, {node, Number, _} = Target <- [node_target(Node)]]
         ++ [clause([Event, {match, erl_anno:new(0), tuple([atom(Operator), any()]), State}], [],
-                   [formula(step, [Self, integer(Limit), Event, State])]) || Operator <- ['and', 'or']]
+                   [Whole(formula(step, [Self, integer(Limit), Event, State]))]) || Operator <- ['and', 'or']]
         ++ [clause([Event, tuple([atom(fresh), State])], [],
-                   [formula(first, [Self, local(engaged, 2), integer(Limit), Event, State])])]
+                   [Whole(formula(first, [Self, local(engaged, 2), integer(Limit), Event, State]))])]
         ++ [clause([any(), Failed], [], [formula(begun, [words(Limits), State])])
             || lists:any(fun(Target) -> is_computed(Target) end, targets(Units))]
         ++ witness_spec_let_code:steps(Units, Event, words(Limits))).
@@ -217,6 +224,8 @@ step({node, Number, Variables} = Target, Event, Limits) ->
     end.
 
 %% The functions of a node: one for each part. `Next` is the number of the next function that is not the first of a node.
+steps(#{operator := {constant, unknown}, number := Number, text := Text} = Node, {_, Limits}, Next) ->
+    {[{Text, function(name("s", Number), 1, [clause([any()], [], [ok(node_target(Node), {none, Limits})])])}], Next};
 steps(#{operator := {constant, Verdict}, number := Number, text := Text} = Node, _, Next) ->
     {[{Text, function(name("s", Number), 1, [clause([any()], [], [decide(Verdict, Node, undefined, [])])])}], Next};
 steps(#{number := Number, operator := Operator, leaves := Leaves, children := Children, variables := Variables,
@@ -394,7 +403,7 @@ zero(Operator) -> witness_spec_formula:zero(Operator).
 engaged(Units, Event) ->
     Clauses = [engaged_node(Node, Event) || #{start := {node, Start, _}, nodes := Nodes} <- Units,
                                             Node <- untouched([Start], witness_spec_node:table(Nodes), #{}, [init, 'else'])],
-    function(engaged, 2, Clauses ++ [clause([any(), any()], [], [atom(false)])]).
+    function(engaged, 2, lists:uniq(Clauses) ++ [clause([any(), any()], [], [atom(false)])]).
 
 engaged_node(#{leaves := Leaves, children := Children} = Node, Event) ->
     {Elses, Described} = lists:partition(fun is_else/1, Leaves),

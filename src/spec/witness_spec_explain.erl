@@ -19,7 +19,7 @@ formula (`describe/1`), and its actions (`coverage/1`).
 -doc "The callbacks with their helpers `ending/1`, `text/1` and `deadlines/1`, which have a clause for each node.".
 -spec functions([witness_spec_code:unit()]) -> [witness_spec_abstract:form()].
 functions(Units) ->
-    Nodes = lists:append([Nodes || #{nodes := Nodes} <- Units]),
+    Nodes = lists:uniq(fun(#{number := Number}) -> Number end, lists:append([Nodes || #{nodes := Nodes} <- Units])),
     Table = witness_spec_node:table(Nodes),
     Deadlines = with_deadlines(Nodes, Table),
     [handle_end(Units), endings(Nodes, Table, Deadlines), describe(Units), text(Nodes), coverage(Units)]
@@ -34,7 +34,8 @@ unit('and') -> yes;
 unit('or') -> no.
 
 -doc "A verdict with its information. If no action decided alone, the place is that of the node.".
--spec verdict(yes | no, {witness_spec_node:state_node(), Shown :: [atom() | {binary(), expr()}]}, decisive()) -> expr().
+-spec verdict(yes | no | unknown, {witness_spec_node:state_node(), Shown :: [atom() | {binary(), expr()}]}, decisive()) -> expr().
+verdict(unknown, _, _) -> tuple([atom(inconclusive), map([{reason, atom(skew)}])]);
 verdict(Verdict, {#{location := Place} = Node, Shown}, Decisive) ->
     Decided = case Decisive of
         undefined -> {Place, []};
@@ -172,10 +173,10 @@ ending(#{number := Number, operator := Operator, leaves := Leaves, children := C
     Zero = witness_spec_formula:zero(Operator),
     Endings = [{case Modality of box -> yes; dia -> no end, {unmatched, Action}} || {Modality, Action, _} <- Leaves]
         ++ Inner,
-    Ending = case {[Found || {Verdict, _} = Found <- Endings, Verdict =:= Zero], Endings} of
-        {[Decided | _], _} -> Decided;
-        {[], [Only]} -> Only;
-        {[], _} -> {unit(Operator), undefined}
+    Ending = case [Found || Deciding <- [Zero, unknown], {Verdict, _} = Found <- Endings, Verdict =:= Deciding] of
+        [Decided | _] -> Decided;
+        [] when tl(Endings) =:= [] -> hd(Endings);
+        [] -> {unit(Operator), undefined}
     end,
     {Ending, After#{Number => Ending}}.
 
@@ -203,4 +204,4 @@ actions(Nodes) ->
                             decides => case Target of {verdict, Verdict} -> Verdict; {node, _, _} -> undefined end}} ||
                #{leaves := Leaves} <- Nodes,
                {_, #{id := Id, order := Order, location := {Line, Column}, text := Text}, Target} <- Leaves],
-    [Action || {_, Action} <- lists:keysort(1, Actions)].
+    [Action || {_, Action} <- lists:ukeysort(1, Actions)].

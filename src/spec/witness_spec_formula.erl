@@ -15,6 +15,8 @@ So loops that reach the same state become one again. A combination has no more l
 `inconclusive` with the reason `too_many_obligations`, since a monitor's memory must be bounded. So is one that would have larger values of
 parameters than a limit (`state_too_large`).
 
+The leaf 0 is what no event decides (`m:witness_spec_clocks`).
+
 Mostly all members are leaves, and few. These are a list, and a step that changes none of them returns the given
 state. If a combination has inner combinations, all of them are maps with the members as keys: two are equal if
 they have the same members.
@@ -22,11 +24,12 @@ they have the same members.
 The functions take the step function of the generated module as an argument.
 """.
 
--export([begun/2, enter/4, conj/3, disj/3, step/4, first/5, any/3, at_end/3, ended/2, at_stop/3, describe/2, members/1, zero/1]).
+-export([begun/2, enter/4, conj/3, disj/3, step/4, first/5, known/1, any/3, at_end/3, ended/2, at_stop/3, describe/2, members/1,
+         zero/1]).
 -export_type([leaf/0, state/0, result/0, limit/0, text/0, info/0]).
 
 -doc "A state of a generated monitor.".
--type leaf() :: pos_integer() | tuple().
+-type leaf() :: non_neg_integer() | tuple().
 -doc "A parameter of the leaf could not be computed: the place of what gives it a value.".
 -type failed() :: {failed, Line :: pos_integer(), Column :: pos_integer()}.
 -doc "A combination of leaves.".
@@ -279,6 +282,12 @@ first(Step, Engaged, Limit, Event, State) ->
         Result -> Result
     end.
 
+-doc "The result for the whole formula. If only the leaf 0 is left, nothing can decide it any more: it depends on clocks that differ.".
+-spec known(result()) -> result().
+known({ok, 0}) -> {verdict, inconclusive, #{reason => skew}};
+known({ok, {fresh, 0}}) -> {verdict, inconclusive, #{reason => skew}};
+known(Result) -> Result.
+
 -doc "Whether a leaf of the combination is engaged by the event.".
 -spec any(fun((Event, leaf()) -> boolean()), Event, state()) -> boolean().
 any(Engaged, Event, {Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
@@ -287,7 +296,7 @@ any(Engaged, Event, Leaf) ->
     Engaged(Event, Leaf).
 
 -doc "The verdict at the complete end of the trace, from the verdicts and the bindings of the leaves.".
--spec at_end(fun((leaf()) -> {yes | no, info()}), text(), state() | failed()) -> {yes | no | inconclusive, info()}.
+-spec at_end(fun((leaf()) -> {yes | no | inconclusive, info()}), text(), state() | failed()) -> {yes | no | inconclusive, info()}.
 at_end(End, Text, {fresh, State}) ->
     {Verdict, Info} = at_end(End, Text, State),
     {Verdict, Info#{vacuous => Verdict =:= yes}};
@@ -305,7 +314,7 @@ at_end(End, Text, Leaf) ->
 -spec ended(operator(), [{yes | no | inconclusive, info()}, ...]) -> {yes | no | inconclusive, info()}.
 ended(Operator, Verdicts) ->
     case lists:keyfind(zero(Operator), 1, Verdicts) of
-        false -> hd(Verdicts);
+        false -> hd([Unknown || {inconclusive, _} = Unknown <- Verdicts] ++ Verdicts);
         Decided -> Decided
     end.
 
@@ -313,7 +322,7 @@ ended(Operator, Verdicts) ->
 The result where the observation stops before the end. If the property demands something that has not come (the trace so far would
 violate it), the reason is `pending`, and the place is that of what has to come.
 """.
--spec at_stop(fun((leaf()) -> {yes | no, info()}), text(), state() | failed()) -> {inconclusive, info()}.
+-spec at_stop(fun((leaf()) -> {yes | no | inconclusive, info()}), text(), state() | failed()) -> {inconclusive, info()}.
 at_stop(End, Text, State) ->
     case at_end(End, Text, State) of
         {no, Info} -> {inconclusive, (maps:without([vacuous, matched], Info))#{reason => pending}};
@@ -332,10 +341,20 @@ describe(Text, {fresh, State}) ->
 describe(_, {failed, _, _}) ->
     #{formula => ~"...", bindings => []};
 describe(Text, State) ->
-    case formula(Text, State) of
+    case formula(Text, upper(State)) of
         {Formula, Bindings} when is_binary(Formula) -> #{formula => Formula, bindings => Bindings};
         {Formula, Bindings} -> #{formula => unicode:characters_to_binary(Formula), bindings => distinct(Bindings)}
     end.
+
+%% Of both bounds one is shown: their texts are the same.
+upper({Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
+    All = members(Members),
+    case {All -- [0], [Upper || {'and', Inner} = Upper <- All, lists:member(0, members(Inner))]} of
+        {[Bound], _} -> Bound;
+        {All, [Upper]} -> upper(Upper);
+        {Bounds, _} -> {Operator, if is_list(Members) -> Bounds; true -> maps:without([0], Members) end}
+    end;
+upper(State) -> State.
 
 formula(Text, {Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
     All = members(Members),

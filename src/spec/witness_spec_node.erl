@@ -14,6 +14,8 @@ variable says.
 
 `within` and `during` are like a fixpoint with the parameter `_@Deadline`, which every node inside needs. Its value is computed from
 `_@Now`, the time of the event behind which the node begins, or `start`.
+
+The node of `unknown` (`m:witness_spec_clocks`) has the number 0 in all formulas.
 """.
 -include("witness_spec_time.hrl").
 
@@ -28,7 +30,7 @@ variable says.
 The target of a transition: a verdict, or a node with its variables. A parameter that gets a value there stands with the expression, and
 the place of what gives it.
 """.
--type target() :: {verdict, yes | no} | {node, Number :: pos_integer(), [Variable :: atom() | given()]}.
+-type target() :: {verdict, yes | no} | {node, Number :: non_neg_integer(), [Variable :: atom() | given()]}.
 -type given() :: {Parameter :: atom(), witness_spec_pattern:expr(), witness_spec_diagnostic:location()}.
 
 -doc "A modality with the node that follows it.".
@@ -36,14 +38,14 @@ the place of what gives it.
 
 -doc """
 A node. `operator` combines all its leaves and inner nodes; `constant` is a formula that is decided
-before any event. `scope` are the variables that are bound there, `variables` those that are still needed.
+before any event, or by none. `scope` are the variables that are bound there, `variables` those that are still needed.
 """.
--type state_node() :: #{number := pos_integer(),
+-type state_node() :: #{number := non_neg_integer(),
                   location := witness_spec_diagnostic:location(),
                   text := binary(),
                   scope := ordsets:ordset(atom()),
                   variables := [atom()],
-                  operator := 'and' | 'or' | {constant, yes | no},
+                  operator := 'and' | 'or' | {constant, yes | no | unknown},
                   leaves := [leaf()],
                   children := [target()]}.
 
@@ -59,7 +61,7 @@ simplify(Formula) ->
     Core.
 
 %% Also returns the recursion variables that occur free.
-fold({Constant, _} = Formula) when Constant =:= tt; Constant =:= ff -> {Formula, []};
+fold({Constant, _} = Formula) when Constant =:= tt; Constant =:= ff; Constant =:= unknown -> {Formula, []};
 fold({var, _, Name, _} = Formula) -> {Formula, [Name]};
 fold({Modality, Meta, Action, Formula}) when Modality =:= box; Modality =:= dia ->
     {Core, Free} = fold(Formula),
@@ -115,7 +117,7 @@ nodes(Core, Scope, First) ->
     {begin_at({atom, erl_anno:new(0), start}, Target), lists:reverse(Nodes)}.
 
 -doc "Nodes by their numbers.".
--spec table([state_node()]) -> #{pos_integer() => state_node()}.
+-spec table([state_node()]) -> #{non_neg_integer() => state_node()}.
 table(Nodes) -> #{Number => Node || #{number := Number} = Node <- Nodes}.
 
 -doc "Whether the node has a deadline.".
@@ -137,7 +139,7 @@ verdict(ff) -> no.
 
 %% Adds to each place the data variables that are used from there on, and the recursion variables that occur free:
 %% {Used, Free, Formula}. Variables that an action binds are not used before it.
-uses({Constant, _} = Formula, _) when Constant =:= tt; Constant =:= ff -> {[], [], Formula};
+uses({Constant, _} = Formula, _) when Constant =:= tt; Constant =:= ff; Constant =:= unknown -> {[], [], Formula};
 uses({var, Meta, Name, Values} = Formula, _) -> {limit_variables(witness_spec_pattern:variables(Values), Meta), [Name], Formula};
 uses({Modality, Meta, Action, Formula}, Scope) when Modality =:= box; Modality =:= dia ->
     #{pattern := Pattern, guard := Guard} = Action,
@@ -183,6 +185,10 @@ target({_, _, {var, {Location, _}, Name, Values}}, _, Loops, Made) ->
     #{Name := {Number, Variables, Names, Inner}} = Loops,
     Given = maps:from_list(lists:zip(Names, [{Value, Location} || Value <- Values])),
     {{node, Number, given(Variables, first(Inner, Given))}, Made};
+target({_, _, {unknown, {Location, Text}}}, _, _, {Number, Nodes}) ->
+    {{node, 0, []},
+     {Number, [#{number => 0, location => Location, text => Text, scope => [], variables => [], operator => {constant, unknown},
+                 leaves => [], children => []} | Nodes]}};
 target({_, Free, Formula} = Whole, Scope, Loops, {Number, Nodes}) ->
     {Location, Text} = Meta = element(2, Formula),
     {Parameters, {Used, Back, Body}} = body(Whole),

@@ -42,14 +42,16 @@ An error ends its property or definition; the next one is still read.
 -type meta() :: {witness_spec_diagnostic:location(), Text :: binary()}.
 -doc """
 A formula as it was written. A fixpoint may have parameters, and its recursion variable then has a value for each of them.
-`m:witness_spec_define` replaces the uses of definitions, which look like recursion variables, and arguments by values.
+`m:witness_spec_define` replaces the uses of definitions, which look like recursion variables, and arguments by values. `unknown` and negative
+durations are made by `m:witness_spec_clocks`.
 """.
 -type formula() :: {tt | ff, meta()}
     | {var, meta(), atom(), [witness_spec_pattern:expr() | argument()]}
     | {'and' | 'or', meta(), [formula(), ...]}
     | {box | dia, meta(), witness_spec_action:action(), formula()}
     | {max | min, meta(), atom(), [parameter()], formula()}
-    | {within | during, meta(), {duration, Nanoseconds :: non_neg_integer()}, [], formula()}.
+    | {within | during, meta(), {duration, Nanoseconds :: integer()}, [], formula()}
+    | {unknown, meta()}.
 -doc "What stands in the parentheses behind a name, with its text.".
 -type argument() :: {Text :: binary(), witness_spec_pattern:expr() | {formula, formula()}}.
 -doc "A definition, with its place from the first token up to its dot. The location is that of its name.".

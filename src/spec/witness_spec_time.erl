@@ -16,7 +16,7 @@ A generated monitor calls the others (docs/internals/semantics.md, *Time*).
 When, and the verdict of an obligation that is open then. It is relative to the next event before any event was read (`start`), and not
 known (`undefined`) if it began at an event without a time.
 """.
--type deadline() :: {At :: integer() | {start | undefined, Nanoseconds :: non_neg_integer()}, no | yes}.
+-type deadline() :: {At :: integer() | {start | undefined, Nanoseconds :: integer()}, no | yes}.
 
 -doc "What deadlines decide of a node or a state: that of its modalities, with what to say of each verdict; what cannot pass yet is `open`.".
 -type deadlines() :: open | {deadline(), No :: place(), Yes :: place()} | {'and' | 'or', [deadlines()]}.
@@ -68,7 +68,7 @@ is_unknown_unit({Kind, Anno, _}, {Word, WordAnno, Name}) when
 is_unknown_unit(_, _) -> false.
 
 -doc "The deadline of what begins at this time (`start`: with the next event) inside of another deadline, or of none.".
--spec deadline(Now :: integer() | undefined | start, Nanoseconds :: non_neg_integer(), no | yes, Outer :: deadline() | none) ->
+-spec deadline(Now :: integer() | undefined | start, Nanoseconds :: integer(), no | yes, Outer :: deadline() | none) ->
     deadline().
 deadline(Now, Nanoseconds, Verdict, Outer) ->
     Own = {case is_integer(Now) of true -> Now + Nanoseconds; false -> {Now, Nanoseconds} end, Verdict},
@@ -76,6 +76,8 @@ deadline(Now, Nanoseconds, Verdict, Outer) ->
         none -> Own;
         {Earlier, _} when is_integer(Earlier), Earlier =< element(1, Own) -> Outer;
         {{Now, Less}, _} when Less =< Nanoseconds -> Outer;
+        %% That is the time of the first event, which was too late for the other deadline already.
+        {{start, Less}, Passed} when is_integer(Now), Less =< Nanoseconds -> {Now + Less, Passed};
         _ -> Own
     end.
 
@@ -91,7 +93,7 @@ is missing.
 -spec passed(deadline(), witness_event:ts()) -> deadline() | no | yes | inconclusive.
 passed({At, Verdict}, Time) when is_integer(At), is_integer(Time), Time > At -> Verdict;
 passed({At, _} = Deadline, Time) when is_integer(At), is_integer(Time) -> Deadline;
-passed({{start, Nanoseconds}, Verdict}, Time) when is_integer(Time) -> {Time + Nanoseconds, Verdict};
+passed({{start, Nanoseconds}, Verdict}, Time) when is_integer(Time) -> passed({Time + Nanoseconds, Verdict}, Time);
 passed(_, _) -> inconclusive.
 
 -doc "The first deadline of the state that is at this time or later (`c:witness_monitor:next_deadline/2`).".

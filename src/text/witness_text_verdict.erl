@@ -199,6 +199,8 @@ reason(#{reason := undefined, info := #{reason := no_time, line := Line, column 
     <<"an event had no time, but line ", (integer_to_binary(Line))/binary, ", column ", (integer_to_binary(Column))/binary,
       " needs it (lines of a log may have times; inline monitors have them with the option timestamps; recordings and their replays "
       "with record --times)">>;
+reason(#{reason := undefined, info := #{reason := skew}}) ->
+    ~"an event came so close to a deadline that it depends on the clocks, which may differ (clocks)";
 reason(#{reason := undefined, info := #{reason := state_too_large}}) ->
     ~"parameters or the windows of `let`s take more memory than max_state allows";
 reason(#{reason := undefined}) -> ~"the monitor reached no decision";

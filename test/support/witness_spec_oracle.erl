@@ -8,19 +8,20 @@ intermediate result with the compiler. It is slow and direct.
 """.
 
 -export([actions/1, functions/1, is_member/2, machine/2, machine/3, time/2, event/2, finish/1, offers/1, obligations/1,
-         coverage/1, decides/1, heavy/1, failed/1, drop/2, asked/2, open/1, definition/1, values/1, project/2, valued/4,
+         bounds/2, coverage/1, decides/1, heavy/1, failed/1, drop/2, asked/2, open/1, definition/1, values/1, project/2, valued/4,
          satisfies/4, binding/2, match/3, value/2, slice/2, ts/1, parts/1, variables/1, normal/1]).
 -export_type([asked/0, property/0, formula/0, action/0, pattern/0, expr/0, guard/0, verdict/0, machine/0, env/0, residual/0]).
 
 -doc """
 Without a signature it is about all processes: what it reads are the events of all of them, or of those that are `among` signatures.
-`traces` says which random traces it is given.
+`traces` says which random traces it is given. By `clocks` nanoseconds the clocks of its events may differ: such a property has two bounds, its
+formula where deadlines are as much against it as may be, and where they are as much for it.
 """.
 -type property() :: #{signatures := [{pattern(), guard()}], dialect := monitor | check | none, formula => formula(),
                       among => [{pattern(), guard()}], group := boolean(), per := [atom()],
                       over := all | [action() | {'begin', action()}],
                       name := undefined | atom(), values => witness_spec_oracle_values:values(),
-                      traces => witness_spec_oracle_gen:traces(),
+                      traces => witness_spec_oracle_gen:traces(), clocks => non_neg_integer(),
                       written => {[witness_spec_oracle_define:definition()], Over :: term(), Values :: term(), Formula :: term()}}.
 -type formula() :: tt | ff | {rec, atom(), [expr()]} | {'and' | 'or', [formula()]}
     | {max | min, atom(), Parameters :: [{atom(), expr()}], formula()}
@@ -101,7 +102,8 @@ last_request(_, []) -> [].
 -spec open([witness_event:event()]) -> [Tag :: term()].
 open(Events) -> [Tag || {recv, _, _, {'$gen_call', {_, Tag}, _}, _} <- Events, last_request(Tag, Events) =/= []].
 
-%% Time. A deadline is kept as what it is counted from, how long it is, and the value behind it.
+%% Time. A deadline is kept as what it is counted from, how long it is, and the value behind it. With clocks that differ, `@error`
+%% makes each deadline the easier to meet the greater it is.
 
 deadline(Length, Value, #{'@now' := Now} = Env) ->
     Env#{'@deadline' => case Env of
@@ -129,6 +131,25 @@ at_end(dia, _) -> ff.
 
 late(within) -> ff;
 late(during) -> tt.
+
+longest(within, Length, Env) -> Length + maps:get('@error', Env, 0);
+longest(during, Length, Env) -> Length - maps:get('@error', Env, 0).
+
+-doc "The substitutions for the two bounds of a formula, the lower one first; for one formula if clocks do not differ.".
+-spec bounds(env(), property()) -> [env(), ...].
+bounds(Env, #{clocks := Error, formula := Formula}) when Error > 0 ->
+    case has_deadline(Formula) of
+        true -> [Env#{'@error' => -Error}, Env#{'@error' => Error}];
+        false -> [Env]
+    end;
+bounds(Env, _) -> [Env].
+
+has_deadline({Timed, _, _}) when Timed =:= within; Timed =:= during -> true;
+has_deadline({rec, _, _}) -> false;
+has_deadline({_, Formulas}) when is_list(Formulas) -> lists:any(fun has_deadline/1, Formulas);
+has_deadline({_, _, F}) -> has_deadline(F);
+has_deadline({_, _, _, F}) -> has_deadline(F);
+has_deadline(_) -> false.
 
 -doc "How many patterns an action of this kind has, without those behind `to` and `at`.".
 -spec parts(fork | init | exit | send | recv | call | return) -> 2 | 3.
@@ -514,7 +535,8 @@ number({rec, X, Values}, Scope, Loops, N) ->
 number({Timed, Length, F}, Scope, Loops, N) when Timed =:= within; Timed =:= during ->
     {{_, Vars, Recs, _} = Node, Next} = number(F, lists:usort(['@deadline' | Scope]), Loops, N + 1),
     Outer = ['@deadline' || lists:member('@deadline', Scope)],
-    {{N, lists:usort(['@now' | Outer] ++ (Vars -- ['@deadline'])), Recs, {Timed, Length, Node}}, Next};
+    Error = ['@error' || lists:member('@error', Scope)],
+    {{N, lists:usort(['@now' | Error ++ Outer] ++ (Vars -- ['@deadline'])), Recs, {Timed, Length, Node}}, Next};
 number({Op, Formulas}, Scope, Loops, N) ->
     {Nodes, Next} = lists:mapfoldl(fun(F, I) -> number(F, Scope, Loops, I) end, N + 1, Formulas),
     {{N, lists:usort(lists:append([Vars || {_, Vars, _, _} <- Nodes])),
@@ -553,7 +575,7 @@ behind({_, _, _, {rec, X, Values}}, Env, Loops) ->
     Given = [{Name, value(Value, Env)} || {{Name, _}, Value} <- lists:zip(Parameters, Values)],
     enter(Fixpoint, Given, maps:merge(Outer, maps:with(['@now', '@deadline'], Env)), Outside);
 behind({_, _, _, {Timed, Length, Node}}, Env, Loops) when Timed =:= within; Timed =:= during ->
-    behind(Node, deadline(Length, late(Timed), Env), Loops);
+    behind(Node, deadline(longest(Timed, Length, Env), late(Timed), Env), Loops);
 behind({_, _, _, {Fix, _, Parameters, _}} = Fixpoint, Env, Loops) when Fix =:= max; Fix =:= min ->
     {Given, _} = lists:mapfoldl(fun({Name, Value}, Known) ->
         case value(Value, Known) of
@@ -574,7 +596,30 @@ enter({_, _, _, {_, X, _, {_, Vars, Recs, _} = Node}} = Fixpoint, Given, Env, Lo
         _ -> unknown
     end.
 
+%% A formula of which clocks decide has a residual for each bound: `{bounds, Lower, Upper}`. What is between them is unknown.
+%% Both begin inside of this one, so parameters get their values with the first event.
+begun(Root, #{env := Env, clocked := Clocked}, Own) ->
+    case bounds(maps:merge(Env, Own), Clocked) of
+        [One] -> behind(Root, One, #{});
+        [Lower, Upper] -> {bounds, inside(Root, Lower), inside(Root, Upper)}
+    end.
+
+inside({_, _, _, Constant}, _) when is_atom(Constant) -> Constant;
+inside(Root, Env) -> {ob, Root, Env, #{}}.
+
+in_bounds(Change, {bounds, Lower, Upper}) -> between(Change(Lower), Change(Upper));
+in_bounds(Change, Residual) -> Change(Residual).
+
+between(tt, _) -> tt;
+between(Lower, Upper) when Lower =:= unknown; Upper =:= unknown -> unknown;
+between(ff, Upper) when is_atom(Upper) -> case Upper of tt -> unknown; ff -> ff end;
+between(Lower, Upper) -> {bounds, Lower, Upper}.
+
+whole({bounds, Lower, Upper}) -> {'or', [Lower, {'and', [Upper, unknown]}]};
+whole(Residual) -> Residual.
+
 %% M3: a residual as the combination of its modalities.
+unfolded({bounds, _, _} = Residual) -> unfolded(whole(Residual));
 unfolded({Op, Residuals}) when is_list(Residuals) -> {Op, [unfolded(R) || R <- Residuals]};
 unfolded({ob, {_, _, _, {Op, Nodes}}, Env, Loops}) when is_list(Nodes) -> {Op, [member(Node, Env, Loops) || Node <- Nodes]};
 unfolded({ob, Node, Env, Loops}) -> member(Node, Env, Loops);
@@ -624,7 +669,7 @@ ending(When, {_, _, _, {rec, X, _}}, Env, Loops) ->
 ending(When, {_, _, _, {Fix, X, _, Node}} = Fixpoint, Env, Loops) when Fix =:= max; Fix =:= min ->
     ending(When, Node, Env, Loops#{X => {Fixpoint, maps:without(['@now', '@deadline'], Env), Loops}});
 ending(When, {_, _, _, {Timed, Length, Node}}, Env, Loops) when Timed =:= within; Timed =:= during ->
-    ending(When, Node, deadline(Length, late(Timed), Env), Loops);
+    ending(When, Node, deadline(longest(Timed, Length, Env), late(Timed), Env), Loops);
 ending('end', {_, _, _, {Modality, _, _}}, Env, _) -> at_end(Modality, Env);
 ending(Time, _, #{'@deadline' := {From, Length, Value}}, _) when is_integer(From), Time > From + Length -> Value;
 ending(_, Node, _, _) -> {ob, Node, #{}, #{}}.
@@ -722,6 +767,8 @@ same({Op, Members}, {Op, Others}) when length(Members) =:= length(Others) ->
     lists:all(fun(M) -> lists:any(fun(Other) -> same(M, Other) end, Others) end, Members);
 same(One, Other) -> One =:= Other.
 
+%% What is unknown between the bounds counts as one.
+size_of({bounds, Lower, Upper}) -> 1 + lists:sum([size_of(R) || R <- [Lower, Upper], not is_atom(R)]);
 size_of({_, Residuals}) when is_list(Residuals) -> lists:sum([size_of(R) || R <- Residuals]);
 size_of(_) -> 1.
 
@@ -735,6 +782,9 @@ raw_size({Op, Residuals}) when is_list(Residuals) ->
 raw_size({ob, _, _, _}) -> 1;
 raw_size(_) -> 0.
 
+combined_size(Raw, {bounds, Lower, Upper}) -> 1 + raw_size(Raw(Lower)) + raw_size(Raw(Upper));
+combined_size(Raw, Residual) -> raw_size(Raw(Residual)).
+
 %% Monitors.
 
 -spec machine(property(), witness_event:signature()) -> {ok, machine()} | no.
@@ -743,15 +793,19 @@ machine(Property, Signature) -> machine(Property, Signature, infinity).
 -doc "A monitor for a process; `no` if the property is not about it. `Bound` is for obligations.".
 -spec machine(property(), witness_event:signature(), pos_integer() | infinity) -> {ok, machine()} | no.
 machine(Property, Signature, Bound) ->
-    #{formula := Formula, over := Over, per := Per, values := Values} = meant(Property),
+    #{formula := Formula, over := Over, per := Per, values := Values} = Clocked = meant(Property),
     case binding(Property, Signature) of
         {ok, Given} ->
-            Root = prepared(Formula, Per ++ maps:keys(Given), Values),
             Env = Given#{'@now' => start},
-            Machine = #{root => Root, env => Env, over => Over, per => Per, bound => Bound, had => false, live => #{},
+            Known = lists:usort(lists:append([maps:keys(maps:remove('@now', Either)) || Either <- bounds(Env, Clocked)])),
+            Root = prepared(Formula, Per ++ Known, Values),
+            Machine = #{clocked => maps:with([clocks, formula], Clocked),
+                        root => Root, env => Env, over => Over, per => Per, bound => Bound, had => false, live => #{},
                         taken => {[], []}, heavy => [], values => Values, failed => #{}, projected => [], last => []},
             {ok, case Per of
-                [] -> Machine#{live := #{none => {behind(Root, Env, #{}), only_forbidden(Over, behind(Root, Env, #{}))}}};
+                [] ->
+                    Residual = begun(Root, Machine, #{}),
+                    Machine#{live := #{none => {Residual, only_forbidden(Over, Residual)}}};
                 _ -> Machine
             end};
         no ->
@@ -814,7 +868,7 @@ event(Event, #{live := Live, root := Root, last := Last} = Machine) ->
             case lists:member(Key, Last) of
                 true -> advance(Event, [], Now);
                 false ->
-                    Fresh = {behind(Root, keyed(Key, Machine), #{}), false},
+                    Fresh = {begun(Root, Machine, keyed(Key, Machine)), false},
                     advance(Event, [Key], Now#{live := maps:merge(#{Key => Fresh}, Live), had := true})
             end
     end.
@@ -881,8 +935,8 @@ step(Event, Key, {Residual, Engaged}, #{bound := Bound, live := Live, taken := {
     Active = Engaged orelse Happened =/= init andalso Matched ++ Could =/= [],
     {_, Taken} = taken(Event, Tree),
     After = Now#{taken := {lists:usort(Taken ++ Sure), lists:usort([N || #{number := N} <- Matched] ++ Maybe)}},
-    Raw = mapped(fun(Modality) -> stepped(Event, Modality) end, Tree),
-    case normal(settled(Raw)) of
+    Raw = fun(One) -> mapped(fun(Modality) -> stepped(Event, Modality) end, unfolded(One)) end,
+    case in_bounds(fun(One) -> normal(settled(Raw(One))) end, Residual) of
         unknown -> {[{Key, inconclusive, false}], After#{live := maps:remove(Key, Live)}};
         tt -> {[{Key, yes, not Active}], After#{live := maps:remove(Key, Live)}};
         ff -> {[{Key, no, false}], After#{live := maps:remove(Key, Live)}};
@@ -890,7 +944,7 @@ step(Event, Key, {Residual, Engaged}, #{bound := Bound, live := Live, taken := {
             case size_of(Next) > Bound of
                 true -> {[{Key, inconclusive, false}], After#{live := maps:remove(Key, Live)}};
                 false ->
-                    Heavy = case raw_size(Raw) > Bound of true -> [Key]; false -> [] end,
+                    Heavy = case combined_size(Raw, Residual) > Bound of true -> [Key]; false -> [] end,
                     {[], After#{live := Live#{Key := {Next, Active}},
                               heavy := Heavy ++ map_get(heavy, After)}}
             end
@@ -906,7 +960,7 @@ time(Event, #{live := Live} = Machine) ->
     end,
     Verdicts = lists:append([begin
         {Residual, Engaged} = map_get(Key, Live),
-        case ended(Time, Residual) of
+        case passed(Time, Residual) of
             %% What no event has to decide falls with the first one.
             Residual -> [];
             tt -> [{Key, yes, not Engaged}];
@@ -916,11 +970,20 @@ time(Event, #{live := Live} = Machine) ->
     end || Time <- [ts(Event)], is_integer(Time), Key <- Keys]),
     {Verdicts, Machine#{live := maps:without([Key || {Key, _, _} <- Verdicts], Live)}}.
 
+passed(Time, {bounds, Lower, Upper} = Residual) ->
+    case {ended(Time, Lower), ended(Time, Upper)} of
+        {Lower, Upper} -> Residual;
+        {tt, _} -> tt;
+        {_, ff} -> ff;
+        _ -> open
+    end;
+passed(Time, Residual) -> ended(Time, Residual).
+
 -doc "The verdicts at the complete end.".
 -spec finish(machine()) -> [verdict()].
 finish(#{had := false, per := [_ | _]}) -> [{none, yes, true}];
 finish(#{live := Live}) ->
-    [case ended('end', Residual) of
+    [case in_bounds(fun(One) -> ended('end', One) end, Residual) of
          tt -> {Key, yes, not Engaged};
          ff -> {Key, no, false};
          unknown -> {Key, inconclusive, false}
@@ -1017,7 +1080,7 @@ in({_, _, _, {'and', Nodes}}, Trace, Env, Loops, Table) ->
 in({_, _, _, {'or', Nodes}}, Trace, Env, Loops, Table) ->
     combined(true, [in(Node, Trace, Env, Loops, Table) || Node <- Nodes]);
 in({_, _, _, {Timed, Length, Node}}, Trace, Env, Loops, Table) when Timed =:= within; Timed =:= during ->
-    in(Node, Trace, deadline(Length, late(Timed), Env), Loops, Table);
+    in(Node, Trace, deadline(longest(Timed, Length, Env), late(Timed), Env), Loops, Table);
 in({_, _, _, {Modality, _, _}}, [], Env, _, _) when Modality =:= box; Modality =:= dia -> at_end(Modality, Env) =:= tt;
 in({_, _, _, {Modality, Action, Node}}, [Event | Trace], Before, Loops, Table) when Modality =:= box; Modality =:= dia ->
     case at_event(Event, Before) of

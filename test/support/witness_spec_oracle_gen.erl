@@ -319,8 +319,10 @@ are about actions that overlap, or nearly; `timed`, `asking` and `remaining` one
 In `calls`, `over` names functions that processes call; some of these have `let`s.
 All of these have no `let`s. `values` are all kinds with `let`s, and more that are about the values alone, with traces of their own.
 `leaving` are those with slices that end soon, so that values go on without them.
+`clocks` are rich in deadlines, for clocks that differ: they compare no times. Some of them have `let`s without windows of time.
 """.
--spec property(mixed | loose | alike | timed | asking | remaining | calls | values | leaving) -> witness_spec_oracle:property().
+-spec property(mixed | loose | alike | timed | asking | remaining | calls | values | leaving | clocks) ->
+    witness_spec_oracle:property().
 property(leaving) ->
     Property = leaving(),
     apart({each, Property}, fun() -> case chance(35) of true -> leaving_each(Property); false -> Property end end);
@@ -341,7 +343,22 @@ property(calls) ->
     end;
 property(mixed) ->
     property(weighted([{6, fun() -> plain end}, {2, fun() -> loose end}, {2, fun() -> alike end}, {1, fun() -> timed end}]));
-property(Focus) ->
+property(clocks) ->
+    Property = property_of(clocks),
+    Valued = case chance(25) of true -> with_values(Property); false -> Property end,
+    case has_time(maps:with([values, formula], Valued)) of true -> Property; false -> Valued end;
+property(Focus) -> property_of(Focus).
+
+%% A window of time, or an action with `at`.
+has_time(#{} = Valued) -> has_time(maps:values(Valued));
+has_time({time, _}) -> true;
+has_time({Kind, [_ | _] = Patterns, Guard}) when is_atom(Kind), is_list(Guard) ->
+    lists:any(fun({var, _}) -> true; (_) -> false end, lists:sublist(Patterns, witness_spec_oracle:parts(Kind) + 1, 2));
+has_time(Tuple) when is_tuple(Tuple) -> has_time(tuple_to_list(Tuple));
+has_time([Head | Tail]) -> has_time(Head) orelse has_time(Tail);
+has_time(_) -> false.
+
+property_of(Focus) ->
     Options = #{tags => [], otp => true, focus => Focus, requests => Focus =:= asking orelse chance(30)},
     Signatures = times(one_of([0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3]), fun() -> signed(Options) end),
     Dialect = weighted([{4, fun() -> monitor end}, {15, fun() -> check end}, {1, fun() -> none end}]),
@@ -365,7 +382,7 @@ property(Signatures, Dialect, Focus, Options) ->
             Property#{over := Over, per := Per, formula => case Focus of
                 plain -> formula(between(4, 40), Context);
                 calls -> one_of([formula(between(4, 25), Context), branches(between(3, 12), Context)]);
-                _ when Focus =:= timed; Focus =:= asking -> formula(between(4, 25), Context);
+                _ when Focus =:= timed; Focus =:= asking; Focus =:= clocks -> formula(between(4, 25), Context);
                 remaining -> one_of([formula(between(4, 20), Context), branches(between(3, 12), Context)]);
                 loose -> fixpoint(max, 'X', between(15, 45), Context);
                 alike -> branches(between(3, 12), Context)
@@ -526,7 +543,7 @@ formula(Size, #{dialect := Dialect, options := #{focus := Focus}} = Context) ->
                       Fix = case Dialect of monitor -> max; check -> one_of([max, min]) end,
                       fixpoint(Fix, one_of(['X', 'X', 'Y', 'Z', 'A']), Size - 1, Context)
                   end}]
-             ++ [{case Focus of timed -> 15; _ -> 4 end, fun() ->
+             ++ [{case Focus of timed -> 15; clocks -> 8; _ -> 4 end, fun() ->
                       {one_of([within, during]), one_of([0, 1, 1, 2, 3, 3, 5, 10, 1000]),
                        formula(Size - 1, Context#{loops := [], open := []})}
                   end} || Dialect =/= monitor]).
@@ -584,7 +601,7 @@ modality(Size, #{scope := Scope, options := #{focus := Focus} = Options} = Conte
 
 %% Some actions know the time. Their guards compare it with another one.
 timed({Kind, Patterns, Guard}, Scope, #{tags := Tags, focus := Focus}) ->
-    case chance(case Focus of timed -> 50; _ -> 20 end) of
+    case chance(case Focus of timed -> 50; clocks -> 0; _ -> 20 end) of
         true ->
             T = one_of(['T', 'U', 'T', 'N'] -- Tags),
             Names = (lists:usort(Scope ++ witness_spec_oracle:variables(Patterns)) -- Tags) -- [T],

@@ -31,7 +31,7 @@ kind `focus` (`m:witness_spec_oracle_gen`). With `shrink => false` a disagreemen
 found.
 """.
 -spec pairs(#{pairs := pos_integer(), seed => integer(), focus => mixed | loose | alike | timed | asking | remaining | calls
-                              | values | leaving,
+                              | values | leaving | clocks,
               properties => pos_integer(),
               traces => pos_integer(), shrink => boolean()}) ->
     {ok, Statistics :: map()} | {disagreement, map()}.
@@ -59,7 +59,7 @@ file(Seed, #{focus := Focus, properties := Count, traces := Traces}, Statistics)
     Others = apart({among, Seed}, fun() -> [witness_spec_oracle_gen:among(Property) || Property <- Whole] end),
     Style = rand:uniform(1 bsl 30),
     Valued = Others ++ apart({values, Seed}, fun() -> with_values(Focus, Others) end),
-    Properties = Valued ++ apart({calls, Seed}, fun() -> with_calls(Focus, Count, length(Valued)) end),
+    Properties = with_clocks(Focus, Valued ++ apart({calls, Seed}, fun() -> with_calls(Focus, Count, length(Valued)) end)),
     case compiled(Properties, Style) of
         {ok, #{module := Module} = Map} ->
             try
@@ -71,9 +71,17 @@ file(Seed, #{focus := Focus, properties := Count, traces := Traces}, Statistics)
             {compile, #{properties => Properties, style => Style, detail => Findings}}
     end.
 
+%% By how much the clocks differ is the same for all of a file.
+with_clocks(clocks, Properties) ->
+    Error = lists:nth(rand:uniform(4), [1, 1, 2, 4]),
+    [Property#{clocks => Error} || Property <- Properties];
+with_clocks(_, Properties) -> Properties.
+
 compiled(Properties, Style) ->
     Source = unicode:characters_to_binary(witness_spec_oracle_text:file(Properties, Style)),
-    try witness_spec:compile_string(<<"random">>, Source, #{max_obligations => bound(Style), max_state => ?MAX_STATE}) of
+    Clocks = lists:max([0 | [Error || #{clocks := Error} <- Properties]]),
+    try witness_spec:compile_string(<<"random">>, Source,
+                                    #{max_obligations => bound(Style), max_state => ?MAX_STATE, clocks => Clocks}) of
         {ok, Map, _} -> {ok, Map};
         {error, {witness_spec, Findings}} -> {error, [Finding || #{severity := error} = Finding <- Findings]}
     catch
@@ -486,15 +494,17 @@ extended(Key, Verdict, #{slices := Slices, seen := Seen, latest := Latest} = Run
     contradicted(Key, Verdict, Read, [], Run) orelse
         lists:any(fun(N) -> contradicted(Key, Verdict, Read, Extension(N), Run) end, [1, 3]).
 
-contradicted(Key, Verdict, Read, Extension, #{property := #{per := Per}, formula := Formula, values := Values, env := Env,
+contradicted(Key, Verdict, Read, Extension, #{property := Property, formula := Formula, values := Values, env := Env,
                                               seen := Seen, machine := Machine}) ->
+    #{per := Per} = Property,
     {Asked, _} = lists:mapfoldl(fun(Event, Before) ->
         {witness_spec_oracle:asked(Event, Before), [Event | Before]}
     end, Seen, Extension),
     Trace = witness_spec_oracle:valued(Key, lists:reverse(Read), Asked, Machine),
     %% Without any slice there is a verdict, but no instance that could be judged.
+    Bounds = witness_spec_oracle:bounds(maps:merge(Env, keyed(Per, Key)), Property),
     not (Key =:= none andalso Per =/= []) andalso Verdict =/= inconclusive andalso
-        witness_spec_oracle:satisfies(Formula, Values, Trace, maps:merge(Env, keyed(Per, Key))) =:= (Verdict =:= no).
+        lists:any(fun(Bound) -> witness_spec_oracle:satisfies(Formula, Values, Trace, Bound) =:= (Verdict =:= no) end, Bounds).
 
 keyed(_, none) -> #{};
 keyed(Per, Key) -> maps:from_list(lists:zip(Per, tuple_to_list(Key))).
@@ -793,14 +803,14 @@ format(#{text := Text, events := Events, kind := Kind, detail := Detail, seed :=
                    [io_lib:format("  ~tw~n", [Event]) || Event <- Events], Detail]).
 
 -doc """
-`WITNESS_ORACLE_PAIRS` pairs (default 1,000,000), and a tenth as many that are about calls, and about values without slices; the exit code
+`WITNESS_ORACLE_PAIRS` pairs (default 1,000,000), and a tenth as many that are about calls, about values without slices, and with clocks that differ; the exit code
 is 1 after a disagreement.
 """.
 main() ->
     Pairs = list_to_integer(os:getenv("WITNESS_ORACLE_PAIRS", "1000000")),
     Seed = list_to_integer(os:getenv("WITNESS_ORACLE_SEED", integer_to_list(erlang:system_time()))),
     main(#{pairs => Pairs, seed => Seed, focus => mixed}),
-    [main(#{pairs => max(1, Pairs div 10), seed => Seed, focus => Focus}) || Focus <- [calls, leaving]].
+    [main(#{pairs => max(1, Pairs div 10), seed => Seed, focus => Focus}) || Focus <- [calls, leaving, clocks]].
 
 main(#{pairs := Pairs, seed := Seed, focus := Focus} = Options) ->
     io:format("~b pairs, seed ~b, ~w~n", [Pairs, Seed, Focus]),
