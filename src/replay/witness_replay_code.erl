@@ -104,9 +104,9 @@ objects(Given, Options) ->
 
 observed(Objects, User, Options) ->
     Functions = maps:get(functions, Options, #{}),
-    case witness_replay_functions:check(Functions, Objects, User) of
-        ok -> {ok, #{functions => Functions, hiding => witness_replay_functions:hiding(Functions, Objects)}};
-        {error, Refused} -> {error, {witness_replay, {functions, Refused}}}
+    case witness_replay_functions:refused(Functions, Objects, User) of
+        [] -> {ok, #{functions => Functions, hiding => witness_replay_functions:hiding(Functions, Objects)}};
+        Refused -> {error, {witness_replay, {functions, Refused}}}
     end.
 
 plan(Objects, #{functions := Functions} = Observed) ->

@@ -16,7 +16,7 @@ What a module with native functions does is outside. If such a module can call o
 a gap.
 """.
 
--export([check_option/1, check/3, hiding/2, woven/1, is_performed/1, format_error/1]).
+-export([check_option/1, refused/3, hiding/2, woven/1, is_performed/1, format_error/1]).
 
 -export_type([observed/0, refusal/0]).
 
@@ -59,16 +59,11 @@ check_option(Functions) ->
     end.
 
 -doc """
-Whether all calls of these functions are reported, if the modules of the folders are woven. `User`: the folders of the user. The
-result has all that are refused.
+Those of the functions of which not all calls are reported, if the modules of the folders are woven. `User`: the folders of the user.
 """.
--spec check(witness_trace_filter:functions(), [witness_weave_objects:folder()], User :: [file:filename()]) ->
-    ok | {error, [refusal(), ...]}.
-check(Functions, Folders, User) ->
-    case [{Function, Why} || Function <- lists:sort(maps:keys(Functions)), Why <- refuse(Function, Folders, User)] of
-        [] -> ok;
-        Refused -> {error, Refused}
-    end.
+-spec refused(witness_trace_filter:functions(), [witness_weave_objects:folder()], User :: [file:filename()]) -> [refusal()].
+refused(Functions, Folders, User) ->
+    [{Function, Why} || Function <- lists:sort(maps:keys(Functions)), Why <- refuse(Function, Folders, User)].
 
 refuse({M, F, A} = Function, Folders, User) ->
     case {is_performed(Function), witness_replay_calls:known(M, F, A), modules(M, Folders)} of

@@ -3,21 +3,20 @@
 
 -export([start_link/4, needs_each_verdict/2, format_error/1]).
 
--export_type([error/0, error_of_functions/0]).
+-export_type([error/0]).
 
 -doc """
 Why a system cannot be instrumented inline.
 
 - `{inline, Text}`: text for people;
 - `{weave, Reason}`: a module cannot be woven, or cannot be loaded;
-- `{observed, Module, Host}`: another run observes the module.
+- `{observed, Module, Host}`: another run observes the module;
+- `{functions, Refused}`: these functions report no calls. The run says why, with the places of properties.
 """.
--type reason() :: {inline, unicode:chardata()} | {weave, witness_weave_error:reason()} | {observed, module(), Host :: pid()}.
+-type reason() :: {inline, unicode:chardata()} | {weave, witness_weave_error:reason()} | {observed, module(), Host :: pid()}
+                | {functions, [witness_inline_modules:refusal(), ...]}.
 
 -type error() :: {?MODULE, reason()}.
-
--doc "Functions that report no calls.".
--type error_of_functions() :: {functions, [witness_inline_modules:refusal(), ...]}.
 
 -doc """
 Starts the instrumentation of a run, which is the calling process; `StartTreeWatch` starts the process that watches the life of the
@@ -25,7 +24,7 @@ system.
 """.
 -spec start_link(witness_options:options(), [witness_spec:instrumentation_map()], Common :: map(),
                  fun(() -> witness_inline_coordinator:tree_watch())) ->
-    {ok, witness_instrument:started()} | {error, error() | error_of_functions()}.
+    {ok, witness_instrument:started()} | {error, error()}.
 start_link(Options, Specs, #{names := Names, monitors := Monitors, functions := Functions} = Common, StartTreeWatch) ->
     #{weave := Weave, scope := Scope, signatures := Rows} = Options,
     #{signatures := Table} = Common,
@@ -42,7 +41,6 @@ start_link(Options, Specs, #{names := Names, monitors := Monitors, functions := 
                                                                 Chosen)),
         {ok, {witness_inline_coordinator, Host, witness_inline_coordinator:counts(Host)}}
     else
-        {error, {functions, _}} = Error -> Error;
         {error, Reason} -> {error, {?MODULE, Reason}}
     end.
 
@@ -80,6 +78,8 @@ format_error({weave, {owned, Module, _}}) ->
      "inline must not run at the same time (in ExUnit: async: false)"];
 format_error({weave, Reason}) ->
     [witness_weave:format_error(Reason), " (which modules are to be woven says the option weave)"];
+format_error({functions, Refused}) ->
+    ["no calls are reported of ", lists:join(", ", [witness_event:format_function(Function) || {Function, _} <- Refused])];
 format_error({observed, Module, Host}) ->
     io_lib:format("~ts is observed by another run already (~tp)", [name(Module), Host]).
 

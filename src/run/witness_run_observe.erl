@@ -9,8 +9,7 @@ others are those of `witness_run_inline:start_link/4`. The instrument notes the 
 """.
 -spec start_link(witness_options:options(), [witness_spec:instrumentation_map()],
                  {witness_run_maps:maps(), witness_run_maps:gathered()}, witness_monitor_stop_time:stop_time()) ->
-    {ok, witness_instrument:started()}
-  | {error, unicode:chardata() | witness_run_inline:error() | witness_run_inline:error_of_functions()}.
+    {ok, witness_instrument:started()} | {error, unicode:chardata() | witness_run_inline:error()}.
 start_link(Options, Specs, {VersionedMaps, Gathered}, StopTime) ->
     Maps = [Map || {_, Map} <- VersionedMaps],
     case Options of

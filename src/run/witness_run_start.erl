@@ -67,7 +67,7 @@ start(Options = #{specs := Files, monitors := Monitors, warnings := Given}) ->
                     ok = unload(Specs, Files),
                     {error, case Why of
                          Text when is_list(Text); is_binary(Text) -> {?MODULE, {log, text(Text)}};
-                         {functions, Refused} -> refusals(Refused, Specs);
+                         {witness_run_inline, {functions, Refused}} -> refusals(Refused, Specs);
                          _ -> Why
                      end}
             end;

@@ -212,9 +212,9 @@ check_module(Module, Folders) ->
     end.
 
 check_functions(Functions, Folders, User) ->
-    case witness_replay_functions:check(Functions, Folders, User) of
-        ok -> ok;
-        {error, Refused} -> {error, {?MODULE, {functions, Refused}}}
+    case witness_replay_functions:refused(Functions, Folders, User) of
+        [] -> ok;
+        Refused -> {error, {?MODULE, {functions, Refused}}}
     end.
 
 run(Specs, Observed, Code, #{dir := Dir} = Options) ->
