@@ -13,6 +13,7 @@ the property for Witness, in one or more parts. The violations of all parts have
 -define(TESTS, "src/test/scala/tests").
 -define(COMBINATIONS, 1_500_000).  % of values that are looked at
 -define(STEPS, 12_000_000).       % combinations times events
+-define(BOTH_EVENTS, 5_000).      % of a log that slices and valuations read
 
 -doc """
 Compares all tests, or those of which the name begins with `WITNESS_DEJAVU_TEST`. `WITNESS_DEJAVU` is a git directory or a checkout.
@@ -31,10 +32,10 @@ main() ->
                    kind(Result)
                end || Test <- Tests],
     Count = fun(Kind) -> length([Result || Result <- Results, Result =:= Kind]) end,
-    io:format("~b tests, ~b s: ~b agree in one run, ~b with instances begun behind violations, ~b with each event given to all values, "
-              "~b with quantifiers outside, ~b after asking again; ~b are outside the fragment, ~b disagree~n",
+    io:format("~b tests, ~b s: ~b agree in one run, ~b by slices and by valuations, ~b with instances begun behind violations, ~b with each event given to all values, "
+              "~b with quantifiers outside, ~b after asking again, ~b with a value for each valuation; ~b are outside the fragment, ~b disagree~n",
               [length(Tests), erlang:monotonic_time(second) - Begin
-               | [Count(Kind) || Kind <- [one_run, begun, repeated, quantified, again, outside, differs]]]),
+               | [Count(Kind) || Kind <- [one_run, both, begun, repeated, quantified, again, valuations, outside, differs]]]),
     halt(min(1, Count(differs))).
 
 label(#{folder := Folder, name := Name}) ->
@@ -47,12 +48,15 @@ expectation(_) -> "".
 short(Places) when length(Places) > 5 -> io_lib:format("~ts ... (~b)", [short(lists:sublist(Places, 4)), length(Places)]);
 short(Places) -> lists:flatten(lists:join(" ", [integer_to_list(N) || N <- Places])).
 
+kind({Kind, _}) when Kind =:= slices; Kind =:= whole -> one_run;
 kind({Kind, _}) -> Kind.
 
-describe({one_run, _}) -> "agrees in one run";
+describe({Kind, _}) when Kind =:= slices; Kind =:= whole -> "agrees in one run";
+describe({both, _}) -> "agrees by slices and by valuations";
 describe({begun, _}) -> "agrees with instances begun behind violations";
 describe({repeated, _}) -> "agrees with each event given to all values";
 describe({quantified, _}) -> "agrees with quantifiers outside";
+describe({valuations, _}) -> "agrees with a value for each valuation";
 describe({again, _}) -> "agrees after asking again";
 describe({outside, Reason}) -> ["outside: ", Reason];
 describe({differs, Got}) -> ["DIFFERS: ", Got].
@@ -121,17 +125,16 @@ compare(Text, Log, Expected) ->
     end.
 
 judge(Parts, Log, Expected) ->
-    try [violations(Part, Log) || Part <- Parts] of
+    try [both_ways(Part, Log) || Part <- Parts] of
         Found ->
             All = lists:usort(lists:append([Places || {_, Places} <- Found])),
             Kinds = [Kind || {Kind, _} <- Found],
-            case [Kind || Kind <- [again, quantified, repeated, begun], lists:member(Kind, Kinds)] of
+            case [Kind || Kind <- [again, quantified, repeated, begun, slices, whole, valuations, both], lists:member(Kind, Kinds)] of
                 _ when All =/= Expected -> {differs, [short(All), " instead of ", short(Expected)]};
-                [Kind | _] -> {Kind, All};
-                [] -> {one_run, All}
+                [Kind | _] -> {Kind, All}
             end
     catch
-        throw:{outside, Reason} -> {outside, Reason}
+        throw:{Kind, Reason} when Kind =:= outside; Kind =:= differs -> {Kind, Reason}
     end.
 
 %% Logs: `{event, Place, Time, {Name, Arguments...}}`. In a log with times, the last column is the time in seconds.
@@ -161,9 +164,24 @@ violations(#{reads := Reads} = Part, Log) ->
     witness_spec_translated:monitored(witness_spec_dejavu_text:text("dejavu", Part), "WITNESS_DEJAVU_TEST", fun(Module) ->
         case Reads of
             every -> of_combinations(Module, Part, Log);
+            valuations -> {Reads, [Place || {_, Place} <- run(Module, [{log}], Log)]};
             _ -> {Reads, [Place || {_, Place} <- run(Module, [none], Log)]}
         end
     end).
+
+%% Slices can often be valuations, too. Then both have to say the same. A `previously` looks at each valuation with each event, so not in
+%% a long log.
+both_ways(#{reads := slices} = Part, Log) when length(Log) =< ?BOTH_EVENTS ->
+    {slices, Places} = violations(Part, Log),
+    case witness_spec_dejavu_text:is_about_valuations(Part) of
+        false -> {slices, Places};
+        true ->
+            {valuations, Others} = violations(Part#{reads := valuations}, Log),
+            [throw({differs, [short(lists:usort(Others)), " as valuations instead of ", short(lists:usort(Places)), " as slices"]})
+             || lists:usort(Others) =/= lists:usort(Places)],
+            {both, Places}
+    end;
+both_ways(Part, Log) -> violations(Part, Log).
 
 %% The places of the violations, with the values of their slices. Each key gets each event. The event `begun` begins an instance
 %% behind a violation, if the property reads it.

@@ -8,6 +8,8 @@ Writes properties of DejaVu as properties of Witness.
   the events of other keys. The property holds at all events without a key.
 - `begun`: likewise, but it may be violated at an event without a key. Such events begin no instance. So the caller begins the next
   instance right behind a violation, by an event of the key that tells nothing.
+- `valuations`: each violation is at an event that binds all variables. A past-time operator is a `let` of its variables, and nothing
+  else is about values: the log is one instance.
 - `every`: all else. The caller gives each event to each combination of values, as a part of the event, and gets the violations of each
   combination. Then quantifiers are left to the caller. A property without variables has one combination.
 
@@ -18,7 +20,7 @@ there is one instance, and violations count from the place `At` on, which is a p
 found gives them all.
 """.
 
--export([translate/1, text/2, evaluate/3, events/1, is_timed/1]).
+-export([translate/1, text/2, evaluate/3, events/1, is_timed/1, is_about_valuations/1]).
 -export_type([part/0, event/0]).
 
 -doc """
@@ -27,7 +29,7 @@ may use them.
 """.
 -type event() :: {event, Name :: binary(), [witness_spec_dejavu_parse:argument()], Locals :: [string()], Compared :: [tuple()]}.
 -type formula() :: term().
--type part() :: #{reads := slices | begun | every,
+-type part() :: #{reads := slices | begun | valuations | every,
                   variables := [{exists | forall, string(), all | seen}],
                   formula := formula(),
                   rules := [{{Name :: binary(), list()}, formula()}]}.
@@ -47,9 +49,19 @@ translate(#{formula := Formula, rules := Rules}) ->
             true -> conjuncts(Matrix);
             false -> [Matrix]
         end,
-        {ok, [part(Variables, earlier(Part), Used) || Part <- Parts]}
+        {ok, about_valuations([part(Variables, earlier(Part), Used) || Part <- Parts])}
     catch
         throw:{outside, Reason} -> {outside, Reason}
+    end.
+
+%% If one part is about valuations, it takes those with it that can be so.
+about_valuations(Parts) ->
+    case lists:any(fun(#{reads := Reads}) -> Reads =:= valuations end, Parts) of
+        false -> Parts;
+        true ->
+            {[#{} = First | _] = About, Others} = lists:partition(fun is_about_valuations/1, Parts),
+            [First#{reads := valuations, formula := all([F || #{formula := F} <- About]),
+                    variables := lists:uniq(lists:append([Variables || #{variables := Variables} <- About]))} | Others]
     end.
 
 part(Variables, Matrix, Rules) ->
@@ -61,16 +73,21 @@ part(Variables, Matrix, Rules) ->
         Others -> throw({outside, "free variables: " ++ lists:join(", ", Others)})
     end,
     Part = #{variables => Bound, formula => Matrix, rules => Instances},
-    [throw({outside, "a comparison or `seen` about values that no event has"})
-     || {Quantifier, Variable, Among} <- Bound, Among =:= seen orelse is_compared(Variable, Matrix),
-        not is_neutral(Quantifier, Variable, Part)],
-    Part#{reads => case Bound =/= [] andalso Instances =:= []
-                       andalso is_sliced([Variable || {forall, Variable, _} <- Bound], length(Bound), Matrix) of
-        false -> every;
-        true -> case evaluate(Matrix, fun without_key/1, unknown) of
-                    true -> slices;
-                    _ -> begun
-                end
+    Universal = [Variable || {forall, Variable, _} <- Bound],
+    IsUniversal = Bound =/= [] andalso Instances =:= [] andalso length(Universal) =:= length(Bound),
+    IsNeutral = lists:all(fun({Quantifier, Variable, Among}) ->
+                                  Among =:= all andalso not is_compared(Variable, Matrix) orelse is_neutral(Quantifier, Variable, Part)
+                          end, Bound),
+    IsSliced = IsNeutral andalso IsUniversal andalso is_sliced(Universal, Matrix),
+    Part#{reads => case IsSliced andalso evaluate(Matrix, fun without_key/1, unknown) of
+        true -> slices;
+        unknown -> begun;
+        false ->
+            case Bound =/= [] andalso is_about_valuations(Part) of
+                true -> valuations;
+                false when IsNeutral -> every;
+                false -> throw({outside, "a comparison or `seen` about values that no event has"})
+            end
     end}.
 
 %% Quantifiers: those of a variable that one event binds go into this event.
@@ -80,17 +97,49 @@ eliminate({exists, Variable, Among, F}) ->
     Inner = eliminate(F),
     case bind(Variable, Inner) of
         {ok, Without} -> Without;
-        none -> {exists, Variable, Among, Inner}
+        none -> unheard_of(Variable, Among, Inner)
     end;
 eliminate({forall, Variable, Among, F}) ->
     Inner = eliminate(F),
     case bind(Variable, negate(Inner)) of
         {ok, Without} -> {'not', Without};
-        none -> {forall, Variable, Among, Inner}
+        none -> negate(unheard_of(Variable, Among, negate(Inner)))
     end;
 eliminate({since, Window, true, G}) -> eliminate({once, Window, G});
 eliminate({zince, _, _, _}) -> throw({outside, "`Z` with a time"});
 eliminate(F) -> map(fun eliminate/1, F).
+
+%% `exists` without the quantifier, if events with the variable can only make the formula false: a value that no event has is the best one.
+unheard_of(Variable, Among, F) ->
+    case Among =:= all andalso is_against(Variable, F, positive) andalso nowhere(Variable, F) of
+        Constant when is_boolean(Constant) -> {exists, Variable, Among, F};
+        Without -> Without
+    end.
+
+is_against(Variable, {event, _, Arguments, _, _} = Event, Sign) ->
+    not lists:member(Variable, free(Event)) orelse Sign =:= negative andalso lists:member({var, Variable}, Arguments);
+is_against(Variable, {'not', F}, positive) -> is_against(Variable, F, negative);
+is_against(Variable, {'not', F}, negative) -> is_against(Variable, F, positive);
+is_against(Variable, F, Sign) ->
+    case operands(F) of
+        [] -> not lists:member(Variable, free(F));
+        Operands -> lists:all(fun(G) -> is_against(Variable, G, Sign) end, Operands)
+    end.
+
+nowhere(Variable, {event, _, Arguments, _, _} = Event) -> not lists:member({var, Variable}, Arguments) andalso Event;
+nowhere(Variable, F) -> simple(map(fun(G) -> nowhere(Variable, G) end, F)).
+
+simple({'not', F}) when is_boolean(F) -> not F;
+simple({'and', false, _}) -> false;
+simple({'and', _, false}) -> false;
+simple({'and', true, F}) -> F;
+simple({'and', F, true}) -> F;
+simple({'or', F, G}) -> negate(simple({'and', negate(F), negate(G)}));
+simple({since, Window, true, G}) -> simple({once, Window, G});
+simple({once, _, false}) -> false;
+simple({since, _, _, false}) -> false;
+simple({previous, false}) -> false;
+simple(F) -> F.
 
 map(Fun, {Operator, F}) when Operator =:= 'not'; Operator =:= previous -> {Operator, Fun(F)};
 map(Fun, {Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> {Operator, Fun(F), Fun(G)};
@@ -291,7 +340,7 @@ events(#{formula := F, rules := Rules}) -> lists:usort(lists:append([all_events(
 all_events(F) -> [Event || {event, _, _, _, _} = Event <- subformulas(F)].
 
 %% Whether a key may skip the events of other keys, and has no violations in front of its first event.
-is_sliced(Variables, Number, F) when length(Variables) =:= Number ->
+is_sliced(Variables, F) ->
     Events = all_events(F),
     Own = [Event || Event <- Events, is_own(Event)],
     Places = lists:usort([{Name, place(Arguments, Variables)} || {event, Name, Arguments, _, _} <- Own]),
@@ -300,8 +349,7 @@ is_sliced(Variables, Number, F) when length(Variables) =:= Number ->
         andalso [Name || {event, Name, _, _, _} <- Events -- Own, lists:keymember(Name, 1, Places)] =:= []
         andalso evaluate(F, fun(_) -> false end, unknown) =:= true
         andalso evaluate(F, fun without_key/1, initial) =:= true
-        andalso is_local(F);
-is_sliced(_, _, _) -> false.
+        andalso is_local(F).
 
 %% At an event without a key.
 without_key(Event) -> not is_own(Event) andalso unknown.
@@ -364,10 +412,15 @@ least(_, _) -> unknown.
 
 -doc "The text of a part as a property with this name.".
 -spec text(string(), part()) -> iodata().
+text(Name, #{reads := valuations, formula := F}) ->
+    Writing = writing(valuations, [], []),
+    {Actions, #{lets := Lets}} = actions(fun message/2, violations(F), Writing),
+    [Name, ": with dejavu:log()\nper Log over _ ? {event, _, _, _, {Log}}\n", written(Lets),
+     "monitor\n  max Log.(\n", [["    [", Action, "] ff and\n"] || Action <- Actions], "    [else] Log).\n"];
 text(Name, #{reads := Reads, variables := Variables, formula := F, rules := Rules} = Part) ->
     Numbered = [{Key, "R" ++ integer_to_list(I)} || {I, {Key, _}} <- lists:enumerate(Rules)],
     {_, Parameters} = lists:unzip(Numbered),
-    Writing = #{lets => [], known => #{}, parameters => maps:from_list(Numbered), rules => maps:from_list(Rules)},
+    Writing = writing(Reads, Numbered, Rules),
     {Holds, Writing1} = expression(F, Writing),
     {Bodies, Writing2} = lists:mapfoldl(fun({_, Body}, W) -> expression(Body, W) end, Writing1, Rules),
     Per = [name(Variable) || {_, Variable, _} <- Variables],
@@ -382,7 +435,7 @@ text(Name, #{reads := Reads, variables := Variables, formula := F, rules := Rule
               lists:join(", ", lists:usort([pattern(Event) || Event <- events(Part)])
                          ++ [["_ ? {begun, ", lists:join(", ", Per), "}"] || Reads =:= begun])]
      end, "\n",
-     [["let ", Let, " = ", Text, "\n"] || {Let, Text} <- lists:reverse(maps:get(lets, Writing2))],
+     written(maps:get(lets, Writing2)),
      case Rules of
          [] when Reads =:= begun -> ["monitor max Log.([_ ? {event, _, _, _, _} when not ", Holds, "] ff and [else] Log).\n"];
          [] -> ["monitor [_ ? {event, _, _, _, _} when not ", Holds, "] ff.\n"];
@@ -391,6 +444,11 @@ text(Name, #{reads := Reads, variables := Variables, formula := F, rules := Rule
               "  [_ ? {event, N, _, _, _} when N >= At, not ", Holds, "] ff\n",
               "  and [else] Log", loop(Bodies), ").\n"]
      end].
+
+writing(Reads, Parameters, Rules) ->
+    #{reads => Reads, lets => [], known => #{}, parameters => maps:from_list(Parameters), rules => maps:from_list(Rules)}.
+
+written(Lets) -> [["let ", Let, " = ", Text, "\n"] || {Let, Text} <- lists:reverse(Lets)].
 
 loop(Values) -> ["(", lists:join(", ", Values), ")"].
 
@@ -405,12 +463,20 @@ pattern({event, Name, Arguments, Locals, _}) -> message(Name, [case A of
                                                                   {value, Value} -> literal(Value)
                                                               end || A <- Arguments]).
 
-message(Name, Arguments) -> lists:flatten(["_ ? {event, _, _, {", lists:join(", ", [literal(Name) | Arguments]), "}, _}"]).
+message(Name, Arguments) -> message("_", Name, Arguments).
+
+numbered(Name, Arguments) -> message("N", Name, Arguments).
+
+message(Number, Name, Arguments) ->
+    lists:flatten(["_ ? {event, ", Number, ", _, {", lists:join(", ", [literal(Name) | Arguments]), "}, _}"]).
 
 literal(Value) when is_binary(Value) -> ["~\"", Value, "\""];
 literal(Value) -> integer_to_list(Value).
 
-action({event, Name, Arguments, Locals, Compared}) ->
+action(Event) -> ["{", action(fun message/2, Event, [[]]), "}"].
+
+%% An action with more guards, of which there are alternatives.
+action(Message, {event, Name, Arguments, Locals, Compared}, Alternatives) ->
     Needed = free(Compared),
     Texts = [case A of
                  {value, Value} -> literal(Value);
@@ -421,7 +487,8 @@ action({event, Name, Arguments, Locals, Compared}) ->
                          false -> name(Variable)
                      end
              end || A <- Arguments],
-    ["{", message(Name, Texts), [[" when ", lists:join(", ", [comparison(C) || C <- Compared])] || Compared =/= []], "}"].
+    Guards = [[comparison(C) || C <- Compared] ++ Guard || Guard <- Alternatives],
+    [Message(Name, Texts), [[" when ", lists:join("; ", [lists:join(", ", Tests) || Tests <- Guards])] || not lists:member([], Guards)]].
 
 comparison({'not', F}) -> ["not ", comparison(F)];
 comparison({compare, Operator, A, B}) ->
@@ -449,35 +516,113 @@ expression(F, #{known := Known} = Writing) ->
             {Text, More#{known := Now#{F => Text}}}
     end.
 
-temporal({event, _, _, _, _} = Event, Writing) -> add(["once within 1 event ", action(Event)], Writing);
-temporal(later, Writing) -> add("once within 1 event {_ ? {event, N, _, _, _} when N > 1}", Writing);
+temporal({event, _, _, _, _} = Event, #{reads := Reads} = Writing) ->
+    [throw(unfit) || Reads =:= valuations, free(Event) -- bound(Event) =/= []],
+    add(["once within 1 event ", action(Event)], free(Event), Writing);
+temporal(later, Writing) -> add("once within 1 event {_ ? {event, N, _, _, _} when N > 1}", [], Writing);
 temporal({previous, F}, Writing) ->
-    {Condition, More} = condition(F, Writing),
-    add(["previously ", Condition], More);
+    {Condition, More} = condition(F, free(F), Writing),
+    add(["previously ", Condition], free(F), More);
 temporal({once, {before, Seconds}, F}, Writing) ->
     {Now, Writing1} = expression(now, Writing),
-    {Condition, Writing2} = condition(F, Writing1),
-    {First, Writing3} = add(["min ", Now, " of ", Condition], Writing2),
+    {Condition, Writing2} = condition(F, free(F), Writing1),
+    {First, Writing3} = add(["min ", Now, " of ", Condition], free(F), Writing2),
     {io_lib:format("(is_integer(~ts) andalso ~ts - ~ts > ~b)", [First, Now, First, Seconds]), Writing3};
-temporal(now, Writing) -> add("max T of {_ ? {event, _, T, _, _}}", Writing);
+temporal(now, Writing) -> add("max T of {_ ? {event, _, T, _, _}}", [], Writing);
 temporal({once, Window, F}, Writing) ->
-    {Condition, More} = condition(F, Writing),
-    add(["once ", window(Window), Condition], More);
-temporal({since, Window, F, G}, Writing) ->
-    {Left, Writing1} = condition(F, Writing),
-    {Right, Writing2} = condition(G, Writing1),
-    add([Left, " since ", window(Window), Right], Writing2).
+    {Condition, More} = condition(F, free(F), Writing),
+    add(["once ", window(Window), Condition], free(F), More);
+temporal({since, Window, F, G} = Since, Writing) ->
+    try
+        {Left, Writing1} = condition(F, free(Since), Writing),
+        {Right, Writing2} = condition(G, free(Since), Writing1),
+        add([Left, " since ", window(Window), Right], free(Since), Writing2)
+    catch
+        throw:unfit when Window =:= always -> by_places(conjuncts(F), disjuncts(G), Writing)
+    end;
+temporal({last, F}, Writing) ->
+    {Actions, More} = actions(fun numbered/2, branches(F, free(F)), Writing),
+    add(["max N of ", lists:join(" or ", [["{", Action, "}"] || Action <- Actions])], free(F), More).
 
 window(always) -> "";
 window({within, Seconds}) -> io_lib:format("within ~b s ", [Seconds]);
 window({before, _}) -> throw({outside, "`S` with `>`, and something on its left"}).
 
-condition({event, _, _, _, _} = Event, Writing) -> {action(Event), Writing};
-condition({'or', {event, _, _, _, _} = F, {event, _, _, _, _} = G}, Writing) -> {[action(F), " or ", action(G)], Writing};
-condition(F, Writing) ->
+%% If the operands of `since` have other variables: the last place of the right one is behind that of each one on the left.
+by_places(Lefts, Rights, Writing) when length(Lefts) > 1; length(Rights) > 1 ->
+    expression(any([all([{since, always, Left, Right} || Left <- Lefts]) || Right <- Rights]), Writing);
+by_places([Left], [Right], Writing) ->
+    {Stopped, Writing1} = expression({last, negate(Left)}, Writing),
+    {Begun, Writing2} = expression({last, Right}, Writing1),
+    {io_lib:format("(is_integer(~ts) andalso (~ts =:= none orelse ~ts =< ~ts))", [Begun, Stopped, Stopped, Begun]), Writing2}.
+
+all([F]) -> F;
+all([F | Others]) -> {'and', F, all(Others)}.
+
+any(Formulas) -> negate(all([negate(F) || F <- Formulas])).
+
+disjuncts(F) -> [negate(G) || G <- conjuncts(negate(F))].
+
+%% A condition of a `let` with these variables.
+condition(F, Variables, #{reads := valuations} = Writing) ->
+    try
+        {Actions, More} = actions(fun message/2, branches(F, Variables), Writing),
+        {lists:join(" or ", [["{", Action, "}"] || Action <- Actions]), More}
+    catch
+        throw:unfit ->
+            [throw(unfit) || not is_about(F, Variables)],
+            {Text, Writing1} = expression(F, Writing),
+            {["(", Text, ")"], Writing1}
+    end;
+condition({event, _, _, _, _} = F, _, Writing) -> {action(F), Writing};
+condition({'or', {event, _, _, _, _} = F, {event, _, _, _, _} = G}, _, Writing) -> {[action(F), " or ", action(G)], Writing};
+condition(F, _, Writing) ->
     {Text, More} = expression(F, Writing),
     {["(", Text, ")"], More}.
 
-add(Text, #{lets := Lets} = Writing) ->
-    Let = ["V", integer_to_list(length(Lets) + 1)],
+%% A formula as actions with guards: each is an event that binds these variables, or none of them, and what else has to hold.
+branches(F, Variables) -> grouped([Branch || One <- disjuncts(F), Branch <- branch(conjuncts(One), Variables)]).
+
+grouped(Branches) -> [{Event, [Others || {Same, Others} <- Branches, Same =:= Event]} || Event <- lists:uniq([E || {E, _} <- Branches])].
+
+branch(Members, Variables) ->
+    Events = [{Event, Others} || {event, _, _, _, _} = Event <- Members, Others <- [lists:delete(Event, Members)],
+                                 Variables -- bound(Event) =:= []
+                                     orelse is_about(Event, []) andalso is_about(all([true | Others]), Variables)],
+    case {Events, [Member || Member <- Members, length(disjuncts(Member)) > 1]} of
+        {[First | _], _} -> [First];
+        {[], [Or | _]} -> [Branch || One <- disjuncts(Or), Branch <- branch(conjuncts(all([One | lists:delete(Or, Members)])), Variables)];
+        {[], []} -> throw(unfit)
+    end.
+
+bound({event, _, Arguments, Locals, _}) -> [Variable || {var, Variable} <- Arguments] -- Locals.
+
+%% Whether a guard speaks only of `let`s with all of these variables, or without any.
+is_about({Operator, F, G}, Variables) when Operator =:= 'and'; Operator =:= 'or' -> is_about(F, Variables) andalso is_about(G, Variables);
+is_about({'not', F}, Variables) -> is_about(F, Variables);
+is_about({compare, _, _, _} = F, _) -> free(F) =:= [];
+is_about(F, Variables) -> lists:member(free(F), [[], Variables]).
+
+actions(Message, Branches, Writing) ->
+    lists:mapfoldl(fun({Event, Alternatives}, Now) ->
+        {Guards, More} = lists:mapfoldl(fun(Others, W) -> lists:mapfoldl(fun expression/2, W, Others) end, Now, Alternatives),
+        {action(Message, Event, Guards), More}
+    end, Writing, Branches).
+
+add(Text, Variables, #{reads := Reads, lets := Lets} = Writing) ->
+    Let = ["V", integer_to_list(length(Lets) + 1),
+           [["(", lists:join(", ", [name(Variable) || Variable <- Variables]), ")"] || Reads =:= valuations, Variables =/= []]],
     {Let, Writing#{lets := [{Let, Text} | Lets]}}.
+
+%% The events at which a part is violated, and what else has to hold there. Each binds all variables that this speaks of.
+violations(F) -> grouped([Branch || One <- disjuncts(negate(F)), Branch <- branch(conjuncts(One), free(One))]).
+
+-doc "Whether a part can be about valuations, however it was chosen to read the log.".
+-spec is_about_valuations(part()) -> boolean().
+is_about_valuations(#{variables := Variables, rules := Rules} = Part) ->
+    Rules =:= [] andalso lists:all(fun({Quantifier, _, _}) -> Quantifier =:= forall end, Variables) andalso
+    try text("", Part#{reads => valuations}) of
+        _ -> true
+    catch
+        throw:unfit -> false
+    end.
