@@ -8,7 +8,9 @@ the property for Witness, in one or more parts. The violations of all parts have
 `test/oracles/dejavu/run` calls `main/0`.
 """.
 
--export([main/0, value/1]).
+-export([main/0, compare/3, log/2, value/1]).
+
+-type event() :: {event, Place :: pos_integer(), Time :: integer(), NameAndArguments :: tuple()}.
 
 -define(TESTS, "src/test/scala/tests").
 -define(COMBINATIONS, 1_500_000).  % of values that are looked at
@@ -113,6 +115,10 @@ compare(Dir, #{folder := Folder, spec := Spec, log := Log, expected := Expected}
             end
     end.
 
+-doc "How the properties of a specification read a log, if they are violated at the places expected.".
+-spec compare(binary(), [event()], Expected :: [pos_integer()]) ->
+    {slices | whole | begun | valuations | both | repeated | quantified | again, Places :: [pos_integer()]}
+  | {outside | differs, iodata()}.
 compare(Text, Log, Expected) ->
     try [witness_spec_dejavu_text:translate(Property) || Property <- witness_spec_dejavu_parse:properties(Text)] of
         [_ | _] = Translated ->
@@ -129,7 +135,8 @@ judge(Parts, Log, Expected) ->
         Found ->
             All = lists:usort(lists:append([Places || {_, Places} <- Found])),
             Kinds = [Kind || {Kind, _} <- Found],
-            case [Kind || Kind <- [again, quantified, repeated, begun, slices, whole, valuations, both], lists:member(Kind, Kinds)] of
+            Lowest = [again, quantified, repeated, begun, valuations, slices, whole, both],
+            case [Kind || Kind <- Lowest, lists:member(Kind, Kinds)] of
                 _ when All =/= Expected -> {differs, [short(All), " instead of ", short(Expected)]};
                 [Kind | _] -> {Kind, All}
             end
@@ -137,8 +144,8 @@ judge(Parts, Log, Expected) ->
         throw:{Kind, Reason} when Kind =:= outside; Kind =:= differs -> {Kind, Reason}
     end.
 
-%% Logs: `{event, Place, Time, {Name, Arguments...}}`. In a log with times, the last column is the time in seconds.
-
+-doc "The events of a log. In a log with times, the last column is the time in seconds.".
+-spec log(binary(), HasTimes :: boolean()) -> [event()].
 log(Text, HasTimes) ->
     Lines = [string:trim(Line) || Line <- string:split(Text, "\n", all)],
     [event(N, [string:trim(Field) || Field <- string:split(Line, ",", all)], HasTimes)
@@ -169,15 +176,15 @@ violations(#{reads := Reads} = Part, Log) ->
         end
     end).
 
-%% Slices can often be valuations, too. Then both have to say the same. A `previously` looks at each valuation with each event, so not in
-%% a long log.
+%% Slices can often be valuations, too. Then both have to say the same. A `previously` looks at each valuation with each event, so
+%% not in a long log.
 both_ways(#{reads := slices} = Part, Log) when length(Log) =< ?BOTH_EVENTS ->
     {slices, Places} = violations(Part, Log),
     case witness_spec_dejavu_text:is_about_valuations(Part) of
         false -> {slices, Places};
         true ->
             {valuations, Others} = violations(Part#{reads := valuations}, Log),
-            [throw({differs, [short(lists:usort(Others)), " as valuations instead of ", short(lists:usort(Places)), " as slices"]})
+            [throw({differs, [short(Others), " as valuations instead of ", short(Places), " as slices"]})
              || lists:usort(Others) =/= lists:usort(Places)],
             {both, Places}
     end;

@@ -76,8 +76,8 @@ part(Variables, Matrix, Rules) ->
     Universal = [Variable || {forall, Variable, _} <- Bound],
     IsUniversal = Bound =/= [] andalso Instances =:= [] andalso length(Universal) =:= length(Bound),
     IsNeutral = lists:all(fun({Quantifier, Variable, Among}) ->
-                                  Among =:= all andalso not is_compared(Variable, Matrix) orelse is_neutral(Quantifier, Variable, Part)
-                          end, Bound),
+        Among =:= all andalso not is_compared(Variable, Matrix) orelse is_neutral(Quantifier, Variable, Part)
+    end, Bound),
     IsSliced = IsNeutral andalso IsUniversal andalso is_sliced(Universal, Matrix),
     Part#{reads => case IsSliced andalso evaluate(Matrix, fun without_key/1, unknown) of
         true -> slices;
@@ -109,7 +109,8 @@ eliminate({since, Window, true, G}) -> eliminate({once, Window, G});
 eliminate({zince, _, _, _}) -> throw({outside, "`Z` with a time"});
 eliminate(F) -> map(fun eliminate/1, F).
 
-%% `exists` without the quantifier, if events with the variable can only make the formula false: a value that no event has is the best one.
+%% `exists` without the quantifier, if events with the variable can only make the formula false: a value that no event has is the
+%% best one.
 unheard_of(Variable, Among, F) ->
     case Among =:= all andalso is_against(Variable, F, positive) andalso nowhere(Variable, F) of
         Constant when is_boolean(Constant) -> {exists, Variable, Among, F};
@@ -583,7 +584,8 @@ condition(F, _, Writing) ->
 %% A formula as actions with guards: each is an event that binds these variables, or none of them, and what else has to hold.
 branches(F, Variables) -> grouped([Branch || One <- disjuncts(F), Branch <- branch(conjuncts(One), Variables)]).
 
-grouped(Branches) -> [{Event, [Others || {Same, Others} <- Branches, Same =:= Event]} || Event <- lists:uniq([E || {E, _} <- Branches])].
+grouped(Branches) ->
+    [{Event, [Others || {Same, Others} <- Branches, Same =:= Event]} || Event <- lists:uniq([Event || {Event, _} <- Branches])].
 
 branch(Members, Variables) ->
     Events = [{Event, Others} || {event, _, _, _, _} = Event <- Members, Others <- [lists:delete(Event, Members)],
@@ -591,14 +593,17 @@ branch(Members, Variables) ->
                                      orelse is_about(Event, []) andalso is_about(all([true | Others]), Variables)],
     case {Events, [Member || Member <- Members, length(disjuncts(Member)) > 1]} of
         {[First | _], _} -> [First];
-        {[], [Or | _]} -> [Branch || One <- disjuncts(Or), Branch <- branch(conjuncts(all([One | lists:delete(Or, Members)])), Variables)];
+        {[], [Or | _]} ->
+            Rest = lists:delete(Or, Members),
+            [Branch || One <- disjuncts(Or), Branch <- branch(conjuncts(all([One | Rest])), Variables)];
         {[], []} -> throw(unfit)
     end.
 
 bound({event, _, Arguments, Locals, _}) -> [Variable || {var, Variable} <- Arguments] -- Locals.
 
 %% Whether a guard speaks only of `let`s with all of these variables, or without any.
-is_about({Operator, F, G}, Variables) when Operator =:= 'and'; Operator =:= 'or' -> is_about(F, Variables) andalso is_about(G, Variables);
+is_about({Operator, F, G}, Variables) when Operator =:= 'and'; Operator =:= 'or' ->
+    is_about(F, Variables) andalso is_about(G, Variables);
 is_about({'not', F}, Variables) -> is_about(F, Variables);
 is_about({compare, _, _, _} = F, _) -> free(F) =:= [];
 is_about(F, Variables) -> lists:member(free(F), [[], Variables]).
