@@ -82,6 +82,26 @@ a_variable_that_only_ends_something_is_left_out_test() ->
     Ends = ~"prop p : Forall c . Forall t . [begin(c), done(c,t)) & c = \"a\" -> !error",
     ?assertEqual({whole, [3, 5]}, compare(Ends, ~"begin,b\nbegin,a\nerror\ndone,a,1\nerror", [3, 5])).
 
+%% The transitive closure of an event, with its members in another order.
+a_transitive_closure_is_a_parameter_test() ->
+    Spawned = ~"""
+        prop p : Forall x . Forall y . (report(y,x) -> spawned(x,y)) where
+          spawned(x,y) := (Exists z . spawn(z,y) & @spawned(x,z)) | spawn(x,y) | @ spawned(x,y)
+        """,
+    Log = ~"""
+        spawn,1,2
+        report,2,1
+        report,1,2
+        spawn,2,3
+        report,3,1
+        report,3,4
+        spawn,5,1
+        report,1,5
+        report,2,5
+        """,
+    ?assertEqual({again, [3, 6, 9]}, compare(Spawned, Log, [3, 6, 9])),
+    ?assertMatch({outside, "the transitive closure of an event with two" ++ _}, compare(Spawned, <<Log/binary, "\nspawn,4,3\n">>, [3, 6, 9])).
+
 compare(Text, Log, Expected) -> witness_spec_dejavu:compare(Text, witness_spec_dejavu:log(Log, false), Expected).
 
 text(Specification) ->

@@ -10,6 +10,8 @@ Writes properties of DejaVu as properties of Witness.
   instance right behind a violation, by an event of the key that tells nothing.
 - `valuations`: each violation is at an event that binds all variables. A past-time operator is a `let` of its variables, and nothing
   else is about values: the log is one instance.
+- `{closure, Event}`: likewise, with a rule that is the transitive closure of an event. It is a parameter of a loop, as all rules, and has
+  what is above each value. The caller makes sure that no value has two such events.
 - `every`: all else. The caller gives each event to each combination of values, as a part of the event, and gets the violations of each
   combination. Then quantifiers are left to the caller. A property without variables has one combination.
 
@@ -29,7 +31,7 @@ may use them.
 """.
 -type event() :: {event, Name :: binary(), [witness_spec_dejavu_parse:argument()], Locals :: [string()], Compared :: [tuple()]}.
 -type formula() :: term().
--type part() :: #{reads := slices | begun | valuations | every,
+-type part() :: #{reads := slices | begun | valuations | every | {closure, Event :: binary()},
                   variables := [{exists | forall, string(), all | seen}],
                   formula := formula(),
                   rules := [{{Name :: binary(), list()}, formula()}]}.
@@ -39,20 +41,59 @@ may use them.
 translate(#{formula := Formula, rules := Rules}) ->
     try
         {Variables, Matrix} = pull(eliminate(Formula)),
-        Used = maps:map(fun(_, {Parameters, Body}) ->
-                                case pull(eliminate(Body)) of
-                                    {[], Plain} -> {Parameters, Plain};
-                                    _ -> throw({outside, "a rule with a quantifier"})
-                                end
-                        end, Rules),
-        Parts = case lists:all(fun({Quantifier, _, _}) -> Quantifier =:= forall end, Variables) of
-            true -> conjuncts(Matrix);
-            false -> [Matrix]
-        end,
-        {ok, about_valuations([part(Variables, earlier(Part), Used) || Part <- Parts])}
+        case closure(maps:to_list(Rules)) of
+            {ok, Event} -> {ok, [of_closure(Event, Variables, earlier(Matrix))]};
+            none -> translate(Variables, Matrix, Rules)
+        end
     catch
         throw:{outside, Reason} -> {outside, Reason}
     end.
+
+%% `R(x,y) := @R(x,y) | E(x,y) | Exists z . @R(x,z) & E(z,y)`, in any order.
+closure([{Name, {[X, Y], Body}}]) ->
+    R = fun(A, B) -> {previous, {rule, Name, [{var, A}, {var, B}]}} end,
+    Members = members('or', Body),
+    case {Members -- [R(X, Y)], [Event || {event, Event, [_, _]} <- Members]} of
+        {[_, _] = Rest, [Event]} ->
+            case Rest -- [{event, Event, [{var, X}, {var, Y}]}] of
+                [{exists, Z, all, Both}] ->
+                    case members('and', Both) -- [R(X, Z), {event, Event, [{var, Z}, {var, Y}]}] of
+                        [] -> {ok, Event};
+                        _ -> none
+                    end;
+                _ -> none
+            end;
+        _ -> none
+    end;
+closure(_) -> none.
+
+members(Operator, {Operator, F, G}) -> members(Operator, F) ++ members(Operator, G);
+members(_, F) -> [F].
+
+of_closure(Event, Variables, Matrix) ->
+    used(Matrix),
+    Part = #{reads => {closure, Event}, variables => Variables, formula => Matrix, rules => []},
+    try violations(Matrix) of
+        Violations ->
+            Others = [Name || {{event, Name, _, _, _}, _} <- Violations, Name =/= Event],
+            [throw({outside, "a transitive closure that changes at a violation"}) || length(Others) =/= length(Violations)],
+            Part
+    catch
+        throw:unfit -> throw({outside, "a transitive closure for values that the violation does not bind"})
+    end.
+
+translate(Variables, Matrix, Rules) ->
+    Used = maps:map(fun(_, {Parameters, Body}) ->
+        case pull(eliminate(Body)) of
+            {[], Plain} -> {Parameters, Plain};
+            _ -> throw({outside, "a rule with a quantifier"})
+        end
+    end, Rules),
+    Parts = case lists:all(fun({Quantifier, _, _}) -> Quantifier =:= forall end, Variables) of
+        true -> conjuncts(Matrix);
+        false -> [Matrix]
+    end,
+    {ok, about_valuations([part(Variables, earlier(Part), Used) || Part <- Parts])}.
 
 %% If one part is about valuations, it takes those with it that can be so.
 about_valuations(Parts) ->
@@ -418,6 +459,13 @@ text(Name, #{reads := valuations, formula := F}) ->
     {Actions, #{lets := Lets}} = actions(fun message/2, violations(F), Writing),
     [Name, ": with dejavu:log()\nper Log over _ ? {event, _, _, _, {Log}}\n", written(Lets),
      "monitor\n  max Log.(\n", [["    [", Action, "] ff and\n"] || Action <- Actions], "    [else] Log).\n"];
+text(Name, #{reads := {closure, Event}, formula := F}) ->
+    Violations = [{Violation, [[asked | Others] || Others <- Alternatives]} || {Violation, Alternatives} <- violations(F)],
+    {Actions, #{lets := Lets}} = actions(fun numbered/2, Violations, writing(valuations, [], [])),
+    [Name, ": with dejavu:log()\nper At over begin _ ? {event, 1, _, _, {At}}, _ ? {event, _, _, _, {At}}\n", written(Lets),
+     "monitor\n  max Log(Above = #{}).(\n", [["    [", Action, "] ff and\n"] || Action <- Actions],
+     "    [", message(Event, ["Z", "Y"]), "] Log(Above#{Y => maps:put(Z, true, maps:get(Z, Above, #{}))}) and\n",
+     "    [else] Log(Above)).\n"];
 text(Name, #{reads := Reads, variables := Variables, formula := F, rules := Rules} = Part) ->
     Numbered = [{Key, "R" ++ integer_to_list(I)} || {I, {Key, _}} <- lists:enumerate(Rules)],
     {_, Parameters} = lists:unzip(Numbered),
@@ -505,10 +553,13 @@ expression({compare, _, _, _} = F, Writing) -> {comparison(F), Writing};
 expression({previous, {rule, Name, Arguments}}, #{parameters := Parameters} = Writing) ->
     #{{Name, Arguments} := Parameter} = Parameters,
     {Parameter, Writing};
+expression({rule, _, [X, Y]}, #{reads := valuations} = Writing) ->
+    {io_lib:format("(is_map_key(~ts, Above) andalso is_map_key(~ts, map_get(~ts, Above)))", [operand(Y), operand(X), operand(Y)]), Writing};
 expression({rule, Name, Arguments}, #{rules := Rules} = Writing) ->
     %% A rule that uses itself at the same place is not well-formed.
     #{{Name, Arguments} := Body} = Rules,
     expression(Body, Writing);
+expression(asked, Writing) -> {"N >= At", Writing};
 expression(F, #{known := Known} = Writing) ->
     case Known of
         #{F := Text} -> {Text, Writing};
