@@ -35,7 +35,8 @@ main() ->
                end || Test <- Tests],
     Count = fun(Kind) -> length([Result || Result <- Results, Result =:= Kind]) end,
     io:format("~b tests, ~b s: ~b agree in one run, ~b by slices and by valuations, ~b with instances begun behind violations, "
-              "~b with each event given to all values, ~b with quantifiers outside, ~b after asking again, ~b with a value for each valuation; ~b are outside the fragment, ~b disagree~n",
+              "~b with each event given to all values, ~b with quantifiers outside, ~b after asking again, "
+              "~b with a value for each valuation; ~b are outside the fragment, ~b disagree~n",
               [length(Tests), erlang:monotonic_time(second) - Begin
                | [Count(Kind) || Kind <- [one_run, both, begun, repeated, quantified, again, valuations, outside, differs]]]),
     halt(min(1, Count(differs))).
