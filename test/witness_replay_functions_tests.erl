@@ -41,7 +41,8 @@ no_other_code() ->
     stopped = xref:stop(?MODULE),
     {ok, Folders} = witness_weave_objects:read(Otp, witness_weave_cache:default_dir()),
     Seen = fun(Functions) ->
-        [Function || Function <- lists:usort(Functions), witness_replay_functions:refused(#{Function => [call]}, Folders, []) =:= []]
+        [Function || Function <- lists:usort(Functions),
+                     witness_replay_functions:refused(#{Function => [call]}, Folders, []) =:= []]
     end,
     %% They are called for net_kernel.
     ?assertEqual([{persistent_term, erase, 1}, {persistent_term, get, 2}, {persistent_term, put, 2}],
