@@ -92,7 +92,10 @@ reached(Sessions, Processes) ->
     Caller = self(),
     Ref = make_ref(),
     _ = spawn_opt(fun() ->
-        All = try [trace:delivered(Session, all) || {Session, _, _} <- Sessions] catch error:badarg -> exit(normal) end,
+        %% The caller may trap exits.
+        All = try [trace:delivered(Session, all) || {Session, _, _} <- Sessions]
+              catch error:badarg -> unlink(Caller), exit(normal)
+              end,
         lists:foreach(fun(Delivered) -> receive {trace_delivered, all, Delivered} -> ok end end, All),
         Tasks = [begin
             Task = make_ref(),
@@ -100,7 +103,6 @@ reached(Sessions, Processes) ->
             Task
         end || P <- Processes],
         lists:foreach(fun(Task) -> receive {check_process_code, Task, _} -> ok end end, Tasks),
-        %% The caller may trap exits.
         unlink(Caller),
         Caller ! {reached, Ref}
     end, [link, {priority, low}, {message_queue_data, off_heap}]),
