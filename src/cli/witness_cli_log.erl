@@ -163,16 +163,13 @@ entries(Cursor, Id, Index, Show) ->
     case witness_log_recording_cursor:next(Cursor) of
         {ok, Entry, Cursor1} ->
             Time = witness_log_recording_cursor:time(Cursor1),
-            entries(Cursor1, Id, Index + times(Entry), printed(entry(Entry, Time, Id, Index, Show), Show));
+            Next = Index + witness_log_recording_cursor:count(Entry),
+            entries(Cursor1, Id, Next, printed(entry(Entry, Time, Id, Index, Show), Show));
         done -> {ok, Show};
         {error, _} = Error ->
             _ = flush(Show),
             Error
     end.
-
-times({from, _, N}) -> N;
-times({timeout, N}) -> N;
-times(_) -> 1.
 
 heading(Dir, Processes, #show{recording = R, json = true}) ->
     #{complete := Complete, ended := Ended, stopped := Stopped, cut := Cut} = witness_log_recording:info(R),
@@ -211,7 +208,7 @@ process(#{id := Id, parent := Parent, ended := Ended}, Count, #show{names = Name
      [~", alive when the recording ended" || not Ended, Stopped =/= none], $\n].
 
 entry(Entry, Time, Id, Index, #show{json = true} = Show) ->
-    json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, times(Entry)}]
+    json(entry, [{id, Id}, {index, Index}, {kind, kind(Entry)}, {count, witness_log_recording_cursor:count(Entry)}]
                 ++ fields(Entry, syntax(Id, Show)) ++ time(Time));
 entry(Entry, _, Id, Index, Show) ->
     [witness_text:pad(io_lib:format("~7b", [Index]), 9), describe(Entry, syntax(Id, Show), Show), $\n].

@@ -9,7 +9,7 @@ Each sub-trace is checked to be the expected one: an index of other files does n
 processes.
 """.
 
--export([new/1, next/1, time/1]).
+-export([new/1, next/1, time/1, count/1]).
 
 -export_type([cursor/0, source/0]).
 
@@ -78,6 +78,12 @@ next(Cursor) ->
 -doc "The time of the last entry, in nanoseconds since the recording was opened. `undefined`: the recording has no times.".
 -spec time(cursor()) -> undefined | non_neg_integer().
 time(#cursor{time = Time}) -> Time.
+
+-doc "How many entries one that `next/1` gives represents: each message and each timeout of a run is one.".
+-spec count(witness_log_recording:run() | witness_log_recording:ordered()) -> pos_integer().
+count({from, _, N}) -> N;
+count({timeout, N}) -> N;
+count(_) -> 1.
 
 %% The recording may have ended, or the process, before the result was recorded.
 ordered(Begin, End, Entry) when element(1, Entry) =:= result; element(1, Entry) =:= raise -> {ordered, Begin, End, Entry};

@@ -293,15 +293,11 @@ next(#process{held = none, cursor = Cursor, index = Index, time = Before} = P) -
         {ok, Entry, Cursor1} ->
             %% A recording that begins late may begin behind the time of an entry.
             Time = case witness_log_recording_cursor:time(Cursor1) of undefined -> Before; At -> At end,
-            {ok, Entry, P#process{cursor = Cursor1, index = Index + repetitions(Entry), time = Time}};
+            {ok, Entry, P#process{cursor = Cursor1, index = Index + witness_log_recording_cursor:count(Entry), time = Time}};
         done -> {done, P};
         {error, _} = Error -> Error
     end;
 next(#process{held = Entry} = P) -> {ok, Entry, P#process{held = none}}.
-
-repetitions({from, _, N}) -> N;
-repetitions({timeout, N}) -> N;
-repetitions(_) -> 1.
 
 report_one(Item, #process{id = Id, index = Index}, M) -> report([Item], {Id, Index}, M).
 

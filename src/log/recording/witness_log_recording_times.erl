@@ -51,17 +51,13 @@ start(Id, At, Open) ->
 %% What cannot be read has no time. The reader of the replay reports the error.
 advance(Index, {Reached, _, Cursor}) when Reached < Index, Cursor =/= done ->
     case witness_log_recording_cursor:next(Cursor) of
-        {ok, Entry, Next} -> advance(Index, {Reached + count(Entry), kind(Entry), Next});
+        {ok, Entry, Next} -> advance(Index, {Reached + witness_log_recording_cursor:count(Entry), kind(Entry), Next});
         _ -> {Reached, none, done}
     end;
 advance(_, Reached) -> Reached.
 
 time(done) -> undefined;
 time(Cursor) -> witness_log_recording_cursor:time(Cursor).
-
-count({from, _, N}) -> N;
-count({timeout, N}) -> N;
-count(_) -> 1.
 
 kind({sent, _, _}) -> sent;
 kind({from, _, 1}) -> taken;
