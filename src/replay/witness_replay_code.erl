@@ -103,10 +103,9 @@ objects(Given, Options) ->
     end.
 
 observed(Objects, User, Options) ->
-    Functions = maps:get(functions, Options, #{}),
-    case witness_replay_functions:refused(Functions, Objects, User) of
-        [] -> {ok, #{functions => Functions, hiding => witness_replay_functions:hiding(Functions, Objects)}};
-        Refused -> {error, {witness_replay, {functions, Refused}}}
+    case witness_replay_functions:observe(maps:get(functions, Options, #{}), Objects, User) of
+        {ok, Observed} -> {ok, Observed};
+        {refused, Refused} -> {error, {witness_replay, {functions, Refused}}}
     end.
 
 plan(Objects, #{functions := Functions} = Observed) ->

@@ -16,7 +16,7 @@ What a module with native functions does is outside. If such a module can call o
 a gap.
 """.
 
--export([check_option/1, refused/3, hiding/2, woven/1, is_performed/1, format_error/1]).
+-export([check_option/1, observe/3, refused/3, woven/1, is_performed/1, format_error/1]).
 
 -export_type([observed/0, refusal/0]).
 
@@ -59,8 +59,17 @@ check_option(Functions) ->
     end.
 
 -doc """
-Those of the functions of which not all calls are reported, if the modules of the folders are woven. `User`: the folders of the user.
+Observes these functions, if all their calls are reported where the modules of the folders are woven. `User`: the folders of the user.
 """.
+-spec observe(witness_trace_filter:functions(), [witness_weave_objects:folder()], User :: [file:filename()]) ->
+    {ok, observed()} | {refused, [refusal(), ...]}.
+observe(Functions, Folders, User) ->
+    case refused(Functions, Folders, User) of
+        [] -> {ok, #{functions => Functions, hiding => hiding(Functions, Folders)}};
+        Refused -> {refused, Refused}
+    end.
+
+-doc "Those of the functions that cannot be observed there.".
 -spec refused(witness_trace_filter:functions(), [witness_weave_objects:folder()], User :: [file:filename()]) -> [refusal()].
 refused(Functions, Folders, User) ->
     [{Function, Why} || Function <- lists:sort(maps:keys(Functions)), Why <- refuse(Function, Folders, User)].
@@ -91,8 +100,7 @@ modules(M, Folders) ->
                                {Module, Object} <- Objects, Module =:= M].
 
 %% A function reports its calls if it is in the source of a module that can be woven. The compiler adds others: `module_info/0`.
-unwoven({_, F, A}, {ok, Forms, _}) ->
-    [no_function || not lists:any(fun({function, _, F1, A1, _}) -> F1 =:= F andalso A1 =:= A; (_) -> false end, Forms)];
+unwoven({_, F, A}, {ok, Forms, _}) -> [no_function || not witness_weave_forms:defines(Forms, F, A)];
 unwoven(_, {error, _}) -> [not_woven].
 
 -doc "Whether the run time performs the calls of a function of the VM, and no other code of the VM makes any.".
@@ -111,8 +119,7 @@ is_row({M, F, A}) ->
 -spec woven(witness_trace_filter:functions()) -> witness_trace_filter:functions().
 woven(Functions) -> maps:filter(fun(Function, _) -> not is_performed(Function) end, Functions).
 
--doc "The modules that are not woven and can call one of the functions.".
--spec hiding(witness_trace_filter:functions(), [witness_weave_objects:folder()]) -> #{module() => []}.
+%% The modules that are not woven and can call one of the functions.
 hiding(Functions, _) when map_size(Functions) =:= 0 -> #{};
 hiding(Functions, Folders) ->
     Vm = #{M => imports(filename:join([code:lib_dir(erts), "ebin", atom_to_list(M) ++ ".beam"])) || M <- ?NATIVE},
@@ -149,5 +156,4 @@ why(no_module, _) -> ~"there is no such module in the folders of the program";
 why(not_woven, {M, _, _}) ->
     [~"its module ", atom_to_binary(M),
      ~" is not woven (where the program is recorded or searched, name its application with --weave; compile it with debug_info)"];
-why(no_function, _) -> ~"the module has no such function";
-why(invisible, _) -> ~"not all of them are calls in the code that the compiler makes (docs/specifications.md, calls and returns)".
+why(Why, _) -> witness_trace_functions:explain(Why).

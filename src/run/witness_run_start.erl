@@ -108,16 +108,13 @@ refusal({Function, Why}, Specs) ->
     [case Places of [First | _] -> First; [] -> "" end,
      "the calls of ", witness_event:format_function(Function), " cannot be observed: ", refused(Why)].
 
-refused(no_module) -> "there is no such module on the code path";
-refused(no_function) -> "the module has no such function";
 refused(not_woven) ->
     "inline, a function reports its calls itself, and its module is not woven: name the module with the option weave (kernel, stdlib "
     "and the modules of the virtual machine cannot be woven), or observe the system with central monitors (`--instrument central`)";
 refused(woven_by_compiler) ->
     "its module was woven when it was compiled (witness_inline), and such modules do not report calls: compile it without that, and the "
     "run weaves it, or observe the system with central monitors (`--instrument central`)";
-refused(invisible) ->
-    "not all of them are calls in the code that the compiler makes (docs/specifications.md, calls and returns)".
+refused(Why) -> witness_trace_functions:explain(Why).
 
 start_history(#{history := true} = Options) ->
     {ok, History} = witness_run_history:start_link(self(), Options),

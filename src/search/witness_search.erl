@@ -177,7 +177,7 @@ code(Functions, Options) ->
         {ok, Folders} ?= witness_record_code:objects(Dirs, maps:with([cache], Options)),
         Module = element(1, map_get(run, Options)),
         ok ?= check_module(Module, Folders),
-        ok ?= check_functions(Functions, Folders, witness_record_code:user(Program)),
+        {ok, Observed} ?= observed(Functions, Folders, witness_record_code:user(Program)),
         Plan = (witness_search_calls:plan(Folders))#{functions => witness_replay_functions:woven(Functions)},
         {ok, #{left := Left} = Woven} ?= witness_record_code:woven(Folders, Plan, maps:with([cache, on_progress], Options)),
         [] ?= [Reason || {Name, Reason} <- Left, Name =:= Module],
@@ -185,8 +185,7 @@ code(Functions, Options) ->
                                               witness_record_code:cache(maps:with([cache], Options))),
         {ok, (maps:remove(left, Woven))#{unwoven => [Name || {Name, _} <- Left], calls => witness_record_calls:calls(Plan),
                                          digests => witness_record_code:digests(Folders), outside => Outside,
-                                         archive => Archive},
-         #{functions => Functions, hiding => witness_replay_functions:hiding(Functions, Folders)}}
+                                         archive => Archive}, Observed}
     else
         {error, {?MODULE, _}} = Error -> Error;
         {error, Reason} -> {error, {witness_record, Reason}};
@@ -211,10 +210,10 @@ check_module(Module, Folders) ->
         [] -> ok
     end.
 
-check_functions(Functions, Folders, User) ->
-    case witness_replay_functions:refused(Functions, Folders, User) of
-        [] -> ok;
-        Refused -> {error, {?MODULE, {functions, Refused}}}
+observed(Functions, Folders, User) ->
+    case witness_replay_functions:observe(Functions, Folders, User) of
+        {ok, Observed} -> {ok, Observed};
+        {refused, Refused} -> {error, {?MODULE, {functions, Refused}}}
     end.
 
 run(Specs, Observed, Code, #{dir := Dir} = Options) ->

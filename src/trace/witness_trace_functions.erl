@@ -22,7 +22,7 @@ none
 ```
 """.
 
--export([open/1, none/0, replaced/1, close/1, is_visible/1]).
+-export([open/1, none/0, replaced/1, close/1, is_visible/1, explain/1]).
 -export_type([watch/0, refusal/0]).
 
 -doc "The session with its breakpoints, and the functions; `none`: there are no functions. It ends when no process has it any more.".
@@ -62,6 +62,12 @@ set(Session, {M, _, _} = Function) ->
             end;
         {error, _} -> [no_module]
     end.
+
+-doc "A refusal as text.".
+-spec explain(refusal()) -> unicode:chardata().
+explain(no_module) -> ~"there is no such module on the code path";
+explain(no_function) -> ~"the module has no such function";
+explain(invisible) -> ~"not all of them are calls in the code that the compiler makes (docs/specifications.md, calls and returns)".
 
 -doc """
 A function that has lost its breakpoint, since its module was loaded anew or deleted. It is never observed again, not even if the former

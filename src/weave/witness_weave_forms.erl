@@ -6,7 +6,7 @@ Woven code has to be the code that runs. So object code that differs from the lo
 that cannot be replaced without changing what they do.
 """.
 
--export([object/1, forms/1, woven/1]).
+-export([object/1, forms/1, defines/3, woven/1]).
 
 -doc "The object code that a module was loaded from, or would be loaded from. For a woven module, that of the original.".
 -spec object(module()) -> {ok, witness_weave:object()} | {error, witness_weave_error:reason()}.
@@ -41,6 +41,11 @@ check_same(Module, Binary) ->
         true -> {error, {differs, Module}};
         false -> ok
     end.
+
+-doc "Whether a function is in the abstract code of its module. Others that the module exports were added by the compiler.".
+-spec defines([erl_parse:abstract_form()], atom(), arity()) -> boolean().
+defines(Forms, Function, Arity) ->
+    lists:any(fun({function, _, F, A, _}) -> F =:= Function andalso A =:= Arity; (_) -> false end, Forms).
 
 -doc "The run-time module that a module was woven for, if it is loaded and was woven.".
 -spec woven(module()) -> {ok, module()} | no.

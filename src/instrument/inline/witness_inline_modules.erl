@@ -103,8 +103,7 @@ forms_of([M | Modules], Found) ->
 refused(_, _, true) -> [woven_by_compiler];
 refused({M, F, A}, Forms, false) ->
     case Forms of
-        #{M := Code} -> [no_function || not lists:any(fun({function, _, F1, A1, _}) -> F1 =:= F andalso A1 =:= A; (_) -> false end,
-                                                      Code)];
+        #{M := Code} -> [no_function || not witness_weave_forms:defines(Code, F, A)];
         #{} -> [case code:which(M) of non_existing -> no_module; _ -> not_woven end]
     end.
 
