@@ -26,7 +26,7 @@ explanation. Callbacks never see a gap: a
 monitor that would meet one ends `inconclusive` before it.
 """.
 
--export([check/1, is_timed/1, format_error/1]).
+-export([check/1, is_timed/1, is_unsure/2, format_error/1]).
 
 -export_type([verdict/0, info/0, begun/0, reason/0, error/0]).
 
@@ -149,6 +149,13 @@ check(Module) ->
 is_timed({Module, Arg}) ->
     erlang:function_exported(Module, handle_time, 2)
         andalso (not erlang:function_exported(Module, is_timed, 1) orelse Module:is_timed(Arg)).
+
+-doc """
+Whether a monitor depends on what is not known of a process: of one that was `attached`, or of one with unknown arguments
+(`witness_event_signature:known/1`). Only compiled properties say so (`witness_spec_attach:unsure/1`).
+""".
+-spec is_unsure({module(), Arg :: term()}, {attached | unknown, module(), atom(), arity()}) -> boolean().
+is_unsure({Module, Arg}, Known) -> erlang:function_exported(Module, unsure, 2) andalso Module:unsure(Arg, Known).
 
 -doc "A reason as text.".
 -spec format_error(reason()) -> unicode:chardata().

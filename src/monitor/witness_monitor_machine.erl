@@ -167,17 +167,12 @@ new_one(Spec) ->
     end.
 
 %% Whether something that is not known of the process decides if the monitor is for it, or what the monitor finds.
-is_unsure(#{monitor := {Module, Arg}} = Spec) ->
-    case Spec of
-        #{attached := {M, F, A}} -> asks_unsure(Module, Arg, {attached, M, F, A});
-        #{signature := Signature} ->
-            case witness_event_signature:known(Signature) of
-                {unknown, _, _, _} = Known -> asks_unsure(Module, Arg, Known);
-                _ -> false
-            end
+is_unsure(#{monitor := Monitor, attached := {M, F, A}}) -> witness_monitor:is_unsure(Monitor, {attached, M, F, A});
+is_unsure(#{monitor := Monitor, signature := Signature}) ->
+    case witness_event_signature:known(Signature) of
+        {unknown, _, _, _} = Known -> witness_monitor:is_unsure(Monitor, Known);
+        _ -> false
     end.
-
-asks_unsure(Module, Arg, Known) -> erlang:function_exported(Module, unsure, 2) andalso Module:unsure(Arg, Known).
 
 call_init(#{attached := MFA, monitor := {Module, Arg}, process := P, signature := Signature}) ->
     case erlang:function_exported(Module, attached, 3) of

@@ -135,7 +135,7 @@ of_spec(Map = #{module := Module, entries := Entries}, Version) ->
 matching(Signature, Module, Compiled) ->
     case witness_event_signature:known(Signature) of
         {unknown, _, _, _} = Known ->
-            Unsure = [Index || erlang:function_exported(Module, unsure, 2), Index := _ <- Compiled, Module:unsure(Index, Known)],
+            Unsure = [Index || Index := _ <- Compiled, witness_monitor:is_unsure({Module, Index}, Known)],
             lists:usort((Module:match(Signature) -- Unsure) ++ [Index || Index <- Unsure, map_get(Index, Compiled) =/= none]);
         _ -> Module:match(Signature)
     end.
