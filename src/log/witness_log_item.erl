@@ -3,7 +3,7 @@
 Makes events from the terms of a log, which can be anything.
 """.
 
--export([check/2, functions/2, clock/2, peer/1]).
+-export([check/2, functions/2, clock/2, kinds/0, peer/1]).
 
 -export_type([place/0, wrong/0]).
 
@@ -48,6 +48,10 @@ are_functions(Tail) -> Tail =:= [].
 -spec clock(term(), place()) -> {clock, integer()} | wrong().
 clock(Time, _) when is_integer(Time), Time > -1 bsl 63, Time < 1 bsl 63 -> {clock, Time};
 clock(_, Place) -> {expected, ~"a time in nanoseconds, an integer below 2^63", Place}.
+
+-doc "What a line may be, for people.".
+-spec kinds() -> unicode:chardata().
+kinds() -> ~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives, functions or clock".
 
 -spec roles(atom()) -> [role()].
 roles(fork) -> [process, process, signature];

@@ -103,7 +103,7 @@ event(Kind, AtKind, Time, Fields, Begin, Atoms) ->
         ~"root" ->
             check({root, Process, Time}, [At]);
         _ ->
-            {expected, ~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives, functions or clock", AtKind}
+            {expected, witness_log_item:kinds(), AtKind}
     end.
 
 check(Item, Places) -> witness_log_item:check(Item, Places).

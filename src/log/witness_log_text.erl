@@ -37,7 +37,7 @@ event(<<"\n", _/binary>>, _, At, _, undefined) -> {none, At + 1};
 event(<<"%", Rest/binary>>, Block, At, _, undefined) -> comment(Rest, Block, At + 1, none);
 event(<<>>, _, At, _, undefined) -> {none, At};
 event(_, Block, At, _, _) ->
-    witness_log_term:expected(~"an event: fork, init, exit, send, recv, call, return, gap, attached, root, receives, functions or clock", Block, At).
+    witness_log_term:expected(witness_log_item:kinds(), Block, At).
 
 %% A time is below 2^63, some 292 years; so a time with many digits is rejected quickly.
 time(<<C, Rest/binary>>, Block, At, Atoms, Sign, Time) when ?IS_DIGIT(C), Time < 1 bsl 60 ->

@@ -33,8 +33,7 @@ is_wanted(Stop) -> Stop =/= none.
 
 -doc "All events before this time, in nanoseconds, have been handed to their monitors, or will be before they are told of the stop.".
 -spec note(Time :: integer(), stop_time()) -> ok.
-note(_, none) -> ok;
-note(Time, Stop) -> atomics:put(Stop, 1, Time).
+note(Time, Stop) when Stop =/= none -> atomics:put(Stop, 1, Time).
 
 -doc "The time, if it was noted.".
 -spec read(stop_time()) -> integer() | unknown.

@@ -13,7 +13,7 @@ others are those of `witness_run_inline:start_link/4`. The instrument notes the 
 start_link(Options, Specs, {VersionedMaps, Gathered}, StopTime) ->
     Maps = [Map || {_, Map} <- VersionedMaps],
     case Options of
-        #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps);
+        #{system := {log, Input}} -> start_log(Input, Options, Specs, Maps, Gathered);
         #{instrument := inline} -> start_inline(Options, Specs, Maps, Gathered);
         #{source := Source} ->
             Common = #{run => self(), maps => Maps, signatures => table(Options), looks => only_looks(Maps, Options),
@@ -88,22 +88,22 @@ central_config(#{instrument := central}, #{all := All, kinds := Kinds, names := 
     #{central => All, kinds => Kinds, grouped => lists:any(fun({_, _, _, Group, _}) -> Group end, Names)};
 central_config(_, _) -> #{}.
 
-start_log(Input, Options = #{monitors := Monitors}, Specs, Maps) ->
+start_log(Input, Options = #{monitors := Monitors}, Specs, Maps, #{all := All} = Gathered) ->
     Properties = witness_run_maps:entries(Specs, Monitors),
-    All = witness_run_maps:over_all(Specs),
     case check_deadlines(Input, [Entry || #{group := true} = Entry <- Properties] ++ All) of
-        ok -> start_log(Input, Options, Specs, Maps, Properties, All);
+        ok -> start_log(Input, Options, Specs, Maps, Properties, Gathered);
         {error, _} = Error -> Error
     end.
 
 check_deadlines({replay, #{dir := Dir}}, Several) -> witness_run_replay:check_deadlines(Several, Dir);
 check_deadlines(_, _) -> ok.
 
-start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps, Properties, All) ->
+start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Monitors}, Specs, Maps, Properties,
+          #{all := All, filter := #{functions := Functions}}) ->
     Spread = erlang:system_info(schedulers_online),
     Feed = maps:with([format, follow, clock, block, max_line, max_atoms, skip_malformed, signatures], Options),
     Config = #{run => self(), file => witness_run_maps:log_name(Input), each => witness_run_inline:needs_each_verdict(Options, 0),
-               feed => Feed#{input => log_input(Input, Specs, Options), parsers => Spread},
+               feed => Feed#{input => log_input(Input, Functions, Options), parsers => Spread},
                log => (skew(Options))#{maps => Maps, signatures => table(Options),
                         properties => Properties, all => All,
                         wants => wants(Input, Specs, Monitors), attached => attached(Input), mode => Mode,
@@ -141,8 +141,7 @@ wants(#{receives := What, functions := Functions}, Property) ->
     [{What, Property} || What =/= any] ++ [{function, Function, Property} || Function <- Functions].
 
 %% A recording is data; a run replays it only if the user asks for a replay.
-log_input({replay, #{dir := Dir} = Replay}, Specs, #{monitors := Monitors} = Options) ->
-    #{functions := Functions} = witness_run_maps:filter(Specs, Monitors),
+log_input({replay, #{dir := Dir} = Replay}, Functions, Options) ->
     {events, Dir, witness_run_replay:events(maps:merge((maps:with([signatures], Options))#{functions => Functions}, Replay))};
 log_input(Input, _, _) -> Input.
 

@@ -32,15 +32,14 @@ code. Nothing is asked where the stop time is not wanted.
 """.
 -spec reach(Ask :: fun(() -> reference()), Answer :: fun((reference()) -> term()),
             #{stop_time => witness_monitor_stop_time:stop_time(), drain => timeout(), _ => _}) -> integer() | unknown.
-reach(Ask, Answer, #{stop_time := StopTime} = Config) ->
-    case witness_monitor_stop_time:is_wanted(StopTime) of
+reach(Ask, Answer, Config) ->
+    case witness_monitor_stop_time:is_wanted(stop_time(Config)) of
         true ->
             Time = erlang:monotonic_time(nanosecond),
             Expected = Answer(Ask()),
             receive Expected -> Time after reach_ms(Config) -> unknown end;
         false -> unknown
-    end;
-reach(_, _, #{}) -> unknown.
+    end.
 
 %% The tracers need the rest of the time for what they have.
 reach_ms(#{drain := Drain}) when is_integer(Drain) -> min(?REACH_MS, Drain div 2);
@@ -48,8 +47,10 @@ reach_ms(#{}) -> ?REACH_MS.
 
 -doc "Notes the stop time, if it is known.".
 -spec note(integer() | unknown, #{stop_time => witness_monitor_stop_time:stop_time(), _ => _}) -> ok.
-note(Time, #{stop_time := StopTime}) when is_integer(Time) -> witness_monitor_stop_time:note(Time, StopTime);
-note(_, #{}) -> ok.
+note(unknown, _) -> ok;
+note(Time, Config) -> witness_monitor_stop_time:note(Time, stop_time(Config)).
+
+stop_time(Config) -> maps:get(stop_time, Config, witness_monitor_stop_time:none()).
 
 -doc "The time is over: ends the tracers and the calling process.".
 -spec give_up([pid()]) -> no_return().
