@@ -19,11 +19,9 @@ all() ->
 
 init_per_suite(Config) ->
     Programs = filename:join(proplists:get_value(priv_dir, Config), "programs"),
-    ok = filelib:ensure_path(Programs),
-    Program = filename:join([root(Config), "test", "recorded", "witness_recorded_times"]),
-    {ok, Module} = compile:file(Program, [{outdir, Programs}, debug_info]),
+    ok = witness_record_programs:compile(["witness_recorded_times"], Programs),
     true = code:add_patha(Programs),
-    {module, Module} = code:ensure_loaded(Module),
+    {module, _} = code:ensure_loaded(witness_recorded_times),
     {ok, Started} = application:ensure_all_started(witness),
     [{programs, Programs}, {started, Started} | Config].
 

@@ -19,9 +19,7 @@ all() ->
 
 init_per_suite(Config) ->
     Out = filename:join(proplists:get_value(priv_dir, Config), "programs"),
-    ok = filelib:ensure_path(Out),
-    [{ok, _} = compile:file(filename:join([root(Config), "test", "recorded", Name]), [{outdir, Out}, debug_info])
-     || Name <- ["witness_recorded_functions", "witness_recorded_monitor"]],
+    ok = witness_record_programs:compile(["witness_recorded_functions", "witness_recorded_monitor"], Out),
     true = code:add_patha(Out),
     {ok, Started} = application:ensure_all_started(witness),
     [{programs, Out}, {started, Started} | Config].
@@ -223,5 +221,3 @@ options(Dir, Function, Args, Config) ->
 
 file(Extension, Config) ->
     filename:join(proplists:get_value(priv_dir, Config), "f-" ++ integer_to_list(erlang:unique_integer([positive])) ++ Extension).
-
-root(Config) -> witness_checkout:root(proplists:get_value(data_dir, Config)).

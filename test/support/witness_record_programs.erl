@@ -1,7 +1,7 @@
 -module(witness_record_programs).
 -moduledoc "The programs that are recorded in tests: those of `test/recorded`, and the benchmarks of Savina.".
 
--export([compile/1, compile_noting/1, compile_elixir/1, compile_elixir/2, unwoven/1]).
+-export([compile/1, compile/2, compile_noting/1, compile_elixir/1, compile_elixir/2, unwoven/1]).
 
 -doc "Compiles them into a folder.".
 -spec compile(file:filename()) -> ok.
@@ -15,6 +15,14 @@ compile(Out) ->
         {ok, _} = compile:file(File, [return_errors | Options])
     end, [File || Folder <- ["test/recorded", "bench/savina"],
                   File <- filelib:wildcard(filename:join([root(), Folder, "*.erl"]))]).
+
+-doc "Compiles these programs of `test/recorded` into a folder.".
+-spec compile([string()], file:filename()) -> ok.
+compile(Names, Out) ->
+    ok = filelib:ensure_path(Out),
+    lists:foreach(fun(Name) ->
+        {ok, _} = compile:file(filename:join([root(), "test", "recorded", Name]), [return_errors, {outdir, Out}, debug_info])
+    end, Names).
 
 -doc "Compiles the benchmarks such that their processes note what they do (`witness_record_noting`).".
 -spec compile_noting(file:filename()) -> ok.
