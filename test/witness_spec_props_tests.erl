@@ -13,6 +13,23 @@ of the oracle.
 -define(LEAVING, 5_000).
 -define(CLOCKS, 3_000).
 -define(FAMILIES, 6_000).
+-define(GENERATED, 5_000).
+
+%% A draw that the generator fails at once in thousands ends a comparison, or a planted fault, that has nothing to do with it.
+the_generator_has_a_property_for_each_seed_test_() ->
+    [{timeout, 300, {atom_to_list(Focus), fun() -> [generated(Focus, Seed) || Seed <- lists:seq(1, ?GENERATED)] end}}
+     || Focus <- [mixed, loose, alike, timed, asking, remaining, calls, values, leaving, clocks]].
+
+generated(Focus, Seed) ->
+    _ = rand:seed(exsss, Seed),
+    try
+        Property = witness_spec_oracle_gen:among(witness_spec_oracle_gen:property(Focus)),
+        Valued = [witness_spec_oracle_gen:with_values(Property#{name := undefined})
+                  || is_map_key(formula, Property), Focus =:= mixed],
+        ?assertNotEqual([], witness_spec_oracle_text:file([Property | Valued], Seed))
+    catch
+        error:Reason:Stack -> error({Focus, {seed, Seed}, Reason, Stack})
+    end.
 
 %% A comparison of trivial verdicts would be none.
 monitors_agree_with_the_oracle_test_() ->

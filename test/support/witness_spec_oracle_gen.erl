@@ -1350,6 +1350,7 @@ numbered({tuple, [{lit, Kind} | Parts]}) when Kind =:= a; Kind =:= b ->
     {Some, [Last]} = lists:split(length(Parts) - 1, Parts),
     {tuple, [{lit, Kind} | Some ++ [case Last of '_' -> {var, 'N'}; _ -> {same, Last, {var, 'N'}} end]]};
 numbered({tuple, [Key, Message]}) -> {tuple, [Key, numbered(Message)]};
+numbered({var, _} = Key) -> {same, Key, {var, 'N'}};
 numbered({lit, _}) -> {tuple, [{lit, b}, {var, 'N'}]}.
 
 kept_condition(Names, Known, Context) ->
