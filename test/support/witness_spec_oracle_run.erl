@@ -28,23 +28,45 @@ A disagreement is made small before it is told. `seed` brings a run back; each f
 -doc """
 Compares at least so many pairs: files of so many `properties`, so many `traces` for each of them, of the
 kind `focus` (`m:witness_spec_oracle_gen`). With `shrink => false` a disagreement is told as it was
-found.
+found. So many `workers` compare side by side.
 """.
 -spec pairs(#{pairs := pos_integer(), seed => integer(), focus => mixed | loose | alike | timed | asking | remaining | calls
                               | values | leaving | clocks,
               properties => pos_integer(),
-              traces => pos_integer(), shrink => boolean()}) ->
+              traces => pos_integer(), shrink => boolean(), workers => pos_integer()}) ->
     {ok, Statistics :: map()} | {disagreement, map()}.
 pairs(#{pairs := Pairs} = Options) ->
     Seed = maps:get(seed, Options, erlang:system_time()),
-    files(Pairs, Seed, 1, maps:merge(#{focus => mixed, properties => ?PROPERTIES, traces => ?TRACES}, Options),
-          #{pairs => 0, yes => 0, no => 0, undecided => 0, vacuous => 0, ignored => 0, sliced => 0, events => 0,
-            several => 0}).
+    Whole = maps:merge(#{focus => mixed, properties => ?PROPERTIES, traces => ?TRACES, workers => 1}, Options),
+    None = #{pairs => 0, yes => 0, no => 0, undecided => 0, vacuous => 0, ignored => 0, sliced => 0, events => 0,
+             several => 0},
+    case Whole of
+        #{workers := 1} -> files(Pairs, Seed, 1, Whole, None);
+        #{workers := Workers} ->
+            Share = (Pairs + Workers - 1) div Workers,
+            merged([spawn_monitor(fun() -> exit({compared, files(Share, Seed, N, Whole, None)}) end)
+                    || N <- lists:seq(1, Workers)], None)
+    end.
 
+%% What the workers have compared, or the first disagreement.
+merged([], Statistics) -> {ok, Statistics};
+merged(Workers, Statistics) ->
+    receive
+        {'DOWN', Ref, process, Pid, {compared, {ok, Some}}} ->
+            merged(Workers -- [{Pid, Ref}], maps:merge_with(fun(_, One, Other) -> One + Other end, Statistics, Some));
+        {'DOWN', Ref, process, Pid, Other} ->
+            [begin demonitor(Left, [flush]), exit(Worker, kill) end || {Worker, Left} <- Workers -- [{Pid, Ref}]],
+            case Other of
+                {compared, {disagreement, _} = Disagreement} -> Disagreement;
+                Reason -> error({worker, Reason})
+            end
+    end.
+
+%% Each worker has its own files, of which every `workers`th is the next.
 files(Pairs, _, _, _, #{pairs := Done} = Statistics) when Done >= Pairs -> {ok, Statistics};
-files(Pairs, Seed, N, Options, Statistics) ->
+files(Pairs, Seed, N, #{workers := Workers} = Options, Statistics) ->
     case file({Seed, N}, Options, Statistics) of
-        {ok, More} -> files(Pairs, Seed, N + 1, Options, More);
+        {ok, More} -> files(Pairs, Seed, N + Workers, Options, More);
         {Kind, Case} ->
             Whole = maps:merge(#{signature => undefined, events => [], seed => {Seed, N}}, Case),
             {disagreement, case Options of
@@ -809,8 +831,9 @@ is 1 after a disagreement.
 main() ->
     Pairs = list_to_integer(os:getenv("WITNESS_ORACLE_PAIRS", "1000000")),
     Seed = list_to_integer(os:getenv("WITNESS_ORACLE_SEED", integer_to_list(erlang:system_time()))),
-    main(#{pairs => Pairs, seed => Seed, focus => mixed}),
-    [main(#{pairs => max(1, Pairs div 10), seed => Seed, focus => Focus}) || Focus <- [calls, leaving, clocks]].
+    Options = #{seed => Seed, workers => erlang:system_info(schedulers_online)},
+    main(Options#{pairs => Pairs, focus => mixed}),
+    [main(Options#{pairs => max(1, Pairs div 10), focus => Focus}) || Focus <- [calls, leaving, clocks]].
 
 main(#{pairs := Pairs, seed := Seed, focus := Focus} = Options) ->
     io:format("~b pairs, seed ~b, ~w~n", [Pairs, Seed, Focus]),
