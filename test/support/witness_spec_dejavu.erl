@@ -10,6 +10,7 @@ the property for Witness, in one or more parts. The violations of all parts have
 
 -export([main/0, compare/3, log/2, value/1]).
 
+-export_type([event/0]).
 -type event() :: {event, Place :: pos_integer(), Time :: integer(), NameAndArguments :: tuple()}.
 
 -define(TESTS, "src/test/scala/tests").
@@ -36,9 +37,11 @@ main() ->
     Count = fun(Kind) -> length([Result || Result <- Results, Result =:= Kind]) end,
     io:format("~b tests, ~b s: ~b agree in one run, ~b by slices and by valuations, ~b with instances begun behind violations, "
               "~b with each event given to all values, ~b with quantifiers outside, ~b after asking again, "
-              "~b with a value for each valuation; ~b are outside the fragment, ~b disagree~n",
+              "~b with a value for each valuation, ~b with the values of the log for quantifiers; "
+              "~b are outside the fragment, ~b disagree~n",
               [length(Tests), erlang:monotonic_time(second) - Begin
-               | [Count(Kind) || Kind <- [one_run, both, begun, repeated, quantified, again, valuations, outside, differs]]]),
+               | [Count(Kind) || Kind <- [one_run, both, begun, repeated, quantified, again, valuations, ground,
+                                          outside, differs]]]),
     halt(min(1, Count(differs))).
 
 label(#{folder := Folder, name := Name}) ->
@@ -60,6 +63,7 @@ describe({begun, _}) -> "agrees with instances begun behind violations";
 describe({repeated, _}) -> "agrees with each event given to all values";
 describe({quantified, _}) -> "agrees with quantifiers outside";
 describe({valuations, _}) -> "agrees with a value for each valuation";
+describe({ground, _}) -> "agrees with the values of the log for quantifiers";
 describe({again, _}) -> "agrees after asking again";
 describe({outside, Reason}) -> ["outside: ", Reason];
 describe({differs, Got}) -> ["DIFFERS: ", Got].
@@ -118,22 +122,25 @@ compare(Dir, #{folder := Folder, spec := Spec, log := Log, expected := Expected}
 
 -doc "How the properties of a specification read a log, if they are violated at the places expected.".
 -spec compare(binary(), [event()], Expected :: [pos_integer()]) ->
-    {slices | whole | begun | valuations | both | repeated | quantified | again, Places :: [pos_integer()]}
+    {slices | whole | ground | begun | valuations | both | repeated | quantified | again, Places :: [pos_integer()]}
   | {outside | differs, iodata()}.
 compare(Text, Log, Expected) ->
-    try [witness_spec_dejavu_text:translate(Property) || Property <- witness_spec_dejavu_parse:properties(Text)] of
-        [_ | _] = Translated ->
-            case [Reason || {outside, Reason} <- Translated] of
-                [Reason | _] -> {outside, Reason};
-                [] -> judge(lists:append([Parts || {ok, Parts} <- Translated]), Log, Expected)
-            end
-    catch
-        throw:{outside, Reason} -> {outside, Reason}
+    Properties = witness_spec_dejavu_parse:properties(Text),
+    case judge(fun witness_spec_dejavu_text:translate/1, Properties, Log, Expected) of
+        {outside, Reason} ->
+            case judge(fun(Property) -> witness_spec_dejavu_text:ground(witness_spec_dejavu_ground:property(Property, Log)) end,
+                       Properties, Log, Expected) of
+                {outside, Other} -> {outside, [Reason, "; ", Other]};
+                {differs, _} = Differs -> Differs;
+                {_, Places} -> {ground, Places}
+            end;
+        Other -> Other
     end.
 
-judge(Parts, Log, Expected) ->
-    try [both_ways(Part, Log) || Part <- Parts] of
-        Found ->
+judge(Translate, Properties, Log, Expected) ->
+    try [[both_ways(Part, Log) || Part <- parts(Translate(Property))] || Property <- Properties] of
+        Each ->
+            Found = lists:append(Each),
             All = lists:usort(lists:append([Places || {_, Places} <- Found])),
             Kinds = [Kind || {Kind, _} <- Found],
             Lowest = [again, quantified, repeated, begun, valuations, slices, whole, both],
@@ -144,6 +151,9 @@ judge(Parts, Log, Expected) ->
     catch
         throw:{Kind, Reason} when Kind =:= outside; Kind =:= differs -> {Kind, Reason}
     end.
+
+parts({ok, Parts}) -> Parts;
+parts({outside, _} = Outside) -> throw(Outside).
 
 -doc "The events of a log. In a log with times, the last column is the time in seconds.".
 -spec log(binary(), HasTimes :: boolean()) -> [event()].
@@ -167,9 +177,9 @@ value(Text) ->
 
 violations(#{reads := Reads} = Part, Log) ->
     Times = [Time || {event, _, Time, _} <- Log],
-    %% A window of Witness ends at the greatest time so far.
-    [throw({outside, "the times of the log go back"}) || witness_spec_dejavu_text:is_timed(Part), Times =/= lists:sort(Times)],
-    witness_spec_translated:monitored(witness_spec_dejavu_text:text("dejavu", Part), "WITNESS_DEJAVU_TEST", fun(Module) ->
+    %% A window of Witness ends at the greatest time so far. If the times of the log go back, they are numbers in its events.
+    Clock = case Times =:= lists:sort(Times) of true -> watch; false -> told end,
+    witness_spec_translated:monitored(witness_spec_dejavu_text:text("dejavu", Part#{clock => Clock}), "WITNESS_DEJAVU_TEST", fun(Module) ->
         case Reads of
             every -> of_combinations(Module, Part, Log);
             valuations -> {Reads, [Place || {_, Place} <- run(Module, [{log}], Log)]};
@@ -197,8 +207,9 @@ both_ways(#{reads := slices} = Part, Log) when length(Log) =< ?BOTH_EVENTS ->
     end;
 both_ways(Part, Log) -> violations(Part, Log).
 
-%% The places of the violations, with the values of their slices. Each key gets each event. The event `begun` begins an instance
-%% behind a violation, if the property reads it.
+%% The places of the violations, with the values of their slices. Each key gets each event, or those that concern it. The event
+%% `begun` begins an instance behind a violation, if the property reads it.
+run(Module, Keys, Log) when is_list(Keys) -> run(Module, fun(_) -> Keys end, Log);
 run(Module, Keys, Log) ->
     Signature = {dejavu, log, []},
     {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => self(), signature => Signature, explain => 1,
@@ -207,7 +218,7 @@ run(Module, Keys, Log) ->
     {Found, Last} = lists:mapfoldl(
         fun({event, Place, Time, Event}, Before) ->
                 {Outcomes, {ok, Next}} = witness_monitor_machine:run(
-                    [received({event, Place, Time, Event, Key}, Time) || Key <- Keys], Before),
+                    [received({event, Place, Time, Event, Key}, Time) || Key <- Keys(Event)], Before),
                 Violated = violated(Outcomes),
                 {[], {ok, After}} = witness_monitor_machine:run(
                     [received(list_to_tuple([begun | Values]), Time) || {Values, _} <- Violated], Next),
@@ -228,32 +239,87 @@ place(Other) -> error({unexpected, Other}).
 
 %% Each combination of values that the property may be about gets each event.
 
-of_combinations(Module, #{variables := Variables, rules := Rules} = Part, Log) ->
+of_combinations(Module, #{variables := Variables} = Part, Log) ->
     All = [N || {event, N, _, _} <- Log],
     Domains = [{Variable, domain(Variable, Part, Log)} || {_, Variable, _} <- Variables],
-    Number = lists:foldl(fun({_, Values}, Product) -> Product * length(Values) end, 1, Domains),
-    [throw({outside, io_lib:format("~b combinations of values", [Number])}) || Number > ?COMBINATIONS],
     Events = [{Event, occurrences(Event, Log)} || Event <- witness_spec_dejavu_text:events(Part)],
-    Combinations = witness_spec_translated:combinations([Values || {_, Values} <- Domains]),
+    Combinations = all_combinations(Part, Domains, Events),
     {Known, Open} = lists:partition(fun({_, Value}) -> Value =/= unknown end,
                                     [{Values, known(Part, Values, Events)} || Values <- Combinations]),
     Keys = [list_to_tuple([1 | Values]) || {Values, unknown} <- Open],
-    [throw({outside, io_lib:format("~b combinations of values in ~b events", [length(Keys), length(Log)])})
-     || length(Keys) * length(Log) > ?STEPS],
-    Violated = case Rules of
-        [] -> run(Module, Keys, Log);
-        _ -> again(Module, Keys, Log)
+    IsLoop = witness_spec_dejavu_text:is_loop(Part),
+    Violated = case length(Keys) * length(Log) =< ?STEPS of
+        true when IsLoop -> again(Module, Keys, Log);
+        true -> run(Module, Keys, Log);
+        false ->
+            [throw({outside, io_lib:format("~b combinations of values in ~b events", [length(Keys), length(Log)])})
+             || not witness_spec_dejavu_text:may_skip(Part)],
+            run(Module, concerned(Part, Keys), Log)
     end,
     Found = maps:groups_from_list(fun({[_ | Values], _}) -> Values end, fun({_, Place}) -> Place end, Violated),
     Table = maps:from_list([{Values, case Value of true -> []; false -> All; unknown -> maps:get(Values, Found, []) end}
                             || {Values, Value} <- Known ++ Open]),
-    Places = quantified(Variables, Domains, [], Table),
-    {case lists:all(fun({Quantifier, _, _}) -> Quantifier =:= forall end, Variables) of
-         false -> quantified;
-         true when Rules =/= [] -> again;
-         true when Variables =/= [] -> repeated;
-         true -> whole
-     end, Places}.
+    case is_universal(Part) of
+        false -> {quantified, quantified(Variables, Domains, [], Table)};
+        true ->
+            {case IsLoop of
+                 true -> again;
+                 false when Variables =:= [] -> whole;
+                 false -> repeated
+             end, lists:usort(lists:append(maps:values(Table)))}
+    end.
+
+is_universal(#{variables := Variables}) -> lists:all(fun({Quantifier, _, _}) -> Quantifier =:= forall end, Variables).
+
+%% If there are too many, those for which the log has all events that a violation needs. It is not violated for the others.
+all_combinations(#{formula := F} = Part, Domains, Events) ->
+    Sizes = [length(Values) || {_, Values} <- Domains],
+    Number = lists:foldl(fun(Size, Product) -> Size * Product end, 1, Sizes),
+    case Number =< ?COMBINATIONS of
+        true -> witness_spec_translated:combinations([Values || {_, Values} <- Domains]);
+        false ->
+            Needed = witness_spec_dejavu_text:necessary(witness_spec_dejavu_text:negate(F)),
+            Variables = [Variable || {Variable, _} <- Domains],
+            [throw({outside, io_lib:format("~b combinations of values", [Number])})
+             || not is_universal(Part) orelse Variables -- lists:append([variables(Event) || Event <- Needed]) =/= []],
+            Tables = [{variables(Event), rows(Event, proplists:get_value(Event, Events))} || Event <- Needed],
+            [[map_get(Variable, Row) || Variable <- Variables] || Row <- joined(Tables, [], [#{}], Number)]
+    end.
+
+variables({event, _, Arguments, Locals, _}) -> [Variable || {var, Variable} <- Arguments, not lists:member(Variable, Locals)].
+
+%% The keys of which an event has a value.
+concerned(#{variables := Variables} = Part, Keys) ->
+    Patterns = witness_spec_dejavu_text:events(Part),
+    Index = #{Pattern => maps:groups_from_list(fun(Key) ->
+        Given = #{Variable => Value || {_, Variable, _} <- Variables && Value <- tl(tuple_to_list(Key))},
+        maps:with(variables(Pattern), Given)
+    end, Keys) || Pattern <- Patterns},
+    fun(Event) ->
+        lists:uniq([Key || {event, Name, Arguments, _, _} = Pattern <- Patterns,
+                           Name =:= element(1, Event), length(Arguments) + 1 =:= tuple_size(Event),
+                           Row <- rows(Pattern, occurrences(Pattern, [{event, 1, 1, Event}])),
+                           Key <- maps:get(Row, map_get(Pattern, Index), [])])
+    end.
+
+%% The values of the variables in the events of the log.
+rows({event, _, Arguments, Locals, _}, Occurrences) ->
+    Names = [Argument || Argument <- Arguments, not is_local(Argument, Locals)],
+    [maps:from_list([{Variable, Value} || {{var, Variable}, Value} <- Pairs])
+     || Values <- maps:keys(Occurrences), Pairs <- [lists:zip(Names, Values)],
+        lists:all(fun({{value, Value}, Other}) -> Value =:= Other; (_) -> true end, Pairs)].
+
+%% The rows that agree about all variables that they share; next comes a table that shares most with those before.
+joined([], _, Rows, _) -> Rows;
+joined(Tables, Known, Rows, Number) ->
+    [{_, {Variables, Next} = Table} | _] =
+        lists:sort(fun({One, _}, {Other, _}) -> One >= Other end,
+                   [{{length(Names -- (Names -- Known)), -length(Of)}, Whole} || {Names, Of} = Whole <- Tables]),
+    Shared = Variables -- (Variables -- Known),
+    Index = maps:groups_from_list(fun(Row) -> maps:with(Shared, Row) end, Next),
+    Both = [maps:merge(Row, Other) || Row <- Rows, Other <- maps:get(maps:with(Shared, Row), Index, [])],
+    [throw({outside, io_lib:format("~b combinations of values", [Number])}) || length(Both) > ?COMBINATIONS],
+    joined(lists:delete(Table, Tables), lists:usort(Known ++ Variables), Both, Number).
 
 %% A round finds the next violation of each key.
 again(_, [], _) -> [];

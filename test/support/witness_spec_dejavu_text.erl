@@ -13,16 +13,18 @@ Writes properties of DejaVu as properties of Witness.
 - `{closure, Event}`: likewise, with a rule that is the transitive closure of an event. It is a parameter of a loop, as all rules, and has
   what is above each value. The caller makes sure that no value has two such events.
 - `every`: all else. The caller gives each event to each combination of values, as a part of the event, and gets the violations of each
-  combination. Then quantifiers are left to the caller. A property without variables has one combination.
+  combination. Then quantifiers are left to the caller. A property without variables has one combination. `ground/1` makes one of a
+  property in which `m:witness_spec_dejavu_ground` has replaced the quantifiers by the values of a log.
 
 The past is in the values of the key, and these go on behind verdicts. So one run has all violations.
 
-The rules of `where` are parameters of a loop, since a `let` does not use itself. What a loop knows ends with its verdict. So with rules
-there is one instance, and violations count from the place `At` on, which is a part of the key. Asking again from behind the violation
-found gives them all.
+The rules of `where` are parameters of a loop, since a `let` does not use itself. So is the time at which the right operand of a `Z` held
+last. What a loop knows ends with its verdict. So with such a loop there is one instance, and violations count from the place `At` on,
+which is a part of the key. Asking again from behind the violation found gives them all.
 """.
 
--export([translate/1, text/2, evaluate/3, events/1, is_timed/1, is_about_valuations/1]).
+-export([translate/1, ground/1, text/2, evaluate/3, events/1, necessary/1, map/2, simple/1,
+         negate/1, is_loop/1, may_skip/1, is_about_valuations/1]).
 -export_type([part/0, event/0]).
 
 -doc """
@@ -34,6 +36,7 @@ may use them.
 -type part() :: #{reads := slices | begun | valuations | every | {closure, Event :: binary()},
                   variables := [{exists | forall, string(), all | seen}],
                   formula := formula(),
+                  clock => watch | told,  % whether windows follow the time of the events, or the time that these tell
                   rules := [{{Name :: binary(), list()}, formula()}]}.
 
 -doc "The parts of a property: it is violated where one of them is.".
@@ -45,6 +48,16 @@ translate(#{formula := Formula, rules := Rules}) ->
             {ok, Event} -> {ok, [of_closure(Event, Variables, earlier(Matrix))]};
             none -> translate(Variables, Matrix, Rules)
         end
+    catch
+        throw:{outside, Reason} -> {outside, Reason}
+    end.
+
+-doc "The part for a property without quantifiers.".
+-spec ground(witness_spec_dejavu_parse:property()) -> {ok, [part()]} | {outside, Reason :: string()}.
+ground(#{formula := Formula, rules := Rules}) ->
+    try
+        Eliminated = maps:map(fun(_, {[], Body}) -> {[], eliminate(Body)} end, Rules),
+        {ok, [part([], earlier(eliminate(Formula)), Eliminated)]}
     catch
         throw:{outside, Reason} -> {outside, Reason}
     end.
@@ -147,7 +160,6 @@ eliminate({forall, Variable, Among, F}) ->
         none -> negate(unheard_of(Variable, Among, negate(Inner)))
     end;
 eliminate({since, Window, true, G}) -> eliminate({once, Window, G});
-eliminate({zince, _, _, _}) -> throw({outside, "`Z` with a time"});
 eliminate(F) -> map(fun eliminate/1, F).
 
 %% `exists` without the quantifier, if events with the variable can only make the formula false: a value that no event has is the
@@ -171,6 +183,8 @@ is_against(Variable, F, Sign) ->
 nowhere(Variable, {event, _, Arguments, _, _} = Event) -> not lists:member({var, Variable}, Arguments) andalso Event;
 nowhere(Variable, F) -> simple(map(fun(G) -> nowhere(Variable, G) end, F)).
 
+-doc "A formula without the constants that do not change it.".
+-spec simple(formula()) -> formula().
 simple({'not', F}) when is_boolean(F) -> not F;
 simple({'and', false, _}) -> false;
 simple({'and', _, false}) -> false;
@@ -179,14 +193,18 @@ simple({'and', F, true}) -> F;
 simple({'or', F, G}) -> negate(simple({'and', negate(F), negate(G)}));
 simple({since, Window, true, G}) -> simple({once, Window, G});
 simple({once, _, false}) -> false;
+simple({once, always, true}) -> true;
 simple({since, _, _, false}) -> false;
+simple({zince, _, _, false}) -> false;
 simple({previous, false}) -> false;
 simple(F) -> F.
 
+-doc "A formula with other operands.".
+-spec map(fun((formula()) -> formula()), formula()) -> formula().
 map(Fun, {Operator, F}) when Operator =:= 'not'; Operator =:= previous -> {Operator, Fun(F)};
 map(Fun, {Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> {Operator, Fun(F), Fun(G)};
 map(Fun, {once, Window, F}) -> {once, Window, Fun(F)};
-map(Fun, {since, Window, F, G}) -> {since, Window, Fun(F), Fun(G)};
+map(Fun, {Operator, Window, F, G}) when Operator =:= since; Operator =:= zince -> {Operator, Window, Fun(F), Fun(G)};
 map(_, F) -> F.
 
 bind(Variable, F) ->
@@ -207,6 +225,8 @@ binding(_, {'not', F}) ->
     end;
 binding(_, _) -> none.
 
+-doc "The opposite of a formula; `not` goes inwards.".
+-spec negate(formula()) -> formula().
 negate(F) when is_boolean(F) -> not F;
 negate({'not', F}) -> F;
 negate({'and', F, G}) -> {'or', negate(F), negate(G)};
@@ -235,7 +255,7 @@ free({event, _, Arguments, Locals, Compared}) ->
 free({compare, _, A, B}) -> [Variable || {var, Variable} <- [A, B]];
 free({rule, _, Arguments}) -> [Variable || {var, Variable} <- Arguments];
 free({Quantifier, Variable, _, F}) when Quantifier =:= exists; Quantifier =:= forall -> free(F) -- [Variable];
-free({since, _, F, G}) -> free([F, G]);
+free({Operator, _, F, G}) when Operator =:= since; Operator =:= zince -> free([F, G]);
 free({once, _, F}) -> free(F);
 free({_, F}) -> free(F);
 free({_, F, G}) -> free([F, G]);
@@ -264,6 +284,9 @@ pull({since, Window, F, G}) ->
     {Right, G1} = pull(G),
     [throw({outside, "a quantifier on the left of `S`"}) || Left =/= []],
     {only_exists(Right), {since, Window, F1, G1}};
+pull({zince, _, F, G} = Zince) ->
+    [throw({outside, "a quantifier in `Z`"}) || {[_ | _], _} <- [pull(F), pull(G)]],
+    {[], Zince};
 pull(F) -> {[], F}.
 
 only_exists(Variables) ->
@@ -279,6 +302,7 @@ before(true) -> later;
 before(false) -> false;
 before({'not', F}) -> {'and', later, {'not', before(F)}};
 before({Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> {Operator, before(F), before(G)};
+before({zince, _, _, _}) -> throw({outside, "the past of a `Z`"});
 before({compare, _, _, _} = F) -> {'and', later, F};
 before({previous, F}) ->
     case before(F) of
@@ -322,7 +346,7 @@ subformulas(F) -> [F | lists:append([subformulas(G) || G <- operands(F)])].
 operands({Operator, F}) when Operator =:= 'not'; Operator =:= previous -> [F];
 operands({Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> [F, G];
 operands({once, _, F}) -> [F];
-operands({since, _, F, G}) -> [F, G];
+operands({Operator, _, F, G}) when Operator =:= since; Operator =:= zince -> [F, G];
 operands(_) -> [].
 
 is_compared(Variable, F) ->
@@ -369,17 +393,39 @@ minimum(true, Value) -> Value;
 minimum(Value, true) -> Value;
 minimum(unknown, unknown) -> unknown.
 
--doc "Whether a part has a window of time.".
--spec is_timed(part()) -> boolean().
-is_timed(#{formula := F}) ->
-    [] =/= [Window || {once, Window, _} <- subformulas(F), Window =/= always]
-        ++ [Window || {since, Window, _, _} <- subformulas(F), Window =/= always].
+-doc "Whether a part is a loop with parameters.".
+-spec is_loop(part()) -> boolean().
+is_loop(#{formula := F, rules := Rules}) -> Rules =/= [] orelse zinces(F) =/= [].
+
+zinces(F) -> [Zince || {zince, _, _, _} = Zince <- subformulas(F)].
+
+-doc "Events that happen in each log in which the formula is ever true.".
+-spec necessary(formula()) -> [event()].
+necessary({event, _, _, _, _} = Event) -> [Event];
+necessary({'and', F, G}) -> lists:uniq(necessary(F) ++ necessary(G));
+necessary({'or', F, G}) -> [Event || Event <- necessary(F), lists:member(Event, necessary(G))];
+necessary({previous, F}) -> necessary(F);
+necessary({once, _, F}) -> necessary(F);
+necessary({since, _, _, G}) -> necessary(G);
+necessary({'not', F}) ->
+    case negate(F) of
+        {'not', _} -> [];
+        Other -> necessary(Other)
+    end;
+necessary(_) -> [].
 
 -doc "The events of a part.".
 -spec events(part()) -> [event()].
 events(#{formula := F, rules := Rules}) -> lists:usort(lists:append([all_events(G) || G <- [F | [Body || {_, Body} <- Rules]]])).
 
 all_events(F) -> [Event || {event, _, _, _, _} = Event <- subformulas(F)].
+
+-doc "Whether a combination of values may skip the events that have none of them, and all events in front of those.".
+-spec may_skip(part()) -> boolean().
+may_skip(#{formula := F} = Part) -> not is_loop(Part) andalso holds_elsewhere(F).
+
+holds_elsewhere(F) ->
+    evaluate(F, fun(_) -> false end, unknown) =:= true andalso evaluate(F, fun without_key/1, initial) =:= true andalso is_local(F).
 
 %% Whether a key may skip the events of other keys, and has no violations in front of its first event.
 is_sliced(Variables, F) ->
@@ -389,9 +435,7 @@ is_sliced(Variables, F) ->
     lists:all(fun(Event) -> free(Event) =:= [] orelse is_own(Event) andalso Variables -- free(Event) =:= [] end, Events)
         andalso length(lists:ukeysort(1, Places)) =:= length(Places)
         andalso [Name || {event, Name, _, _, _} <- Events -- Own, lists:keymember(Name, 1, Places)] =:= []
-        andalso evaluate(F, fun(_) -> false end, unknown) =:= true
-        andalso evaluate(F, fun without_key/1, initial) =:= true
-        andalso is_local(F).
+        andalso holds_elsewhere(F).
 
 %% At an event without a key.
 without_key(Event) -> not is_own(Event) andalso unknown.
@@ -406,6 +450,7 @@ is_local({once, Window, F}) -> is_local(F) andalso is_rare(Window, F, F);
 is_local({since, Window, F, G}) ->
     is_local({'and', F, G}) andalso elsewhere(F) =:= true andalso is_rare(Window, G, {'and', F, G});
 is_local({previous, F}) -> is_local(F) andalso elsewhere(F) =:= same;
+is_local({zince, _, _, _}) -> false;
 is_local({'not', F}) -> is_local(F);
 is_local({Operator, F, G}) when Operator =:= 'and'; Operator =:= 'or' -> is_local(F) andalso is_local(G);
 is_local(_) -> true.
@@ -454,14 +499,13 @@ least(_, _) -> unknown.
 
 -doc "The text of a part as a property with this name.".
 -spec text(string(), part()) -> iodata().
-text(Name, #{reads := valuations, formula := F}) ->
-    Writing = writing(valuations, [], []),
-    {Actions, #{lets := Lets}} = actions(fun message/2, violations(F), Writing),
+text(Name, #{reads := valuations, formula := F} = Part) ->
+    {Actions, #{lets := Lets}} = actions(fun message/2, violations(F), writing(Part, [])),
     [Name, ": with dejavu:log()\nper Log over _ ? {event, _, _, _, {Log}}\n", written(Lets),
      "monitor\n  max Log.(\n", [["    [", Action, "] ff and\n"] || Action <- Actions], "    [else] Log).\n"];
-text(Name, #{reads := {closure, Event}, formula := F}) ->
+text(Name, #{reads := {closure, Event}, formula := F} = Part) ->
     Violations = [{Violation, [[asked | Others] || Others <- Alternatives]} || {Violation, Alternatives} <- violations(F)],
-    {Actions, #{lets := Lets}} = actions(fun numbered/2, Violations, writing(valuations, [], [])),
+    {Actions, #{lets := Lets}} = actions(fun numbered/2, Violations, writing(Part#{reads := valuations}, [])),
     [Name, ": with dejavu:log()\nper At over begin _ ? {event, 1, _, _, {At}}, _ ? {event, _, _, _, {At}}\n", written(Lets),
      "monitor\n  max Log(Above = #{}).(\n", [["    [", Action, "] ff and\n"] || Action <- Actions],
      "    [", message(Event, ["Z", "Y"]), "] Log(Above#{Y => maps:put(Z, true, maps:get(Z, Above, #{}))}) and\n",
@@ -469,23 +513,34 @@ text(Name, #{reads := {closure, Event}, formula := F}) ->
 text(Name, #{reads := Reads, variables := Variables, formula := F, rules := Rules} = Part) ->
     Numbered = [{Key, "R" ++ integer_to_list(I)} || {I, {Key, _}} <- lists:enumerate(Rules)],
     {_, Parameters} = lists:unzip(Numbered),
-    Writing = writing(Reads, Numbered, Rules),
+    Writing = writing(Part, Numbered),
     {Holds, Writing1} = expression(F, Writing),
     {Bodies, Writing2} = lists:mapfoldl(fun({_, Body}, W) -> expression(Body, W) end, Writing1, Rules),
+    {Zinces, #{lets := Lets}} = case lists:uniq(zinces(F)) of
+        [] -> {[], Writing2};
+        [{zince, _, While, Last}] when Rules =:= [], Reads =:= every ->
+            lists:mapfoldl(fun expression/2, Writing2, [Last, {'and', negate(Last), While}, {'and', negate(Last), negate(While)}]);
+        _ -> throw({outside, "several `Z`"})
+    end,
     Per = [name(Variable) || {_, Variable, _} <- Variables],
     [Name, ": with dejavu:log()\n",
      case Reads of
          every ->
              Key = lists:join(", ", ["At" | Per]),
              Every = fun(Place) -> ["_ ? {event, ", Place, ", _, _, {", Key, "}}"] end,
-             ["per ", Key, " over ", [["begin ", Every("1"), ", "] || Rules =/= []], Every("_")];
+             ["per ", Key, " over ", [["begin ", Every("1"), ", "] || is_loop(Part)], Every("_")];
          _ ->
              ["per ", lists:join(", ", Per), " over ",
               lists:join(", ", lists:usort([pattern(Event) || Event <- events(Part)])
                          ++ [["_ ? {begun, ", lists:join(", ", Per), "}"] || Reads =:= begun])]
      end, "\n",
-     written(maps:get(lets, Writing2)),
+     written(Lets),
      case Rules of
+         [] when Zinces =/= [] ->
+             ["monitor max Log(Last = none).(\n",
+              "  [_ ? {event, N, T, _, _} when N >= At, not ", Holds, "] ff",
+              [["\n  and [_ ? {event, _, T, _, _} when ", When, "] Log(", Next, ")"]
+               || {When, Next} <- lists:zip(Zinces, ["T", "Last", "none"])], ").\n"];
          [] when Reads =:= begun -> ["monitor max Log.([_ ? {event, _, _, _, _} when not ", Holds, "] ff and [else] Log).\n"];
          [] -> ["monitor [_ ? {event, _, _, _, _} when not ", Holds, "] ff.\n"];
          _ ->
@@ -494,8 +549,9 @@ text(Name, #{reads := Reads, variables := Variables, formula := F, rules := Rule
               "  and [else] Log", loop(Bodies), ").\n"]
      end].
 
-writing(Reads, Parameters, Rules) ->
-    #{reads => Reads, lets => [], known => #{}, parameters => maps:from_list(Parameters), rules => maps:from_list(Rules)}.
+writing(Part, Parameters) ->
+    #{reads => map_get(reads, Part), clock => maps:get(clock, Part, watch), lets => [], known => #{},
+      parameters => maps:from_list(Parameters), rules => maps:from_list(map_get(rules, Part))}.
 
 written(Lets) -> [["let ", Let, " = ", Text, "\n"] || {Let, Text} <- lists:reverse(Lets)].
 
@@ -559,6 +615,11 @@ expression({rule, Name, Arguments}, #{rules := Rules} = Writing) ->
     %% A rule that uses itself at the same place is not well-formed.
     #{{Name, Arguments} := Body} = Rules,
     expression(Body, Writing);
+expression({zince, _, _, _}, #{reads := valuations}) -> throw(unfit);
+expression({zince, {within, Seconds}, F, _}, Writing) ->
+    {Left, More} = expression(F, Writing),
+    {io_lib:format("(~ts andalso is_integer(Last) andalso T - Last =< ~b)", [Left, Seconds]), More};
+expression({zince, _, _, _}, _) -> throw({outside, "`Z` without the greatest distance"});
 expression(asked, Writing) -> {"N >= At", Writing};
 expression(F, #{known := Known} = Writing) ->
     case Known of
@@ -575,12 +636,18 @@ temporal(later, Writing) -> add("once within 1 event {_ ? {event, N, _, _, _} wh
 temporal({previous, F}, Writing) ->
     {Condition, More} = condition(F, free(F), Writing),
     add(["previously ", Condition], free(F), More);
+temporal({once, {within, Seconds}, F}, #{clock := told} = Writing) ->
+    {Now, Writing1} = expression(now, Writing),
+    {Condition, Writing2} = condition(F, free(F), Writing1),
+    {Last, Writing3} = add(["max ", Now, " of ", Condition], free(F), Writing2),
+    {io_lib:format("(is_integer(~ts) andalso ~ts - ~ts =< ~b)", [Last, Now, Last, Seconds]), Writing3};
+temporal({since, {within, _}, _, _}, #{clock := told}) -> throw({outside, "`S` with a time, and the times of the log go back"});
 temporal({once, {before, Seconds}, F}, Writing) ->
     {Now, Writing1} = expression(now, Writing),
     {Condition, Writing2} = condition(F, free(F), Writing1),
     {First, Writing3} = add(["min ", Now, " of ", Condition], free(F), Writing2),
     {io_lib:format("(is_integer(~ts) andalso ~ts - ~ts > ~b)", [First, Now, First, Seconds]), Writing3};
-temporal(now, Writing) -> add("max T of {_ ? {event, _, T, _, _}}", [], Writing);
+temporal(now, Writing) -> add("max within 1 event T of {_ ? {event, _, T, _, _}}", [], Writing);
 temporal({once, Window, F}, Writing) ->
     {Condition, More} = condition(F, free(F), Writing),
     add(["once ", window(Window), Condition], free(F), More);
