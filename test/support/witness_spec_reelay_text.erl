@@ -318,13 +318,13 @@ The events of the traces, with the values that are expected at the steps, one li
 birth comes in front.
 """.
 -spec events(example(), [[boolean()]]) -> [witness_event:event()].
-events(#{traces := Traces, unit := Unit, style := Style}, Expected) ->
+events(#{traces := Traces, unit := Unit, style := Style, mode := Mode}, Expected) ->
     Base = element(1 + Style rem 3, {0, 1_000_000_000_000, -1_000_000_000_000_000_000}),
     Keys = case Traces of [_] -> [0]; _ -> lists:seq(1, length(Traces)) end,
     {Births, Others} = lists:unzip([lists:partition(fun(Event) -> element(1, Event) =:= init end,
                                                     stepped(Trace, Values, Key, Base, nanoseconds(Unit)))
                                     || {Key, Trace, Values} <- lists:zip3(Keys, Traces, Expected)]),
-    lists:sublist(lists:append(Births), 1) ++ interleaved(Others, Style, 1).
+    lists:sublist(lists:append(Births), 1) ++ interleaved([latest(Events, Mode) || Events <- Others], Style, 1).
 
 nanoseconds(~"us") -> 1_000;
 nanoseconds(~"ms") -> 1_000_000;
@@ -347,10 +347,22 @@ stepped(Trace, Values, Key, Base, Unit) ->
         end, {Values, false, 1}, Trace),
     Events.
 
+%% Each event with the greatest time of its trace so far.
+latest(Events, events) -> [{0, Event} || Event <- Events];
+latest(Events, _) ->
+    {Timed, _} = lists:mapfoldl(fun({send, _, _, noise, _} = Event, Latest) -> {{Latest, Event}, Latest};
+                                   ({recv, _, _, _, At} = Event, Latest) -> {{max(At, Latest), Event}, max(At, Latest)}
+                                end, -1 bsl 64, Events),
+    Timed.
+
+%% A window ends at the greatest time of all traces, but Reelay reads each by itself. So the latest one goes last.
 interleaved(Lists, Style, N) ->
     case [List || [_ | _] = List <- Lists] of
         [] -> [];
         Left ->
-            {Before, [[Event | Rest] | After]} = lists:split(erlang:phash2({Style, N}, length(Left)), Left),
+            Least = lists:min([Latest || [{Latest, _} | _] <- Left]),
+            Next = [I || {I, [{Latest, _} | _]} <- lists:enumerate(Left), Latest =:= Least],
+            {Before, [[{_, Event} | Rest] | After]} =
+                lists:split(lists:nth(erlang:phash2({Style, N}, length(Next)) + 1, Next) - 1, Left),
             [Event | interleaved(Before ++ [Rest | After], Style, N + 1)]
     end.
