@@ -29,14 +29,14 @@ options_may_follow_the_function_test() ->
     ?assertMatch({run, #{system := "m:f()", specs := ["a"]}}, witness_cli_args:parse(["run", "m:f()", "--spec", "a"])).
 
 compile_takes_several_files_test() ->
-    ?assertEqual({compile, #{files => ["a.hml", "b.hml"], erlang => true, dot => false, mermaid => false,
+    ?assertEqual({compile, #{files => ["a.hml", "b.hml"], expand => false, erlang => true, dot => false, mermaid => false,
                              json => false}},
                  witness_cli_args:parse(["compile", "a.hml", "b.hml", "--erlang"])).
 
 every_option_of_compile_is_read_test() ->
-    ?assertEqual({compile, #{files => ["a.hml"], erlang => true, dot => true, mermaid => true, json => true,
+    ?assertEqual({compile, #{files => ["a.hml"], expand => true, erlang => true, dot => true, mermaid => true, json => true,
                              pa => ["x", "y"], include => ["i", "j"]}},
-                 witness_cli_args:parse(["compile", "--erlang", "--dot", "--mermaid", "--json", "--pa", "x", "--pa",
+                 witness_cli_args:parse(["compile", "--expand", "--erlang", "--dot", "--mermaid", "--json", "--pa", "x", "--pa",
                                          "y", "-I", "i", "--include", "j", "a.hml"])).
 
 every_option_of_search_is_read_test() ->

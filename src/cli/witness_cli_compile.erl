@@ -1,7 +1,7 @@
 -module(witness_cli_compile).
 -moduledoc """
-`witness compile`: checks specifications without running anything, and prints their properties, the
-generated Erlang, or a drawing of their monitors' states.
+`witness compile`: checks specifications without running anything, and prints their properties, what their
+sentences expand to, the generated Erlang, or a drawing of their monitors' states.
 
 Errors and warnings go to standard error, or with `--json` as lines to standard output. The exit code is 0 when all
 files are correct, and 2 otherwise. With folders of compiled modules (`--pa`) there are also warnings for signatures
@@ -12,7 +12,7 @@ with functions that these modules do not have. Without such folders nothing is k
 
 -export_type([options/0]).
 
--type form() :: erlang | dot | mermaid.
+-type form() :: expand | erlang | dot | mermaid.
 
 -doc """
 The files, which form of them to print instead of a list of their properties, and whether to print JSON, which has all
@@ -44,11 +44,11 @@ one_form(#{files := Files} = Options) ->
         [_, _ | _] = Forms ->
             Named = [option(Form) || Form <- Forms],
             {error, [witness_text:list(Named), ~" exclude each other, except with --json"]};
-        [Form] when Form =/= erlang, length(Files) > 1 -> {error, [option(Form), ~" draws one file"]};
+        [Form] when Form =:= dot orelse Form =:= mermaid, length(Files) > 1 -> {error, [option(Form), ~" draws one file"]};
         _ -> ok
     end.
 
-forms(Options) -> [Form || Form <- [erlang, dot, mermaid], maps:get(Form, Options)].
+forms(Options) -> [Form || Form <- [expand, erlang, dot, mermaid], maps:get(Form, Options)].
 
 option(Form) -> [~"--", atom_to_binary(Form)].
 
@@ -74,6 +74,7 @@ compiled(File, Wanted, Given) ->
 forms([], _, _, Forms) -> {ok, Forms};
 forms([Form | Others], File, Given, Forms) ->
     Result = case Form of
+        expand -> witness_spec:to_core(File, Given);
         erlang -> witness_spec:to_erlang(File, Given);
         Drawing -> witness_spec:to_drawing(File, Drawing, Given)
     end,

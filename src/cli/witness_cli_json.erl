@@ -50,7 +50,7 @@ in RFC 3339).
   has `count` (of schedules) and the fields of one run, from `outcome` and `number` to `dir`; `omitted`: how many schedules failed in other
   ways; `ended`: why there were no more (`schedules`, `time`, `interrupted`, `no_result`, `error`). These are `null` without it. Before it come the objects of the replay, if a specification was violated;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
-  (names), `monitor`; and `erlang`, `dot`, `mermaid`, each the text if it was requested.
+  (names), `monitor`; and `expand`, `erlang`, `dot`, `mermaid`, each the text if it was requested.
 
 An explanation is a list of objects. Steps have `index`, `kind` and `text` of the event, the `formula` that was still to
 be satisfied after it, and `bindings`. Before them there may be an object of the kind `skipped`, and after them one of
@@ -316,14 +316,14 @@ end_column(_, _) -> null.
 
 -doc "The properties of a file, with its entries and the requested forms.".
 -spec specification(File :: unicode:chardata(), [witness_spec:entry()],
-                    #{erlang | dot | mermaid => unicode:chardata()}, header()) -> iolist().
+                    #{expand | erlang | dot | mermaid => unicode:chardata()}, header()) -> iolist().
 specification(File, Entries, Forms, Header) ->
     Properties = [{[{line, Line}, {name, text(Name)}, {signature, text(Signature)}, {all, All}, {group, Group},
                     {per, [text(Variable) || Variable <- Per]}, {monitor, Action =:= monitor}]}
                   || #{line := Line, name := Name, signature := Signature, all := All, group := Group, per := Per,
                        action := Action} <- Entries],
     line(specification, Header, [{file, text(File)}, {properties, Properties}
-                                 | [{Form, text(maps:get(Form, Forms, undefined))} || Form <- [erlang, dot, mermaid]]]).
+                                 | [{Form, text(maps:get(Form, Forms, undefined))} || Form <- [expand, erlang, dot, mermaid]]]).
 
 %% Internal
 

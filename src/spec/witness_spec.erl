@@ -57,7 +57,7 @@ become part of the module, and their size and the number of their names are limi
 """.
 
 -export([compile_file/1, compile_file/2, compile_string/2, compile_string/3, to_object/3, to_erlang/1, to_erlang/2,
-         to_drawing/3, unload/1, format_diagnostic/1, format_error/1]).
+         to_core/2, to_drawing/3, unload/1, format_diagnostic/1, format_error/1]).
 -export_type([diagnostic/0, entry/0, error/0, instrumentation_map/0, options/0]).
 
 -doc "An error or a warning with its place; see `m:witness_spec_diagnostic`.".
@@ -181,6 +181,17 @@ to_erlang(File, Options) ->
             {ok, #{text => [print(Part) || Part <- witness_spec_build:forms(witness_spec_code_0, Units, Checked)]}}
         end
     end)).
+
+-doc """
+The properties with what their sentences expand to, as text of the language. Of a property without a sentence only the place is told. Nothing
+is loaded.
+""".
+-spec to_core(file:name_all(), options()) -> {ok, iodata()} | {error, error()}.
+to_core(File, Options) ->
+    text(from_file(File, Options, fun(Properties, _, _) -> {ok, #{text => lists:join("\n", [core(P) || P <- Properties])}} end)).
+
+core(#{core := Core}) -> [Core, "\n"];
+core(#{location := {Line, _}}) -> ["%% The property of line ", integer_to_list(Line), " has no sentence.\n"].
 
 -doc "The states of the monitors as a drawing, without `clocks`. Nothing is loaded.".
 -spec to_drawing(file:name_all(), Format :: dot | mermaid, options()) -> {ok, iodata()} | {error, error()}.

@@ -32,7 +32,7 @@ a condition of a `let` without an action: its pattern is `_`. `values` are the v
 `each` those of `let`s with variables, and `shown` uses of these.
 
 Until `m:witness_spec_define` has expanded it, the use of a definition has its `name` and its `arguments`, which are its pattern, too. In
-the end `else` has the `others`, and each action of a formula its number (`order`): `m:witness_spec_else`. Until `m:witness_spec_record`
+the end `else` has the `others`, is `implied` by a sentence or written by the author, and each action of a formula its number (`order`): `m:witness_spec_else`. Until `m:witness_spec_record`
 and `m:witness_spec_otp` have expanded it, its pattern and guard may have records, and a `call` for a message of OTP.
 """.
 -type action() :: #{kind := witness_event:kind() | 'else' | use | test,
@@ -47,6 +47,7 @@ and `m:witness_spec_otp` have expanded it, its pattern and guard may have record
                     name => atom(),
                     arguments => [{Text :: binary(), witness_spec_pattern:expr()}],
                     others => [action()],
+                    implied => true,
                     order => pos_integer()}.
 -doc "A signature pattern: `{Module, Function, [Argument]}` as an Erlang pattern.".
 -type signature() :: #{location := witness_spec_diagnostic:location(),

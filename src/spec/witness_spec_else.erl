@@ -71,9 +71,14 @@ beginning({_, _, Formulas}) when is_list(Formulas) -> lists:flatmap(fun beginnin
 beginning(_) -> [].
 
 %% Something has to happen, but no event and no deadline says that it has not: the process may go on for ever without it.
-at_end(#{formula := Formula}) ->
-    [witness_spec_diagnostic:warning(element(1, element(2, Formula)), only_at_end, "only the end of the trace can violate this formula",
-        "what it waits for may come as long as the process runs; `within 5 s` in front of what has to come gives it a time")
+at_end(#{formula := Formula} = Property) ->
+    {What, Where} = case Property of
+        #{core := _} -> {"sentence", "at its end"};
+        #{} -> {"formula", "in front of what has to come"}
+    end,
+    [witness_spec_diagnostic:warning(element(1, element(2, Formula)), only_at_end,
+        ["only the end of the trace can violate this ", What],
+        ["what it waits for may come as long as the process runs; `within 5 s` ", Where, " gives it a time"])
      || demands(Formula), not fails(Formula)].
 
 demands({dia, _, _, _}) -> true;

@@ -194,7 +194,7 @@ text(Nodes) ->
 
 state(#{number := Number, variables := Variables}) -> numbered(Number, Variables).
 
-%% The actions of each property from left to right.
+%% The actions of each property from left to right, as their author wrote them.
 coverage(Units) ->
     function(coverage, 1, [clause([integer(Index)], [], [erl_parse:abstract(actions(Nodes))]) ||
                            #{index := Index, nodes := Nodes} <- Units] ++ [clause([any()], [], [list([])])]).
@@ -203,5 +203,6 @@ actions(Nodes) ->
     Actions = [{Order, #{id => Id, line => Line, column => Column, text => Text,
                             decides => case Target of {verdict, Verdict} -> Verdict; {node, _, _} -> undefined end}} ||
                #{leaves := Leaves} <- Nodes,
-               {_, #{id := Id, order := Order, location := {Line, Column}, text := Text}, Target} <- Leaves],
+               {_, #{id := Id, order := Order, location := {Line, Column}, text := Text} = Action, Target} <- Leaves,
+               not is_map_key(implied, Action)],
     [Action || {_, Action} <- lists:ukeysort(1, Actions)].

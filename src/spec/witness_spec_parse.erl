@@ -13,7 +13,7 @@ value     = "previously" condition | "once" [ window ] condition | condition "si
           | "count" [ window ] condition | ("sum" | "min" | "max" | "mean") [ window ] expression "of" condition
 condition = "{" action "}" { "or" "{" action "}" } | guard
 window    = "within" duration | "within" integer ("events" | "event")
-what      = "none" | "monitor" formula | "check" formula
+what      = "none" | "monitor" formula | "check" formula | sentence
 formula   = conj { "or" conj }
 conj      = unit { "and" unit }
 unit      = "[" action "]" unit | "<" action ">" unit
@@ -26,6 +26,8 @@ fixpoint  = "max" | "min"
 duration  = number ("ns" | "us" | "ms" | "s" | "min" | "h" | "d")
 data      = "(" V "=" expression { "," V "=" expression } ")"
 ```
+
+A `sentence` says in words what its core says as a formula (`m:witness_spec_sentence`). A property with a sentence needs no `over`.
 
 After `max X.` a formula reaches as far as it can, as in the literature. If it begins with a parenthesis, that
 ends it: `max X.(f) and g` is `(max X.(f)) and g`. Braces may surround an action: `[{...}]`; inside `<...>`
@@ -66,7 +68,8 @@ A property; `formula` is missing if nothing is to be monitored. `all`: it has no
 together; the one signature matches every process then, and `group` is true. The values of the variables in `per` choose the
 slice; their places are in `per_at`. `over` are the actions that describe the events which count. `receives` says which messages
 `_ ? M` is about, with the place of that word. `among` says which processes a property about all processes reads. `lets` are what
-`m:witness_spec_let` computes. `requests`, from `m:witness_spec_otp`: some action needs the request of a reply.
+`m:witness_spec_let` computes. `defined` are the names of the file's
+definitions, `core` is the text of the property with what its sentence expands to. `requests`, from `m:witness_spec_otp`: some action needs the request of a reply.
 """.
 -type property() :: #{name := binary() | undefined,
                       location := witness_spec_diagnostic:location(),
@@ -82,6 +85,8 @@ slice; their places are in `per_at`. `over` are the actions that describe the ev
                       lets := [witness_spec_let:definition()],
                       dialect := monitor | check | none,
                       requests => boolean(),
+                      defined => [atom()],
+                      core => binary(),
                       formula => formula()}.
 
 -type token() :: witness_spec_scan:token().
@@ -96,7 +101,8 @@ slice; their places are in `per_at`. `over` are the actions that describe the ev
 -doc "Reads all properties and definitions of a file: those that are well-formed, and the errors of the others. `Chars` is the text of the file.".
 -spec file([token()], Chars :: string()) -> {[property() | definition()], [witness_spec_diagnostic:finding()]}.
 file(Tokens, Chars) ->
-    {Properties, Findings} = file(Tokens, [], [], {Chars, {1, 1}, ?MAX_EXPLAINED}),
+    Defined = defined(Tokens),
+    {Properties, Findings} = file(Tokens, [], [], {Chars, {1, 1}, ?MAX_EXPLAINED}, Defined),
     {Properties, reserved(Tokens) ++ Findings}.
 
 %% The text from a place on.
@@ -110,15 +116,20 @@ reserved(Tokens) ->
                                    "variables that begin with `_@` are reserved") ||
         {var, _, Name} = Variable <- Tokens, lists:prefix("_@", atom_to_list(Name))].
 
-file([{eof, _}], Properties, Findings, _) ->
+%% The names of all definitions, which those of a core have to avoid.
+defined([{atom, _, Word}, {var, _, Name} | Rest]) when Word =:= define; Word =:= action -> [Name | defined(Rest)];
+defined([_ | Rest]) -> defined(Rest);
+defined([]) -> [].
+
+file([{eof, _}], Properties, Findings, _, _) ->
     {lists:reverse(Properties), lists:reverse(Findings)};
-file(Tokens, Properties, Findings, Text) ->
-    try property(Tokens) of
-        {Property, Rest} -> file(Rest, [Property | Properties], Findings, Text)
+file(Tokens, Properties, Findings, Text, Defined) ->
+    try property(Tokens, Defined) of
+        {Property, Rest} -> file(Rest, [Property | Properties], Findings, Text, Defined)
     catch
         throw:{error, Location, _, _, _} = Finding ->
             {{error, Place, _, _, _} = Explained, Left} = explain(Finding, Tokens, resume(Tokens, Location, []), Text),
-            file(resume(Tokens, Place, []), Properties, [Explained | Findings], Left)
+            file(resume(Tokens, Place, []), Properties, [Explained | Findings], Left, Defined)
     end.
 
 %% The text is that from a place on, with the number of errors that may still be compared with it.
@@ -164,11 +175,11 @@ begins([{atom, _, Word}, {var, _, _} | _]) when Word =:= define; Word =:= action
 begins([{atom, _, _}, {':', _}, {atom, _, Word} | _]) -> Word =:= with orelse Word =:= per;
 begins(_) -> false.
 
-property([{atom, _, Name} = Token, {':', _}, {atom, _, Word} = Whom | Rest]) when Word =:= with; Word =:= per ->
-    subject([Whom | Rest], #{name => atom_to_binary(Name), location => witness_spec_scan:location(Token)});
-property([{atom, _, Word} = Token | _] = Tokens) when Word =:= with; Word =:= per ->
-    subject(Tokens, #{name => undefined, location => witness_spec_scan:location(Token)});
-property([{atom, _, Word} = First, {var, _, Name} = Token | Rest]) when Name =/= '_', (Word =:= define orelse Word =:= action) ->
+property([{atom, _, Name} = Token, {':', _}, {atom, _, Word} = Whom | Rest], Defined) when Word =:= with; Word =:= per ->
+    subject([Whom | Rest], #{name => atom_to_binary(Name), location => witness_spec_scan:location(Token), defined => Defined});
+property([{atom, _, Word} = Token | _] = Tokens, Defined) when Word =:= with; Word =:= per ->
+    subject(Tokens, #{name => undefined, location => witness_spec_scan:location(Token), defined => Defined});
+property([{atom, _, Word} = First, {var, _, Name} = Token | Rest], _) when Name =/= '_', (Word =:= define orelse Word =:= action) ->
     {Parameters, After} = case Rest of
         [{'(', _} | _] -> enclosed(Rest, fun defined_parameter/2);
         _ -> {[], Rest}
@@ -188,12 +199,12 @@ property([{atom, _, Word} = First, {var, _, Name} = Token | Rest]) when Name =/=
             {#{define => action, action => Action}, AfterAction}
     end,
     {maps:merge(Definition#{to => witness_spec_scan:location(hd(End))}, Content), dot(End)};
-property([{'-', _} = Dash, {atom, _, Name} | _]) when Name =:= record; Name =:= include ->
+property([{'-', _} = Dash, {atom, _, Name} | _], _) when Name =:= record; Name =:= include ->
     fail(witness_spec_scan:location(Dash), syntax, ["`-", atom_to_list(Name), "` stands at the top of the file only"]);
-property([{atom, _, over} = Token | _]) ->
+property([{atom, _, over} = Token | _], _) ->
     refuse(Token, "`over` stands behind `with` or `per`",
            "`with m:f(_)` says which processes it is about; `per V over ...` is about the values of `V` in all processes");
-property(Tokens) ->
+property(Tokens, _) ->
     expected("a property, such as `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`", Tokens).
 
 defined_parameter([{var, _, Name} = Token], _) when Name =/= '_' -> {Name, witness_spec_scan:location(Token)};
@@ -227,15 +238,15 @@ group(Tokens, Property) -> per(Tokens, Property#{group => false}).
 per([{atom, _, per} = Per | Rest], Property) ->
     {Variables, After} = variables(Rest),
     case After of
-        [{atom, _, over} | _] ->
-            {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
-            over(After, Property#{per => Names, per_at => Places});
         [{atom, _, among} = Among | _] ->
             refuse(Among, "`among` stands behind `over`", "as in `per Id over _ ? {request, Id} among m:f(_)`");
+        [{atom, _, over} | _] -> ok;
         _ ->
-            refuse(Per, "`per` needs an `over`",
+            witness_spec_sentence:begins(After) orelse refuse(Per, "`per` needs an `over`",
                    "as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value")
-    end;
+    end,
+    {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
+    over(After, Property#{per => Names, per_at => Places});
 per(Tokens, Property) ->
     over(Tokens, Property#{per => [], per_at => []}).
 
@@ -415,6 +426,7 @@ condition(Tokens, Before) ->
 ends_condition([{Symbol, _} | _], _) when Symbol =:= 'let'; Symbol =:= 'of'; Symbol =:= dot; Symbol =:= eof -> true;
 ends_condition([{atom, _, Word} | _], Before) when Word =:= since; Word =:= monitor; Word =:= check; Word =:= none ->
     Before =:= [] orelse witness_spec_scan:ends_operand(hd(Before));
+ends_condition(Tokens, [Last | _]) -> witness_spec_scan:ends_operand(Last) andalso witness_spec_sentence:begins(Tokens);
 ends_condition(_, _) -> false.
 
 dialect([{atom, _, none} = Token | _], #{over := Over, lets := Lets}) when is_list(Over); Lets =/= [] ->
@@ -427,8 +439,43 @@ dialect([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect
 dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Word =:= over; Word =:= among ->
     refuse(Token, ["`", atom_to_list(Word), "` has no place here"],
            "the order is `with`, `group`, `per`, `over`, `among`, `let`, and then `monitor` or `check`");
-dialect(Tokens, _) ->
-    expected("`monitor`, `check` or `none`", Tokens).
+dialect(Tokens, Property) ->
+    case witness_spec_sentence:begins(Tokens) of
+        true -> sentence(Tokens, Property#{dialect => check});
+        false -> expected("`monitor`, `check` or `none`", Tokens)
+    end.
+
+sentence(Tokens, #{over := Over, lets := Lets} = Property) ->
+    {#{actions := Read} = Sentence, After} = witness_spec_sentence:read(Tokens),
+    Actions = #{Role => sentence_action(witness_spec_sentence:prefix(Part), Part, End) || {Role, Part, End} <- Read},
+    ok = witness_spec_sentence:check(Sentence, Actions, Property),
+    Whole = case Over of
+        all -> Property#{over := witness_spec_sentence:over(Sentence, Actions, let_actions(Lets), Property)};
+        _ -> Property
+    end,
+    Core = unicode:characters_to_binary(witness_spec_sentence:core(Sentence, Actions, Property)),
+    {ok, Scanned} = witness_spec_scan:string(Core),
+    {Own, [_ | Check]} = lets(Scanned),
+    {Formula, _} = formula(Check),
+    {Filled, More} = witness_spec_sentence:fill(Formula, Own, Sentence, Actions),
+    {Whole#{lets := Lets ++ More, formula => Filled, core => witness_spec_sentence:text(Whole, Sentence, Actions)}, dot(After)}.
+
+%% The prefix is not a part of what the author wrote.
+sentence_action(Prefix, [First | _] = Tokens, End) ->
+    Anno = element(2, First),
+    Added = case Prefix of
+        "" -> [];
+        "_ ? " -> [{var, Anno, '_'}, {'?', Anno}];
+        "_ : _ ! " -> [{var, Anno, '_'}, {':', Anno}, {var, Anno, '_'}, {'!', Anno}]
+    end,
+    case action_at(Added ++ Tokens, End) of
+        #{kind := 'else', location := Location} ->
+            throw(witness_spec_diagnostic:error(Location, syntax, "`else` has no place in a sentence",
+                                                "a sentence names its events; `else` is for the formula, as in `[else] X`"));
+        Action -> Action#{text := witness_spec_scan:text(Tokens, End)}
+    end;
+sentence_action(_, [], End) ->
+    throw(witness_spec_diagnostic:error(End, syntax, "expected an action", "as in `never {_ ? stop}`")).
 
 dot([{dot, _} | Rest]) -> Rest;
 dot([{',', _} | Rest] = Tokens) ->
@@ -494,6 +541,8 @@ ends_list([{End, _} | _], _) when End =:= dot; End =:= eof; End =:= 'let' -> tru
 ends_list([{atom, _, Word} | _], [Last | Before]) when
         Word =:= group; Word =:= monitor; Word =:= check; Word =:= none; Word =:= per; Word =:= over; Word =:= among ->
     witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before);
+ends_list(Tokens, [Last | Before]) ->
+    witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before) andalso witness_spec_sentence:begins(Tokens);
 ends_list(_, _) -> false.
 
 %% Behind the `to` of a reply comes its request, which may be any atom.

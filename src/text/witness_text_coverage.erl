@@ -11,10 +11,11 @@ out.
 """.
 -spec unseen([map()], witness_text:look()) -> [{Label :: binary(), unicode:chardata()}].
 unseen(Coverage, Look) ->
-    Unseen = lists:usort([{file(Spec), Line, Column, Text}
-                          || #{spec := Spec, actions := Actions} <- Coverage,
-                             #{taken := false, decides := Decides, line := Line, column := Column, text := Text} <- Actions,
-                             Decides =/= no]),
+    Actions = [{Taken, Decides, {file(Spec), Line, Column, Text}}
+               || #{spec := Spec, actions := Actions} <- Coverage,
+                  #{taken := Taken, decides := Decides, line := Line, column := Column, text := Text} <- Actions],
+    %% What a sentence or a definition says at one place may stand at several places of the formula.
+    Unseen = lists:usort([Place || {false, Decides, Place} <- Actions, Decides =/= no]) -- [Place || {true, _, Place} <- Actions],
     Shown = case length(Unseen) of
         Number when Number > ?MAX_SHOWN ->
             [action(A, Look) || A <- lists:sublist(Unseen, ?MAX_SHOWN - 1)]

@@ -1,0 +1,215 @@
+-module(witness_spec_sentence_tests).
+-moduledoc "What sentences expand to, how they are read, and what is wrong with them. What they mean: `m:witness_spec_sentence_props_tests`.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% The core of each form.
+each_sentence_has_a_core_test_() ->
+    [{Sentence, ?_assertEqual([iolist_to_binary(Line) || Line <- Core], core(Sentence))} || {Sentence, Core} <- [
+        {"never {_ ? a}", ["with m:f()", "check max X.([_ ? a] ff and [else] X)."]},
+        {"never {_ ? a} before {_ ? r}",
+         ["with m:f()", "over _ ? a, _ ? r", "let Was = once {_ ? a}", "let Before = previously Was", "let Times = count {_ ? r}",
+          "check max X.([_ ? r when Before, Times =:= 1] ff and [_ ? r] tt and [else] X)."]},
+        {"never {_ ? a} after {_ ? q}",
+         ["with m:f()", "over _ ? q, _ ? a", "check max X.([_ ? q] max Y.([_ ? a] ff and [else] Y) and [else] X)."]},
+        {"never {_ ? a} after {_ ? q} until {_ ? r}",
+         ["with m:f()", "over _ ? q, _ ? a, _ ? r",
+          "check max X.([_ ? q] max Y.([_ ? r] X and [_ ? a] ff and [else] Y) and [_ ? r] X and [else] X)."]},
+        {"never {_ ? a} between {_ ? q} and {_ ? r}",
+         ["with m:f()", "over _ ? q, _ ? a, _ ? r",
+          "check max X.([_ ? q] max Y.([_ ? r] X and [_ ? a] max Z.([_ ? r] ff and [else] Z) and [else] Y) and [_ ? r] X and [else] X)."]},
+        {"always {_ ? a} leads to {_ ? b}",
+         ["with m:f()", "over _ ? a, _ ? b", "check max X.([_ ? a] (X and min Y.(<_ ? b> tt or <else> Y)) and [else] X)."]},
+        {"{_ ? a} precedes {_ ? b}",
+         ["with m:f()", "over _ ? b, _ ? a", "let Seen = once {_ ? a}", "check max X.([_ ? b when not Seen] ff and [else] X)."]},
+        {"{_ ? a} precedes {_ ? b} within 5 s",
+         ["with m:f()", "over _ ? b, _ ? a", "let Seen = once within 5 s {_ ? a}",
+          "check max X.([_ ? b when not Seen] ff and [else] X)."]},
+        {"{_ ? a} alternates with {_ ? b}",
+         ["with m:f()", "over _ ? a, _ ? b",
+          "check max X(Open = false).([_ ? b when not Open] ff and [_ ? a when Open] ff and [_ ? a when not Open] X(true)"
+          " and [_ ? b when Open] X(false) and [else] X(Open))."]},
+        {"at most 2 {_ ? a}",
+         ["with m:f()", "over _ ? a", "let Count = count {_ ? a}", "check max X.([_ ? a when Count > 2] ff and [else] X)."]},
+        {"at most 2 {_ ? a} in any 3 s",
+         ["with m:f()", "over _ ? a", "let Count = count within 3 s {_ ? a}",
+          "check max X.([_ ? a when Count > 2] ff and [else] X)."]},
+        {"at least 2 {_ ? a} within 3 s",
+         ["with m:f()", "let Count = count {_ ? a}",
+          "check within 3 s min Y.(<{_ ? a when Count >= 2}> tt or <else> Y)."]},
+        {"exactly 2 {_ ? a}",
+         ["with m:f()", "let Count = count {_ ? a}",
+          "check max X.([_ ? a when Count > 2] ff and [else] X) and min Y.(<{_ ? a when Count >= 2}> tt or <else> Y)."]},
+        {"exactly 0 {_ ? a}", ["with m:f()", "check max X.([_ ? a] ff and [else] X)."]},
+        {"unique Id, N in {_ ? {a, Id, N}}",
+         ["with m:f()", "over _ ? {a, Id, N}", "let Times(Id, N) = count {_ ? {a, Id, N}}",
+          "check max X.([_ ? {a, Id, N} when Times(Id, N) > 1] ff and [else] X)."]},
+        {"increasing N in {_ ? {a, N}}",
+         ["with m:f()", "over _ ? {a, N}",
+          "check max X(Last = []).([_ ? {a, N} when Last =/= [], N < hd(Last)] ff"
+          " and [_ ? {a, N} when Last =:= []; N >= hd(Last)] X([N]) and [else] X(Last))."]},
+        {"at most 2 open {_ ? {a, Id}} until {_ ? {b, Id}}",
+         ["with m:f()", "over _ ? {a, Id}, _ ? {b, Id}",
+          "check max X(Open = #{}).([_ ? {b, Id}] X(maps:remove(Id, Open))"
+          " and [_ ? {a, Id} when map_size(Open) >= 2, not is_map_key(Id, Open)] ff"
+          " and [_ ? {a, Id} when map_size(Open) < 2; is_map_key(Id, Open)] X(Open#{Id => true}) and [else] X(Open))."]},
+        {"at most 2 open {_ ? a} until {_ ? b}",
+         ["with m:f()", "over _ ? a, _ ? b",
+          "check max X(Open = 0).([_ ? b] X(max(0, Open - 1)) and [_ ? a when Open >= 2] ff"
+          " and [_ ? a when Open < 2] X(Open + 1) and [else] X(Open))."]}
+    ]].
+
+%% The event that ends something comes first, if it may be another one, too.
+actions_that_may_be_one_event_are_told_apart_test() ->
+    ?assertEqual([~"with m:f()", ~"over _ ? q, _ ? {a, _}, _ ? {_, 1}",
+                  iolist_to_binary(["check max X.([_ ? q] max Y.([_ ? {_, 1}] X and (<_ ? {_, 1}> tt or [_ ? {a, _}] ff)",
+                                    " and [_ ? {a, _}] tt and [else] Y) and [_ ? {_, 1}] X and [else] X)."])],
+                 core("never {_ ? {a, _}} after {_ ? q} until {_ ? {_, 1}}")).
+
+%% A guard of the author and one of the core; the names of the core are none of the author's.
+guards_and_names_of_the_author_stay_test() ->
+    ?assertEqual([~"with m:f(Count)", ~"over {_ ? {a, Count, N} when N > 1; N < 0}", ~"let Count2 = count {_ ? {a, Count, N} when N > 1; N < 0}",
+                  ~"check max X.([_ ? {a, Count, N} when N > 1, Count2 > 3; N < 0, Count2 > 3] ff and [else] X)."],
+                 core("with m:f(Count)", "at most 3 {_ ? {a, Count, N} when N > 1; N < 0}")),
+    %% What another action binds is not known in `over`.
+    ?assertEqual([~"with m:f()", ~"over _ ? {a, N}, _ ? {b, M}",
+                  ~"check max X.([_ ? {a, N}] (X and min Y.(<{_ ? {b, M} when M > N}> tt or <else> Y)) and [else] X)."],
+                 core("always {_ ? {a, N}} leads to {_ ? {b, M} when M > N}")).
+
+messages_of_otp_need_no_kind_test() ->
+    ?assertEqual([~"with m:f() per From", ~"over begin _ ? call(From, _), _ : _ ! reply(From, _)",
+                  ~"check max X.([_ ? call(From, _)] (X and within 5 s min Y.(<_ : _ ! reply(From, _)> tt or <else> Y)) and [else] X)."],
+                 core("with m:f() per From", "always call(From, _) leads to reply(From, _) within 5 s")),
+    ?assertEqual(core("{_ ? cast(a)} precedes {_ ? info(b)}"), core("cast(a) precedes info(b)")),
+    %% These are processes, and patterns of messages.
+    ?assertMatch([_, ~"over open : _ ! a" | _], core("at most 3 open : _ ! a")),
+    ?assertMatch([_, ~"over _ ? call(_, a)" | _], core("at most 3 _ ? call(_, a)")).
+
+%% The author may say which events count, what `let`s there are, and what stands in front.
+what_stands_in_front_stays_test() ->
+    ?assertEqual([~"with m:f(), m:g() group per K", ~"over taken {_ ? {K, _}}, begin {_ ? {go, K}}", ~"let Was = once {_ ? {go, K}}",
+                  ~"check max X.([_ ? {K, a} when Was] ff and [else] X)."],
+                 core("with m:f(), m:g() group per K over taken _ ? {K, _}, begin _ ? {go, K} let Was = once {_ ? {go, K}}",
+                      "never {_ ? {K, a} when Was}")),
+    ?assertEqual([~"per K", ~"over {_ ? {K, _}}", ~"among m:f()", ~"check max X.([_ ? {K, a}] ff and [else] X)."],
+                 core("per K over _ ? {K, _} among m:f()", "never {_ ? {K, a}}")).
+
+%% A core is a specification.
+cores_compile_test_() ->
+    [{Sentence, fun() ->
+         Text = iolist_to_binary(lists:join("\n", core(Sentence))),
+         {ok, Map, _} = witness_spec:compile_string(~"core", Text),
+         witness_spec:unload(Map)
+     end} || Sentence <- ["never {_ ? {a, L} when L > 1} after {_ ? {N, a}  when N > 1} until {_ ? {r, M} when M < 0; M > 9}",
+                          "at most 2 open {_ ? {a, Id, N} when N > 1} until {_ ? {b, Id, N} when N < 1; N > 3}",
+                          "exactly 3 {_ ? {a, Y, X} when Y > X}"]].
+
+what_is_wrong_is_told_with_its_place_test_() ->
+    [{Sentence, ?_assertEqual({Column, iolist_to_binary(Text)}, wrong(Sentence))} || {Sentence, Column, Text} <- [
+        {"never", 6, "expected an action, found `.`"},
+        {"never else", 7, "`else` has no place in a sentence"},
+        {"never _ ? {a, N} when N > 1", 18, "an action with a guard stands in braces"},
+        {"never {_ ? c} between {_ ? a} until {_ ? b}", 31, "expected `and` with the end of the scope, found `until`"},
+        {"never {_ ? c} during {_ ? a}", 15, "expected `.` at the end of the property, found `during`"},
+        {"always {_ ? a}", 15, "expected `leads to` and another action, found `.`"},
+        {"always {_ ? a} leads {_ ? b}", 22, "expected `leads to` and another action, found `{`"},
+        {"always {_ ? a} leads to {_ ? b} within 5", 40, "expected a duration, found `5`"},
+        {"at most {_ ? b}", 9, "expected a number of events, found `{`"},
+        {"at most 3 s {_ ? b}", 9, "expected a number of events, found `3 s`"},
+        {"at most 3 {_ ? b} in 3 s", 22, "expected `in any` and a duration, found `3 s`"},
+        {"at least 0 {_ ? b}", 4, "`at least 0` is always so"},
+        {"at most 0 open {_ ? a} until {_ ? b}", 11, "`at most 0 open` is `never`"},
+        {"at most 2 open {_ ? a}", 23, "expected `until` and the action that closes, found `.`"},
+        {"unique Id {_ ? {a, Id}}", 11, "expected `in` and an action, found `{`"},
+        {"unique Id in {_ ? {a, N}}", 15, "the action has no variable `Id`"},
+        {"strictly increasing {_ ? {a, N}}", 21, "expected a variable, found `{`"},
+        {"{_ ? {a, Id}} precedes {_ ? {b, Id}}", 25, "both actions have `Id`, and their values would not be compared"},
+        {"never {_ ? {b, Id}} after {_ ? {a, Id}}", 28, "both actions have `Id`, and their values would not be compared"},
+        {"at most 3 {_ ? a} within 5 s", 19, "`at most` has no `within`"},
+        {"{_ ? a} preceeds {_ ? b}", 9, "expected `precedes` or `alternates with`, found `preceeds`"},
+        {"never {_ ? {a, N} when N > M} after {_ ? {q, M}}", 38, "both actions have `M`, and their values would not be compared"},
+        {"never {_ ? a} after {_ ? b} until {_ ? b}", 36, "this is the same action once more"},
+        {"{_ ? a} precedes {_ ? a}", 19, "this is the same action once more"},
+        {"always call(F, _) leads to reply(F, _)", 28, "a reply to `F` needs a slice for each call"},
+        {"never _ ? a q: with m:f() never _ ? b", 13, "expected `.` at the end of the property, found `q`"},
+        {"{_ ? a} alternates {_ ? b}", 20, "expected `precedes` or `alternates with`, found `{`"}
+    ]].
+
+a_slice_is_one_value_test() ->
+    ?assertMatch({error, {witness_spec, [#{line := 1, column := 23, text := ~"`Id` is the same at all events of an instance"}]}},
+                 witness_spec:compile_string(~"s", ~"with m:f(_) per Id    unique Id in {_ ? {a, Id}}.")).
+
+%% An event without the values of `per` begins no slice.
+a_slice_begins_with_its_values_test_() ->
+    [?_assertMatch({error, {witness_spec, [#{text := ~"this action does not bind `Id`"}]}},
+                   witness_spec:compile_string(~"s", iolist_to_binary(["with m:f() per Id ", Sentence, "."])))
+     || Sentence <- ["never {_ ? {use, Id}} after {_ ? shutdown}", "always {_ ? shutdown} leads to {_ ? {closed, Id}} within 5 s",
+                     "at most 3 {_ ? a}"]].
+
+%% What a slice has not read counts for it, too, and so does what has no key.
+slices_know_what_came_before_test_() ->
+    [{Sentence, ?_assertEqual(Verdicts, verdicts(iolist_to_binary(["with m:f() per Id ", Sentence, "."]), Messages))}
+     || {Sentence, Messages, Verdicts} <- [
+        {"{_ ? {a, Id}} precedes {_ ? {b, Id}}", [{a, 1}, {b, 1}, {b, 2}, {b, 1}], [{no, {b, 2}}]},
+        {"{_ ? start} precedes {_ ? {b, Id}}", [{b, 1}, start, {b, 1}], [{no, {b, 1}}]},
+        {"never {_ ? {a, Id}} before {_ ? {r, Id}}", [{r, 1}, {a, 1}, {r, 1}, {a, 2}, {r, 2}], [{no, {r, 2}}]},
+        {"at most 1 {_ ? {a, Id}}", [{a, 1}, {a, 2}, {a, 2}], [{no, {a, 2}}]}]].
+
+%% Actions of `let`s count without `over`, and a variable of the signature has one value.
+what_is_known_in_front_counts_test() ->
+    ?assertEqual([{no, use}], verdicts(~"with m:f() let Off = once {_ ? off} at most 0 {_ ? use when Off}.", [use, off, use])),
+    ?assertEqual([{no, {job, 7}}], verdicts(~"with m:f(Id) at most 1 open {_ ? {job, Id}} until {_ ? {done, Id}}.", [7],
+                                            [{job, 7}, {job, 7}])),
+    ?assertEqual([{no, {b, 7}}], verdicts(~"with m:f(Id) {_ ? {a, Id}} precedes {_ ? {b, Id}}.", [7], [{b, 7}])).
+
+names_of_definitions_are_none_of_the_core_test() ->
+    ?assertEqual([{no, a}], verdicts(~"define X = tt.\naction Y = _ ? a.\naction Count = _ ? b.\nwith m:f() at most 1 Y.", [a, a])).
+
+verdicts(Source, Messages) -> verdicts(Source, [], Messages).
+
+%% The verdicts `no`, with the message of each.
+verdicts(Source, Arguments, Messages) ->
+    {ok, #{module := Module} = Map, _} = witness_spec:compile_string(~"s", Source),
+    Signature = {m, f, Arguments},
+    {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => self(), signature => Signature, explain => 1}),
+    Events = [{init, self(), undefined, Signature, 0} | [{recv, self(), undefined, Message, 0} || Message <- Messages]],
+    {Outcomes, Left} = witness_monitor_machine:run(Events, Machine),
+    All = Outcomes ++ case Left of
+        {ok, Next} -> {Rest, End} = witness_monitor_machine:finish(complete, Next), Rest ++ [End];
+        {decided, End} -> [End]
+    end,
+    witness_spec:unload(Map),
+    [{no, Message} || #{verdict := no, event := #{event := {recv, _, _, Message, _}}} <- All].
+
+%% The words of sentences are atoms everywhere else.
+words_of_sentences_are_still_atoms_test() ->
+    {ok, Map, []} = witness_spec:compile_string(~"s", ~"""
+        never: with m:never(always) over _ ? never, _ : unique ! exactly, _ ? {at, most}
+        monitor [_ ? never] [_ ? {at, most}] ff.
+        always: with m:f() let Never = previously {_ ? never} monitor max X.([_ ? always when Never] ff and [else] X).
+        """),
+    witness_spec:unload(Map).
+
+%% Coverage is about the actions that the author wrote, each once.
+coverage_has_the_actions_of_the_author_test() ->
+    {ok, #{module := Module} = Map, []} =
+        witness_spec:compile_string(~"s", ~"with m:f() never {_ ? {a, _}} after {_ ? {_, 1}} until {_ ? {_, 2}}."),
+    ?assertEqual([~"_ ? {_, 1}", ~"_ ? {_, 2}", ~"_ ? {a, _}"], lists:usort([Text || #{text := Text} <- Module:coverage(1)])),
+    witness_spec:unload(Map).
+
+core(Sentence) -> core("with m:f()", Sentence).
+
+core(Front, Sentence) ->
+    witness_folder:with(fun(Folder) ->
+        File = filename:join(Folder, "s.hml"),
+        ok = file:write_file(File, [Front, " ", Sentence, "."]),
+        {ok, Text} = witness_spec:to_core(File, #{}),
+        binary:split(string:trim(iolist_to_binary(Text), trailing, "\n"), ~"\n", [global])
+    end).
+
+%% The column in the sentence.
+wrong(Sentence) ->
+    Front = "with m:f() ",
+    {error, {witness_spec, [#{line := 1, column := Column, text := Message} | _]}} =
+        witness_spec:compile_string(~"s", iolist_to_binary([Front, Sentence, "."])),
+    {Column - length(Front), Message}.
