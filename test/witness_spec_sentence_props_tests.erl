@@ -141,9 +141,9 @@ expected(#{sentence := Sentence, per := Per} = Property, Trace) ->
          Verdict -> Verdict
      end} || {Key, Binding, Slice} <- Slices].
 
-%% Without `per`, `never {a}` reads all events.
-is_read(_, #{over := derived, per := false, form := never}) -> true;
-is_read(_, #{over := derived, per := false, sentence := {exactly, 0, _}}) -> true;
+%% Without `per`, these read all events.
+is_read(_, #{over := derived, per := false, form := Form})
+  when Form =:= never; Form =:= at_least; Form =:= at_least_within; Form =:= exactly -> true;
 is_read(Event, #{over := derived, actions := Actions}) ->
     lists:any(fun(A) -> witness_spec_sentence_reference:match(A, Event, #{}) =/= no end, Actions);
 is_read({_, _}, #{over := all}) -> true;
@@ -226,10 +226,22 @@ property(Mode, Form) ->
                  %% Some are the names that an expansion takes if they are free.
                  name => one(["N", "N", "Count", "Seen", "Times", "Last", "Open", "X", "Y"]),
                  over => one([derived, derived, derived, all, all, receives])},
-    Sentence = sentence(Form, Property),
+    Sentence = new_sentence(Form, Property),
     %% The text is drawn once: a smaller example has the same.
     Written = Property#{sentence => Sentence, actions => actions(Sentence)},
     Written#{text => iolist_to_binary(write(Written))}.
+
+%% The action that ends something is not the one that it ends, or that begins it.
+new_sentence(Form, P) ->
+    Sentence = sentence(Form, P),
+    case lists:reverse(actions(Sentence)) of
+        [Last | Others] when Form =/= never_after, element(1, Sentence) =/= leads ->
+            case lists:member(Last, Others) of
+                true -> new_sentence(Form, P);
+                false -> Sentence
+            end;
+        _ -> Sentence
+    end.
 
 actions(Sentence) ->
     [Action || {Kind, [_, _, _], _} = Action <- tuple_to_list(Sentence), Kind =/= unique].

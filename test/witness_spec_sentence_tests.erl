@@ -126,7 +126,6 @@ what_is_wrong_is_told_with_its_place_test_() ->
         {"{_ ? {a, Id}} precedes {_ ? {b, Id}}", 25, "both actions have `Id`, and their values would not be compared"},
         {"never {_ ? {b, Id}} after {_ ? {a, Id}}", 28, "both actions have `Id`, and their values would not be compared"},
         {"at most 3 {_ ? a} within 5 s", 19, "`at most` has no `within`"},
-        {"{_ ? a} preceeds {_ ? b}", 9, "expected `precedes` or `alternates with`, found `preceeds`"},
         {"never {_ ? {a, N} when N > M} after {_ ? {q, M}}", 38, "both actions have `M`, and their values would not be compared"},
         {"never {_ ? a} after {_ ? b} until {_ ? b}", 36, "this is the same action once more"},
         {"{_ ? a} precedes {_ ? a}", 19, "this is the same action once more"},
@@ -180,6 +179,10 @@ verdicts(Source, Arguments, Messages) ->
     end,
     witness_spec:unload(Map),
     [{no, Message} || #{verdict := no, event := #{event := {recv, _, _, Message, _}}} <- All].
+
+a_record_in_front_is_not_a_sentence_test() ->
+    ?assertEqual([], verdicts(~"-record(r, {a}).\nwith m:f() over _ ? #r{} never {_ ? #r{a = 1}}.", [{r, 2}])),
+    ?assertMatch([{no, _}], verdicts(~"-record(r, {a}).\nwith m:f() over _ ? #r{} never {_ ? #r{a = 1}}.", [{r, 1}])).
 
 %% The words of sentences are atoms everywhere else.
 words_of_sentences_are_still_atoms_test() ->

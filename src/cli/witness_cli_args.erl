@@ -178,7 +178,7 @@ compile() ->
           text => [~"a folder with compiled modules, or a quoted pattern: warns of signatures with functions that these ",
                    ~"modules do not have; may be repeated"]},
         include, signatures,
-        #{name => expand, flag => "--expand", text => ~"print the properties with the formulas that their sentences stand for"},
+        #{name => expand, flag => "--expand", text => ~"print the sentences as formulas, without definitions and records"},
         #{name => dot, flag => "--dot", text => ~"draw the states of the monitors, in the language of Graphviz"},
         #{name => mermaid, flag => "--mermaid", text => ~"draw the states of the monitors, in the language of Mermaid"},
         #{name => erlang, flag => "--erlang", text => ~"print the monitors as Erlang source"},

@@ -440,7 +440,7 @@ dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Wor
     refuse(Token, ["`", atom_to_list(Word), "` has no place here"],
            "the order is `with`, `group`, `per`, `over`, `among`, `let`, and then `monitor` or `check`");
 dialect(Tokens, Property) ->
-    case witness_spec_sentence:begins(Tokens) of
+    case element(1, hd(Tokens)) =:= '{' orelse witness_spec_sentence:begins(Tokens) of
         true -> sentence(Tokens, Property#{dialect => check});
         false -> expected("`monitor`, `check` or `none`", Tokens)
     end.

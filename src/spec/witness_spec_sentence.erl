@@ -42,14 +42,14 @@ the core's variables are none of the author's.
 
 -define(SERVER_RECEIVES, [call, cast, info]).
 
--doc "Whether a sentence begins here. In front of it, behind an operand, no brace has a place.".
+-doc "Whether a sentence begins here. A brace may also belong to what stands in front of it.".
 -spec begins([token()]) -> boolean().
 begins([{atom, _, Word} | _]) when Word =:= never; Word =:= always -> true;
 begins([{atom, _, at}, {atom, _, Word} | _]) -> Word =:= most orelse Word =:= least;
 begins([{atom, _, exactly}, {integer, _, _} | _]) -> true;
 begins([{atom, _, Word}, {var, _, _} | _]) -> Word =:= unique orelse Word =:= increasing;
 begins([{atom, _, strictly}, {atom, _, increasing} | _]) -> true;
-begins([{'{', _} | _]) -> true;
+begins([{'{', _} | _] = Tokens) -> joins(witness_spec_pattern:split_enclosed(Tokens));
 begins([{atom, _, _} = Word, {'(', _} | _] = Tokens) ->
     is_message(Word) andalso joins(witness_spec_pattern:split_enclosed(tl(Tokens)));
 begins(_) -> false.
