@@ -292,7 +292,7 @@ variables({event, _, Arguments, Locals, _}) -> [Variable || {var, Variable} <- A
 concerned(#{variables := Variables} = Part, Keys) ->
     Patterns = witness_spec_dejavu_text:events(Part),
     Index = #{Pattern => maps:groups_from_list(fun(Key) ->
-        Given = #{Variable => Value || {_, Variable, _} <- Variables && Value <- tl(tuple_to_list(Key))},
+        Given = maps:from_list(lists:zip([Variable || {_, Variable, _} <- Variables], tl(tuple_to_list(Key)))),
         maps:with(variables(Pattern), Given)
     end, Keys) || Pattern <- Patterns},
     fun(Event) ->

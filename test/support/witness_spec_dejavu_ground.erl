@@ -101,7 +101,7 @@ instances([], _, _, Done) -> Done;
 instances([Rule | Others], Rules, Context, Done) when is_map_key(Rule, Done) -> instances(Others, Rules, Context, Done);
 instances([{rule, Name, Arguments} = Rule | Others], Rules, Context, Done) ->
     {Parameters, Body} = map_get(Name, Rules),
-    Of = ground(Body, #{Parameter => Value || Parameter <- Parameters && {value, Value} <- Arguments}, Context),
+    Of = ground(Body, maps:from_list(lists:zip(Parameters, [Value || {value, Value} <- Arguments])), Context),
     instances(used(Of) ++ Others, Rules, Context, Done#{Rule => Of}).
 
 %% The greatest set of rules that are false as long as all of the set are.
