@@ -106,7 +106,13 @@ ended() -> receive {waits, P} -> P ! stop end.
 
 killed() ->
     P = receive {waits, Waiter} -> Waiter end,
-    ok = witness_await:waits(P),
+    %% In front of its own first wait it may wait for the run, which does not know the reason of an end before.
+    ok = witness_await:until(fun() ->
+        case process_info(P, [status, current_function]) of
+            [{status, waiting}, {current_function, {?S, waiter, 2}}] -> true;
+            Other -> Other
+        end
+    end),
     exit(P, kill).
 
 %% Its mark would say that it waits, and the monitor would be judged without the call.
