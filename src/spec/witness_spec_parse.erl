@@ -40,6 +40,8 @@ An error ends its property or definition; the next one is still read.
 -export([file/2, actions/4, formula_actions/1, let_actions/1, map_lets/3, property_actions/1, property_signatures/1, names/1]).
 -export_type([property/0, definition/0, formula/0, argument/0, parameter/0, meta/0]).
 
+-import(witness_spec_scan, [refuse/3, expected/3]).
+
 -doc "Where a formula begins and its source text, cut to a limit.".
 -type meta() :: {witness_spec_diagnostic:location(), Text :: binary()}.
 -doc """
@@ -447,7 +449,7 @@ dialect(Tokens, Property) ->
 
 sentence(Tokens, #{over := Over, lets := Lets} = Property) ->
     {#{actions := Read} = Sentence, After} = witness_spec_sentence:read(Tokens),
-    Actions = #{Role => sentence_action(witness_spec_sentence:prefix(Part), Part, End) || {Role, Part, End} <- Read},
+    Actions = #{Role => sentence_action(Part, End) || {Role, Part, End} <- Read},
     ok = witness_spec_sentence:check(Sentence, Actions, Property),
     Whole = case Over of
         all -> Property#{over := witness_spec_sentence:over(Sentence, Actions, let_actions(Lets), Property)};
@@ -461,20 +463,15 @@ sentence(Tokens, #{over := Over, lets := Lets} = Property) ->
     {Whole#{lets := Lets ++ More, formula => Filled, core => witness_spec_sentence:text(Whole, Sentence, Actions)}, dot(After)}.
 
 %% The prefix is not a part of what the author wrote.
-sentence_action(Prefix, [First | _] = Tokens, End) ->
-    Anno = element(2, First),
-    Added = case Prefix of
-        "" -> [];
-        "_ ? " -> [{var, Anno, '_'}, {'?', Anno}];
-        "_ : _ ! " -> [{var, Anno, '_'}, {':', Anno}, {var, Anno, '_'}, {'!', Anno}]
-    end,
+sentence_action([_ | _] = Tokens, End) ->
+    {_, Added} = witness_spec_sentence:prefix(Tokens),
     case action_at(Added ++ Tokens, End) of
         #{kind := 'else', location := Location} ->
             throw(witness_spec_diagnostic:error(Location, syntax, "`else` has no place in a sentence",
                                                 "a sentence names its events; `else` is for the formula, as in `[else] X`"));
         Action -> Action#{text := witness_spec_scan:text(Tokens, End)}
     end;
-sentence_action(_, [], End) ->
+sentence_action([], End) ->
     throw(witness_spec_diagnostic:error(End, syntax, "expected an action", "as in `never {_ ? stop}`")).
 
 dot([{dot, _} | Rest]) -> Rest;
@@ -847,10 +844,6 @@ meta([First | _] = Tokens, [Next | _]) ->
 -spec expected(unicode:chardata(), [token()]) -> no_return().
 expected(What, Tokens) -> throw(unexpected(What, Tokens)).
 
-%% With a hint of its own.
--spec expected(unicode:chardata(), [token()], unicode:chardata()) -> no_return().
-expected(What, Tokens, Hint) -> throw(setelement(5, unexpected(What, Tokens), Hint)).
-
 unexpected(What, [{'>', _} = Token | _]) ->
     witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
         ["expected ", What, ", found `>`"], braces());
@@ -860,10 +853,6 @@ unexpected(What, [{eof, _} = Token | _]) ->
 unexpected(What, [Token | _]) ->
     witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax,
         ["expected ", What, ", found ", witness_spec_diagnostic:quote(witness_spec_scan:token_text(Token))]).
-
-%% What stands here is wrong.
--spec refuse(token(), unicode:chardata(), unicode:chardata()) -> no_return().
-refuse(Token, Text, Hint) -> throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax, Text, Hint)).
 
 -spec fail(witness_spec_diagnostic:location(), atom(), unicode:chardata()) -> no_return().
 fail(Location, Code, Text) -> throw(witness_spec_diagnostic:error(Location, Code, Text)).

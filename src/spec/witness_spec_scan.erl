@@ -6,7 +6,8 @@ The limits are checked before Erlang's own scanner runs, since it makes an atom 
 and their text, so that messages and explanations can quote their author.
 """.
 
--export([file/1, string/1, string/2, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1, ends_operand/1]).
+-export([file/1, string/1, string/2, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1, ends_operand/1,
+         refuse/3, expected/3]).
 -export_type([token/0]).
 
 -doc "A token of `m:erl_scan`, with line, column and text; the last one is `{eof, Anno}`, right after the others.".
@@ -231,3 +232,13 @@ closing({'[', _}) -> ']';
 closing({'{', _}) -> '}';
 closing({'<<', _}) -> '>>';
 closing(_) -> none.
+
+-doc "Throws the error that a token is wrong where it stands.".
+-spec refuse(token(), Text :: unicode:chardata(), Hint :: unicode:chardata()) -> no_return().
+refuse(Token, Text, Hint) -> throw(witness_spec_diagnostic:error(location(Token), syntax, Text, Hint)).
+
+-doc "Throws the error that something else is expected than the first of these tokens.".
+-spec expected(unicode:chardata(), [token(), ...], Hint :: unicode:chardata()) -> no_return().
+expected(What, [{eof, _} = End | _], Hint) -> refuse(End, ["expected ", What, ", found the end of the file"], Hint);
+expected(What, [Token | _], Hint) ->
+    refuse(Token, ["expected ", What, ", found ", witness_spec_diagnostic:quote(token_text(Token))], Hint).

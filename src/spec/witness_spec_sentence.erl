@@ -27,6 +27,8 @@ the core's variables are none of the author's.
 -export([begins/1, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3]).
 -export_type([sentence/0, role/0]).
 
+-import(witness_spec_scan, [refuse/3, expected/3]).
+
 -type token() :: witness_spec_scan:token().
 -doc "`a` is the action that the sentence is about, `b` the other one; the scope begins with `q` and ends with `r`.".
 -type role() :: a | b | q | r.
@@ -216,15 +218,17 @@ word({atom, _, Word}) -> Word;
 word({Symbol, _}) -> Symbol;
 word(_) -> none.
 
--doc "What has to stand in front of an action: `_ ?` before `call(...)` alone, `_ : _ !` before `reply(...)` alone.".
--spec prefix([token()]) -> string().
-prefix([{atom, _, Word} = First, {'(', _} | _] = Tokens) ->
+-doc "What stands in front of an action that has none of it, as text and as tokens: `_ ?` of `call(...)` alone, `_ : _ !` of `reply(...)` alone.".
+-spec prefix([token()]) -> {string(), [token()]}.
+prefix([{atom, Anno, Word} = First, {'(', _} | _] = Tokens) ->
+    Any = {var, Anno, '_'},
     case is_message(First) andalso witness_spec_pattern:split_enclosed(tl(Tokens)) of
-        {_, _, Behind} when Word =:= reply, Behind =:= [] orelse element(3, hd(Behind)) =:= to -> "_ : _ ! ";
-        {_, _, []} -> "_ ? ";
-        _ -> ""
+        {_, _, Behind} when Word =:= reply, Behind =:= [] orelse element(3, hd(Behind)) =:= to ->
+            {"_ : _ ! ", [Any, {':', Anno}, Any, {'!', Anno}]};
+        {_, _, []} -> {"_ ? ", [Any, {'?', Anno}]};
+        _ -> {"", []}
     end;
-prefix(_) -> "".
+prefix(_) -> {"", []}.
 
 -doc """
 Refuses what would mean less than it seems to. Only `leads to` and `open` follow several values of a variable at a time, and a slice begins
@@ -383,15 +387,13 @@ check(Formula) -> [["check ", Formula]].
 
 'let'(Name, Value, Role, C) -> ["let ", Name, " = ", Value, condition(Role, C)].
 
-%% All other events go round the loop.
-loop(Name, Members, C) ->
-    X = fresh(Name, C),
-    ["max ", X, ".(", lists:join(" and ", Members ++ [["[else] ", X]]), ")"].
+loop(Name, Members, C) -> looped(fresh(Name, C), "", "", Members).
 
 loop(Name, Parameter, First, Members, C) ->
-    X = fresh(Name, C),
-    ["max ", X, "(", Parameter, " = ", First, ").(",
-     lists:join(" and ", Members ++ [["[else] ", X, "(", Parameter, ")"]]), ")"].
+    looped(fresh(Name, C), ["(", Parameter, " = ", First, ")"], ["(", Parameter, ")"], Members).
+
+%% All other events go round the loop.
+looped(X, First, Same, Members) -> ["max ", X, First, ".(", lists:join(" and ", Members ++ [["[else] ", X, Same]]), ")"].
 
 eventually(Role, Guard, C) ->
     Y = fresh("Y", C),
@@ -561,7 +563,8 @@ text(#{name := Name, text := Text, all := All, group := Group, per := Per, over 
 %% The text of an action, and the alternatives of its guard.
 written(Tokens, End) ->
     {Main, Behind} = witness_spec_pattern:split_before(Tokens, fun([Token | _], _) -> element(1, Token) =:= 'when' end),
-    {[prefix(Tokens), witness_spec_scan:text(Main, case Behind of [When | _] -> witness_spec_scan:location(When); [] -> End end)],
+    {Prefix, _} = prefix(Tokens),
+    {[Prefix, witness_spec_scan:text(Main, case Behind of [When | _] -> witness_spec_scan:location(When); [] -> End end)],
      case Behind of
          [] -> [];
          [_ | Guard] -> [[witness_spec_scan:text(Tests, Until)] || {Tests, Until} <- witness_spec_pattern:split(Guard, ';', End)]
@@ -571,14 +574,3 @@ parameters([]) -> "";
 parameters(Parameters) -> ["(", names([Name || {Name, _} <- Parameters]), ")"].
 
 names(Names) -> lists:join(", ", [atom_to_list(Name) || Name <- Names]).
-
--spec expected(unicode:chardata(), [token()], unicode:chardata()) -> no_return().
-expected(What, [Token | _], Hint) ->
-    Found = case Token of
-        {eof, _} -> "the end of the file";
-        _ -> witness_spec_diagnostic:quote(witness_spec_scan:token_text(Token))
-    end,
-    refuse(Token, ["expected ", What, ", found ", Found], Hint).
-
--spec refuse(token(), unicode:chardata(), unicode:chardata()) -> no_return().
-refuse(Token, Text, Hint) -> throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax, Text, Hint)).
