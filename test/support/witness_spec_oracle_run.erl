@@ -28,12 +28,13 @@ A disagreement is made small before it is told. `seed` brings a run back; each f
 -doc """
 Compares at least so many pairs: files of so many `properties`, so many `traces` for each of them, of the
 kind `focus` (`m:witness_spec_oracle_gen`). With `shrink => false` a disagreement is told as it was
-found. So many `workers` compare side by side.
+found. So many `workers` compare side by side. With `refused => skip` a file that the compiler refuses, as a compiler with
+a planted fault may, is passed over; its pairs count.
 """.
 -spec pairs(#{pairs := pos_integer(), seed => integer(), focus => mixed | loose | alike | timed | asking | remaining | calls
                               | values | leaving | clocks,
               properties => pos_integer(),
-              traces => pos_integer(), shrink => boolean(), workers => pos_integer()}) ->
+              traces => pos_integer(), shrink => boolean(), refused => tell | skip, workers => pos_integer()}) ->
     {ok, Statistics :: map()} | {disagreement, map()}.
 pairs(#{pairs := Pairs} = Options) ->
     Seed = maps:get(seed, Options, erlang:system_time()),
@@ -67,6 +68,9 @@ files(Pairs, _, _, _, #{pairs := Done} = Statistics) when Done >= Pairs -> {ok, 
 files(Pairs, Seed, N, #{workers := Workers} = Options, Statistics) ->
     case file({Seed, N}, Options, Statistics) of
         {ok, More} -> files(Pairs, Seed, N + Workers, Options, More);
+        {compile, _} when map_get(refused, Options) =:= skip ->
+            #{properties := Count, traces := Traces} = Options,
+            files(Pairs, Seed, N + Workers, Options, maps:update_with(pairs, fun(Done) -> Done + Count * Traces end, Statistics));
         {Kind, Case} ->
             Whole = maps:merge(#{signature => undefined, events => [], seed => {Seed, N}}, Case),
             {disagreement, case Options of
