@@ -40,15 +40,17 @@ grammar_test_() ->
          """},
         {"with m:f(_)",
          """
-         s:1:12: error: expected `monitor`, `check` or `none`, found the end of the file
+         s:1:12: error: expected `monitor`, `check`, `none` or a sentence, found the end of the file
            with m:f(_)
                       ^
+           a sentence begins with `never`, `always`, `at most`, `at least`, `exactly`, `unique`, `increasing`, or an action in braces
          """},
         {"with m:f(_).",
          """
-         s:1:12: error: expected `monitor`, `check` or `none`, found `.`
+         s:1:12: error: expected `monitor`, `check`, `none` or a sentence, found `.`
            with m:f(_).
                       ^
+           a sentence begins with `never`, `always`, `at most`, `at least`, `exactly`, `unique`, `increasing`, or an action in braces
          """},
         {"with 3:f(_) none.",
          """
@@ -1222,9 +1224,9 @@ lets_test_() ->
          """},
         {"with m:f(_) let V = sum N {_ ? {n, N}} check [_ ? a] ff.",
          """
-         s:1:40: error: expected `of` behind what `sum` is about
+         s:1:27: error: expected `of` behind what `sum` is about
            with m:f(_) let V = sum N {_ ? {n, N}} check [_ ? a] ff.
-                                                  ^
+                                     ^
            as in `sum N of {_ ? {pay, N}}`
          """},
         {"with m:f(_) let V = sum N of {_ ? {n, N}} or {_ ? b} check [_ <- _, _] [_ ? a when V > 2] ff.",

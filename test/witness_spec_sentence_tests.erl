@@ -8,23 +8,37 @@ each_sentence_has_a_core_test_() ->
     [{Sentence, ?_assertEqual([iolist_to_binary(Line) || Line <- Core], core(Sentence))} || {Sentence, Core} <- [
         {"never {_ ? a}", ["with m:f()", "check max X.([_ ? a] ff and [else] X)."]},
         {"never {_ ? a} before {_ ? r}",
-         ["with m:f()", "over _ ? a, _ ? r", "let Was = once {_ ? a}", "let Before = previously Was", "let Times = count {_ ? r}",
-          "check max X.([_ ? r when Before, Times =:= 1] ff and [_ ? r] tt and [else] X)."]},
+         ["with m:f()", "over _ ? a, _ ? r", "let Times = count {_ ? r}",
+          "check max X.([_ ? a when Times =:= 0] ff and [_ ? r when Times =:= 1] tt and [else] X)"
+          " or max Y.([_ ? r when Times =:= 1] ff and [else] Y)."]},
         {"never {_ ? a} after {_ ? q}",
          ["with m:f()", "over _ ? q, _ ? a", "check max X.([_ ? q] max Y.([_ ? a] ff and [else] Y) and [else] X)."]},
         {"never {_ ? a} after {_ ? q} until {_ ? r}",
          ["with m:f()", "over _ ? q, _ ? a, _ ? r",
-          "check max X.([_ ? q] max Y.([_ ? r] X and [_ ? a] ff and [else] Y) and [_ ? r] X and [else] X)."]},
+          "check max X.([_ ? q] max Y.([_ ? a] ff and [_ ? r] X and [else] Y) and [else] X)."]},
         {"never {_ ? a} between {_ ? q} and {_ ? r}",
          ["with m:f()", "over _ ? q, _ ? a, _ ? r",
-          "check max X.([_ ? q] max Y.([_ ? r] X and [_ ? a] max Z.([_ ? r] ff and [else] Z) and [else] Y) and [_ ? r] X and [else] X)."]},
+          "check max X.([_ ? q] (max Y.([_ ? a] ff and [_ ? r] X and [else] Y) or max Z.([_ ? r] ff and [else] Z)) and [else] X)."]},
+        {"never {_ ? a} within 3 s after {_ ? q}",
+         ["with m:f()", "over _ ? q, _ ? a", "check max X.([_ ? q] (X and during 3 s max Y.([_ ? a] ff and [else] Y)) and [else] X)."]},
         {"always {_ ? a} leads to {_ ? b}",
          ["with m:f()", "over _ ? a, _ ? b", "check max X.([_ ? a] (X and min Y.(<_ ? b> tt or <else> Y)) and [else] X)."]},
+        {"always {_ ? a} then {_ ? c} leads to {_ ? b} then {_ ? d} within 5 s between {_ ? q} and {_ ? r}",
+         ["with m:f()", "over _ ? q, _ ? a, _ ? c, _ ? b, _ ? d, _ ? r",
+          "check max X.([_ ? q] (max Y.([_ ? a] (Y and max Z.([_ ? c] within 5 s"
+          " min W.(<_ ? b> min W2.(<_ ? d> tt or <_ ? r> ff or <else> W2) or <_ ? r> ff or <else> W) and [_ ? r] tt and [else] Z))"
+          " and [_ ? r] X and [else] Y) or max Z.([_ ? r] ff and [else] Z)) and [else] X)."]},
         {"{_ ? a} precedes {_ ? b}",
          ["with m:f()", "over _ ? b, _ ? a", "let Seen = once {_ ? a}", "check max X.([_ ? b when not Seen] ff and [else] X)."]},
         {"{_ ? a} precedes {_ ? b} within 5 s",
          ["with m:f()", "over _ ? b, _ ? a", "let Seen = once within 5 s {_ ? a}",
           "check max X.([_ ? b when not Seen] ff and [else] X)."]},
+        {"{_ ? a} then {_ ? c} precedes {_ ? b} then {_ ? d}",
+         ["with m:f()", "over _ ? b, _ ? a, _ ? c, _ ? d", "let Was = once {_ ? a}", "let Before = previously Was",
+          "let Seen = once {_ ? c when Before}", "check max X.([_ ? b when not Seen] max Y.([_ ? d] ff and [else] Y) and [else] X)."]},
+        {"{_ ? a} precedes {_ ? b} within 3 s after {_ ? q}",
+         ["with m:f()", "over _ ? q, _ ? a, _ ? b", "let Seen = once within 3 s {_ ? a}",
+          "check max X.([_ ? q] max Y.([_ ? a] max Z.([_ ? b when not Seen] ff and [else] Z) and [_ ? b] ff and [else] Y) and [else] X)."]},
         {"{_ ? a} alternates with {_ ? b}",
          ["with m:f()", "over _ ? a, _ ? b",
           "check max X(Open = false).([_ ? b when not Open] ff and [_ ? a when Open] ff and [_ ? a when not Open] X(true)"
@@ -37,6 +51,18 @@ each_sentence_has_a_core_test_() ->
         {"at least 2 {_ ? a} within 3 s",
          ["with m:f()", "let Count = count {_ ? a}",
           "check within 3 s min Y.(<{_ ? a when Count >= 2}> tt or <else> Y)."]},
+        {"at least 2 {_ ? a} within 3 s after {_ ? q} until {_ ? r}",
+         ["with m:f()", "over _ ? q, _ ? a, _ ? r",
+          "check max X.([_ ? q] (max Y.([_ ? r] X and [else] Y) and within 3 s min Z(Count = 0).(<{_ ? a when Count >= 1}> tt"
+          " or <{_ ? a when Count < 1}> Z(Count + 1) or <_ ? r> ff or <else> Z(Count))) and [else] X)."]},
+        {"at most 2 {_ ? a} in any 3 s after {_ ? q}",
+         ["with m:f()", "over _ ? q, _ ? a", "let Count = count within 3 s {_ ? a}",
+          "check max X.([_ ? q] max Y(In = 0).([_ ? a when In >= 2, Count > 2] ff"
+          " and [_ ? a when In < 2; Count =< 2] Y(min(In + 1, 2)) and [else] Y(In)) and [else] X)."]},
+        {"unique Id in {_ ? {a, Id}} after {_ ? q}",
+         ["with m:f()", "over _ ? q, _ ? {a, Id}",
+          "check max X.([_ ? q] max Y(Seen = #{}).([_ ? {a, Id} when is_map_key(Id, Seen)] ff"
+          " and [_ ? {a, Id} when not is_map_key(Id, Seen)] Y(Seen#{Id => true}) and [else] Y(Seen)) and [else] X)."]},
         {"exactly 2 {_ ? a}",
          ["with m:f()", "let Count = count {_ ? a}",
           "check max X.([_ ? a when Count > 2] ff and [else] X) and min Y.(<{_ ? a when Count >= 2}> tt or <else> Y)."]},
@@ -62,8 +88,8 @@ each_sentence_has_a_core_test_() ->
 %% The event that ends something comes first, if it may be another one, too.
 actions_that_may_be_one_event_are_told_apart_test() ->
     ?assertEqual([~"with m:f()", ~"over _ ? q, _ ? {a, _}, _ ? {_, 1}",
-                  iolist_to_binary(["check max X.([_ ? q] max Y.([_ ? {_, 1}] X and (<_ ? {_, 1}> tt or [_ ? {a, _}] ff)",
-                                    " and [_ ? {a, _}] tt and [else] Y) and [_ ? {_, 1}] X and [else] X)."])],
+                  iolist_to_binary(["check max X.([_ ? q] max Y.((<_ ? {_, 1}> tt or [_ ? {a, _}] ff)",
+                                    " and [_ ? {a, _}] tt and [_ ? {_, 1}] X and [else] Y) and [else] X)."])],
                  core("never {_ ? {a, _}} after {_ ? q} until {_ ? {_, 1}}")).
 
 %% A guard of the author and one of the core; the names of the core are none of the author's.
@@ -106,12 +132,28 @@ cores_compile_test_() ->
 
 what_is_wrong_is_told_with_its_place_test_() ->
     [{Sentence, ?_assertEqual({Column, iolist_to_binary(Text)}, wrong(Sentence))} || {Sentence, Column, Text} <- [
+        {"{_ ? a} preceeds {_ ? b}", 9, "expected `precedes` or `alternates with`, found `preceeds`"},
+        {"nevr {_ ? a}", 1, "expected the end of the signature, found `nevr`"},
+        {"at moste 3 {_ ? a}", 4, "expected `at most` or `at least`, found `moste`"},
+        {"exactly {_ ? a}", 9, "expected a number of events, found `{`"},
+        {"unique {_ ? a}", 8, "expected a variable, found `{`"},
+        {"strictly {_ ? a}", 10, "expected `increasing`, found `{`"},
         {"never", 6, "expected an action, found `.`"},
         {"never else", 7, "`else` has no place in a sentence"},
         {"never _ ? {a, N} when N > 1", 18, "an action with a guard stands in braces"},
         {"never {_ ? c} between {_ ? a} until {_ ? b}", 31, "expected `and` with the end of the scope, found `until`"},
-        {"never {_ ? c} during {_ ? a}", 15, "expected `.` at the end of the property, found `during`"},
-        {"always {_ ? a}", 15, "expected `leads to` and another action, found `.`"},
+        {"never {_ ? c} during {_ ? a}", 15, "expected `within`, a scope or `.`, found `during`"},
+        {"always {_ ? a}", 1, "`always` alone needs an `over`"},
+        {"always {_ ? a} then {_ ? b}", 28, "expected `leads to` and another action, found `.`"},
+        {"always {_ ? a} lead to {_ ? b}", 16, "expected `then`, `leads to`, a scope or `.`, found `lead`"},
+        {"{_ ? a} precedes {_ ? b} befor {_ ? c}", 26, "expected `then`, `within`, a scope or `.`, found `befor`"},
+        {"at most 3 {_ ? b} {_ ? c}", 19, "expected `in any`, a scope or `.`, found `{`"},
+        {"never {_ ? a} within 3 s", 25, "expected `after` and an action, found `.`"},
+        {"never {_ ? a} within 3 s after {_ ? q} until {_ ? r}", 40, "`until` has no place here"},
+        {"{_ ? a} then {_ ? b} precedes {_ ? c} within 3 s", 39, "`within` has no place behind a chain of causes"},
+        {"{_ ? a} then {_ ? b}", 21, "expected `precedes` and another action, found `.`"},
+        {"always {_ ? {a, N}} leads to {_ ? {b, N}} after {_ ? {q, N}}", 50,
+         "both actions have `N`, and their values would not be compared"},
         {"always {_ ? a} leads {_ ? b}", 22, "expected `leads to` and another action, found `{`"},
         {"always {_ ? a} leads to {_ ? b} within 5", 40, "expected a duration, found `5`"},
         {"at most {_ ? b}", 9, "expected a number of events, found `{`"},

@@ -355,13 +355,21 @@ call_pattern(Module, [{Kind, _, _} = Function, {'(', _} = Open | Rest], _) when 
             [witness_spec_pattern:pattern(Part, "an argument", PartEnd) ||
                 {Part, PartEnd} <- witness_spec_pattern:split(Inside, ',', witness_spec_scan:location(Close))];
         {_, _, [Extra | _]} ->
-            throw(witness_spec_diagnostic:error(witness_spec_scan:location(Extra), syntax,
-                ["expected the end of the signature, found ",
-                 witness_spec_diagnostic:quote(witness_spec_scan:token_text(Extra))]))
+            behind_signature(Extra)
     end,
     {tuple, Anno, [Module, variable_at(Function), list(Arguments, Anno)]};
 call_pattern({_, Anno, _}, _, _) ->
     expected_signature({erl_anno:line(Anno), erl_anno:column(Anno)}).
+
+-spec behind_signature(witness_spec_scan:token()) -> no_return().
+behind_signature(Token) ->
+    Found = string:lowercase(witness_spec_scan:token_text(Token)),
+    Words = ["monitor", "check", "none", "over", "per", "group", "among", "never", "always", "exactly", "unique", "increasing"],
+    Text = ["expected the end of the signature, found ", witness_spec_diagnostic:quote(witness_spec_scan:token_text(Token))],
+    case [Word || Word <- Words, string:jaro_similarity(Found, Word) > 0.8] of
+        [Word | _] -> witness_spec_scan:refuse(Token, Text, ["did you mean `", Word, "`?"]);
+        [] -> throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax, Text))
+    end.
 
 variable_at({Kind, Anno, Name}) -> {Kind, erl_anno:new({erl_anno:line(Anno), erl_anno:column(Anno)}), Name}.
 

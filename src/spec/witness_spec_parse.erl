@@ -244,7 +244,7 @@ per([{atom, _, per} = Per | Rest], Property) ->
             refuse(Among, "`among` stands behind `over`", "as in `per Id over _ ? {request, Id} among m:f(_)`");
         [{atom, _, over} | _] -> ok;
         _ ->
-            witness_spec_sentence:begins(After) orelse refuse(Per, "`per` needs an `over`",
+            witness_spec_sentence:begins(After, []) orelse refuse(Per, "`per` needs an `over`",
                    "as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value")
     end,
     {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
@@ -428,7 +428,7 @@ condition(Tokens, Before) ->
 ends_condition([{Symbol, _} | _], _) when Symbol =:= 'let'; Symbol =:= 'of'; Symbol =:= dot; Symbol =:= eof -> true;
 ends_condition([{atom, _, Word} | _], Before) when Word =:= since; Word =:= monitor; Word =:= check; Word =:= none ->
     Before =:= [] orelse witness_spec_scan:ends_operand(hd(Before));
-ends_condition(Tokens, [Last | _]) -> witness_spec_scan:ends_operand(Last) andalso witness_spec_sentence:begins(Tokens);
+ends_condition(Tokens, [Last | _] = Before) -> witness_spec_scan:ends_operand(Last) andalso witness_spec_sentence:begins(Tokens, Before);
 ends_condition(_, _) -> false.
 
 dialect([{atom, _, none} = Token | _], #{over := Over, lets := Lets}) when is_list(Over); Lets =/= [] ->
@@ -442,9 +442,10 @@ dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Wor
     refuse(Token, ["`", atom_to_list(Word), "` has no place here"],
            "the order is `with`, `group`, `per`, `over`, `among`, `let`, and then `monitor` or `check`");
 dialect(Tokens, Property) ->
-    case element(1, hd(Tokens)) =:= '{' orelse witness_spec_sentence:begins(Tokens) of
+    case witness_spec_sentence:begins(Tokens, []) of
         true -> sentence(Tokens, Property#{dialect => check});
-        false -> expected("`monitor`, `check` or `none`", Tokens)
+        false -> expected("`monitor`, `check`, `none` or a sentence", Tokens,
+                          "a sentence begins with `never`, `always`, `at most`, `at least`, `exactly`, `unique`, `increasing`, or an action in braces")
     end.
 
 sentence(Tokens, #{over := Over, lets := Lets} = Property) ->
@@ -538,8 +539,8 @@ ends_list([{End, _} | _], _) when End =:= dot; End =:= eof; End =:= 'let' -> tru
 ends_list([{atom, _, Word} | _], [Last | Before]) when
         Word =:= group; Word =:= monitor; Word =:= check; Word =:= none; Word =:= per; Word =:= over; Word =:= among ->
     witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before);
-ends_list(Tokens, [Last | Before]) ->
-    witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before) andalso witness_spec_sentence:begins(Tokens);
+ends_list(Tokens, [Last | Before] = Taken) ->
+    witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before) andalso witness_spec_sentence:begins(Tokens, Taken);
 ends_list(_, _) -> false.
 
 %% Behind the `to` of a reply comes its request, which may be any atom.

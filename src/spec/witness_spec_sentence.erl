@@ -3,9 +3,11 @@
 Sentences: frequent requirements in words, in place of `monitor f` and `check f`.
 
 ```text
-sentence = "never" action [ scope ]
-         | "always" action "leads" "to" action [ "within" duration ]
-         | action "precedes" action [ "within" duration ]
+sentence = main [ scope ] | "never" action "within" duration "after" action
+main     = "never" action
+         | "always" action
+         | "always" chain "leads" "to" chain [ "within" duration ]
+         | chain "precedes" chain [ "within" duration ]
          | ( "at" "most" | "exactly" ) number action
          | "at" "least" number action [ "within" duration ]
          | "at" "most" number action "in" "any" duration
@@ -13,50 +15,58 @@ sentence = "never" action [ scope ]
          | "unique" V { "," V } "in" action
          | [ "strictly" ] "increasing" V "in" action
          | action "alternates" "with" action
+chain    = action { "then" action }
 scope    = "before" action | "after" action [ "until" action ] | "between" action "and" action
 ```
 
 The action stands in braces, or without them if it has no guard. `call(...)`, `cast(...)` and `info(...)` alone are messages that the process
 receives, `reply(...)` alone is one that it sends.
 
-A sentence is what it expands to, its *core*: text in the language itself, in which `A`, `B`, `Q` and `R` are its actions (`core/3`).
-`m:witness_spec_parse` reads that text as any other, and `fill/4` puts the actions in, with their own places in the file. The names of
-the core's variables are none of the author's.
+A sentence is what it expands to, its *core*: text in the language itself, in which `A`, `A2`..., `B`..., `Q` and `R` are its actions
+(`m:witness_spec_sentence_core`). `m:witness_spec_parse` reads that text as any other, and `fill/4` puts the actions in, with their own
+places in the file. The names of the core's variables are none of the author's.
 """.
 
--export([begins/1, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3]).
--export_type([sentence/0, role/0]).
+-export([begins/2, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3, both/2]).
+-export_type([sentence/0, form/0, scope/0, role/0]).
 
 -import(witness_spec_scan, [refuse/3, expected/3]).
 
 -type token() :: witness_spec_scan:token().
--doc "`a` is the action that the sentence is about, `b` the other one; the scope begins with `q` and ends with `r`.".
--type role() :: a | b | q | r.
--doc "What was read: the form, the tokens of each action with the place behind them, and `variables` that the author uses.".
--type sentence() :: #{form := form(), actions := [{role(), [token()], witness_spec_diagnostic:location()}],
+-doc """
+`a` is the action that the sentence is about, `b` the other one; `{a, 2}`... and `{b, 2}`... come behind them in a chain. The scope begins with
+`q` and ends with `r`.
+""".
+-type role() :: a | b | q | r | {a | b, pos_integer()}.
+-doc "What was read: the form, the scope, the tokens of each action with the place behind them, and `variables` that the author uses.".
+-type sentence() :: #{form := form(), scope := scope(), actions := [{role(), [token()], witness_spec_diagnostic:location()}, ...],
                       location := witness_spec_diagnostic:location(), text := binary(), variables := ordsets:ordset(atom())}.
--type form() :: {never, globally | before | 'after' | until | between}
+-type form() :: never | always | {never_within, Duration :: string()}
     | {leads, Duration :: none | string()} | {precedes, Duration :: none | string()} | alternates
     | {at_most | exactly, non_neg_integer()} | {at_least, pos_integer(), Duration :: none | string()}
     | {in_any, non_neg_integer(), Duration :: string()}
     | {open, pos_integer()} | {unique, [atom(), ...]} | {increasing, strictly | equal, atom()}.
+-type scope() :: globally | before | 'after' | until | between.
 -type actions() :: #{role() => witness_spec_action:action()}.
 
 -define(SERVER_RECEIVES, [call, cast, info]).
+-define(SCOPES, [before, 'after', between]).
+%% A core grows with the product of the lengths.
+-define(MAX_CHAIN, 10).
 
--doc "Whether a sentence begins here. A brace may also belong to what stands in front of it.".
--spec begins([token()]) -> boolean().
-begins([{atom, _, Word} | _]) when Word =:= never; Word =:= always -> true;
-begins([{atom, _, at}, {atom, _, Word} | _]) -> Word =:= most orelse Word =:= least;
-begins([{atom, _, exactly}, {integer, _, _} | _]) -> true;
-begins([{atom, _, Word}, {var, _, _} | _]) -> Word =:= unique orelse Word =:= increasing;
-begins([{atom, _, strictly}, {atom, _, increasing} | _]) -> true;
-begins([{'{', _} | _] = Tokens) -> joins(witness_spec_pattern:split_enclosed(Tokens));
-begins([{atom, _, _} = Word, {'(', _} | _] = Tokens) ->
+-doc "Whether a sentence begins here, behind these tokens in reverse. A brace may also be that of a record in front of it.".
+-spec begins([token()], Before :: [token()]) -> boolean().
+begins([{atom, _, Word} | _], _) when Word =:= never; Word =:= always -> true;
+begins([{atom, _, at}, {atom, _, _} | _], _) -> true;
+begins([{atom, _, Word}, Next | _], _) when Word =:= exactly; Word =:= unique; Word =:= increasing; Word =:= strictly ->
+    lists:member(element(1, Next), [integer, var, atom, '{']);
+begins([{'{', _} | _], [_, {'#', _} | _]) -> false;
+begins([{'{', _} | _], _) -> true;
+begins([{atom, _, _} = Word, {'(', _} | _] = Tokens, _) ->
     is_message(Word) andalso joins(witness_spec_pattern:split_enclosed(tl(Tokens)));
-begins(_) -> false.
+begins(_, _) -> false.
 
-joins({_, _, [{atom, _, Word} | _]}) -> Word =:= precedes orelse Word =:= alternates;
+joins({_, _, [{atom, _, Word} | _]}) -> lists:member(Word, [precedes, then, alternates]);
 joins(_) -> false.
 
 is_message({atom, _, Word}) -> lists:member(Word, [reply | ?SERVER_RECEIVES]).
@@ -64,73 +74,121 @@ is_message({atom, _, Word}) -> lists:member(Word, [reply | ?SERVER_RECEIVES]).
 -doc "Reads a sentence, and the tokens behind it. Throws a `t:witness_spec_diagnostic:finding/0`.".
 -spec read([token(), ...]) -> {sentence(), [token()]}.
 read([First | _] = Tokens) ->
-    {Form, Actions, [Next | _] = Rest} = form(Tokens),
+    {Form, Main, Behind} = form(Tokens),
+    {Scope, Ends, [Next | _] = Rest} = scope(Form, Behind),
     End = witness_spec_scan:location(Next),
     Own = lists:takewhile(fun(Token) -> witness_spec_scan:location(Token) < End end, Tokens),
     Location = witness_spec_scan:location(First),
-    {#{form => Form, actions => Actions, location => Location,
+    {#{form => Form, scope => Scope, actions => Main ++ Ends, location => Location,
        text => witness_spec_scan:text(Own, End),
        variables => ordsets:from_list([Name || {var, _, Name} <- Own])}, Rest}.
 
 form([{atom, _, never} | Tokens]) ->
-    {A, Rest} = action(a, Tokens, [before, 'after', between]),
-    scope(A, Rest);
+    case action(a, Tokens, [within | ?SCOPES]) of
+        {A, [{atom, _, within} | Rest]} ->
+            {Duration, After} = duration(Rest),
+            {{never_within, Duration}, [A], After};
+        {A, Rest} -> {never, [A], Rest}
+    end;
 form([{atom, _, always} | Tokens]) ->
-    {A, Leads} = action(a, Tokens, [leads]),
-    {B, Rest} = action(b, words([leads, to], Leads, "`leads to` and another action", "as in `always {_ ? ping} leads to {_ : _ ! pong}`"),
-                       [within]),
-    {Duration, After} = within(Rest),
-    {{leads, Duration}, [A, B], After};
+    case chain(a, Tokens, [leads | ?SCOPES]) of
+        {As, [{atom, _, leads} | _] = Leads} ->
+            {Bs, Rest} = chain(b, words([leads, to], Leads, "`leads to` and another action", "as in `always {_ ? ping} leads to {_ : _ ! pong}`"),
+                               [within | ?SCOPES]),
+            {Duration, After} = within(Rest),
+            {{leads, Duration}, As ++ Bs, After};
+        {[A], Rest} -> {always, [A], Rest};
+        {_, Rest} -> expected("`leads to` and another action", Rest, "as in `always {_ ? order} then {_ ? paid} leads to {_ : _ ! sent}`")
+    end;
 form([{atom, _, at}, {atom, _, most} | Tokens]) ->
     {N, Rest} = number(Tokens),
     most(N, Rest);
+form([{atom, _, at}, {atom, _, Word} = Token | _]) when Word =/= least ->
+    expected("`at most` or `at least`", [Token], "as in `at most 3 {_ ? ping}`");
 form([{atom, _, at}, {atom, _, least} = Word | Tokens]) ->
     {N, Rest} = number(Tokens),
     N > 0 orelse refuse(Word, "`at least 0` is always so", "give a number from 1 on"),
-    {A, Behind} = action(a, Rest, [within]),
+    {A, Behind} = action(a, Rest, [within | ?SCOPES]),
     {Duration, After} = within(Behind),
     {{at_least, N, Duration}, [A], After};
 form([{atom, _, exactly} | Tokens]) ->
     {N, Rest} = number(Tokens),
-    {A, After} = action(a, Rest, []),
+    {A, After} = action(a, Rest, ?SCOPES),
     {{exactly, N}, [A], After};
 form([{atom, _, unique} | Tokens]) ->
     {Variables, Rest} = variables(Tokens),
-    {A, After} = action(a, words([in], Rest, "`in` and an action", "as in `unique Id in {_ : _ ! {id, Id}}`"), []),
+    {A, After} = action(a, words([in], Rest, "`in` and an action", "as in `unique Id in {_ : _ ! {id, Id}}`"), ?SCOPES),
     {{unique, Variables}, [A], After};
-form([{atom, _, strictly}, {atom, _, increasing} | Tokens]) -> increasing(strictly, Tokens);
+form([{atom, _, strictly} | Tokens]) ->
+    increasing(strictly, words([increasing], Tokens, "`increasing`", "as in `strictly increasing N in {_ ? {seq, N}}`"));
 form([{atom, _, increasing} | Tokens]) -> increasing(equal, Tokens);
 form(Tokens) ->
-    case action(a, Tokens, [precedes, alternates]) of
-        {A, [{atom, _, precedes} | Rest]} ->
-            {B, Behind} = action(b, Rest, [within]),
+    case chain(a, Tokens, [precedes, alternates]) of
+        {As, [{atom, _, precedes} | Rest]} ->
+            {Bs, Behind} = chain(b, Rest, [within | ?SCOPES]),
             {Duration, After} = within(Behind),
-            {{precedes, Duration}, [A, B], After};
-        {A, Rest} ->
+            [refuse(hd(Behind), "`within` has no place behind a chain of causes",
+                    "`{a} precedes {b} within 5 s` is about one action in front of another") || Duration =/= none, tl(As) =/= []],
+            {{precedes, Duration}, As ++ Bs, After};
+        {[A], Rest} ->
             {B, After} = action(b, words([alternates, with], Rest, "`precedes` or `alternates with`",
-                                         "as in `{_ ? {approve, Doc}} precedes {_ : _ ! {publish, Doc}}`"), []),
-            {alternates, [A, B], After}
+                                         "as in `{_ ? {approve, Doc}} precedes {_ : _ ! {publish, Doc}}`"), ?SCOPES),
+            {alternates, [A, B], After};
+        {_, Rest} -> expected("`precedes` and another action", Rest, "as in `{_ ? {order, Id}} then {_ ? {paid, Id}} precedes {_ : _ ! {sent, Id}}`")
     end.
 
-scope(A, [{atom, _, before} | Tokens]) ->
+chain(Role, Tokens, Words) -> chain(Role, Role, 1, Tokens, Words).
+
+chain(Role, First, N, Tokens, Words) ->
+    case action(First, Tokens, [then | Words]) of
+        {Action, [{atom, _, then} = Then | Rest]} ->
+            N < ?MAX_CHAIN orelse refuse(Then, ["a chain has at most ", integer_to_list(?MAX_CHAIN), " actions"], "use several sentences"),
+            {Others, After} = chain(Role, {Role, N + 1}, N + 1, Rest, Words),
+            {[Action | Others], After};
+        {Action, After} -> {[Action], After}
+    end.
+
+scope({never_within, _}, [{'after', _} | Tokens]) ->
+    case action(q, Tokens, [until]) of
+        {_, [{atom, _, until} = Until | _]} ->
+            refuse(Until, "`until` has no place here", "`never {a} within 5 s after {q}` is about the five seconds behind each `q`");
+        {Q, After} -> {'after', [Q], After}
+    end;
+scope({never_within, _}, Tokens) -> expected("`after` and an action", Tokens, "as in `never {_ ? retry} within 5 s after {_ : _ ! failed}`");
+scope(_, [{atom, _, before} | Tokens]) ->
     {R, After} = action(r, Tokens, []),
-    {{never, before}, [A, R], After};
-scope(A, [{'after', _} | Tokens]) ->
+    {before, [R], After};
+scope(_, [{'after', _} | Tokens]) ->
     case action(q, Tokens, [until]) of
         {Q, [{atom, _, until} | Rest]} ->
             {R, After} = action(r, Rest, []),
-            {{never, until}, [A, Q, R], After};
-        {Q, After} -> {{never, 'after'}, [A, Q], After}
+            {until, [Q, R], After};
+        {Q, After} -> {'after', [Q], After}
     end;
-scope(A, [{atom, _, between} | Tokens]) ->
+scope(_, [{atom, _, between} | Tokens]) ->
     {Q, Behind} = action(q, Tokens, ['and']),
     case Behind of
         [{'and', _} | Rest] ->
             {R, After} = action(r, Rest, []),
-            {{never, between}, [A, Q, R], After};
+            {between, [Q, R], After};
         _ -> expected("`and` with the end of the scope", Behind, "as in `never {_ ? c} between {_ ? a} and {_ ? b}`")
     end;
-scope(A, Tokens) -> {{never, globally}, [A], Tokens}.
+%% A word that begins no property, or one more action.
+scope(Form, [{Kind, _, _}, Next | _] = Tokens) when Kind =:= atom, element(1, Next) =/= ':' -> unknown(Form, Tokens);
+scope(Form, [{'{', _} | _] = Tokens) -> unknown(Form, Tokens);
+scope(_, Tokens) -> {globally, [], Tokens}.
+
+-spec unknown(form(), [token()]) -> no_return().
+unknown(Form, Tokens) ->
+    expected([[["`", Word, "`, "] || Word <- may_follow(Form)], "a scope or `.`"], Tokens,
+             "a scope is `before {r}`, `after {q}`, `after {q} until {r}` or `between {q} and {r}`").
+
+may_follow(never) -> ["within"];
+may_follow(always) -> ["then", "leads to"];
+may_follow({Kind, none}) when Kind =:= leads; Kind =:= precedes -> ["then", "within"];
+may_follow({at_least, _, none}) -> ["within"];
+may_follow({at_most, _}) -> ["in any"];
+may_follow(_) -> [].
 
 most(N, [{atom, _, open} = Open, Next | Rest] = Tokens) ->
     case is_operator(Next) of
@@ -139,13 +197,13 @@ most(N, [{atom, _, open} = Open, Next | Rest] = Tokens) ->
             N > 0 orelse refuse(Open, "`at most 0 open` is `never`", "as in `never {_ : _ ! {job, _}}`"),
             {A, Until} = action(a, [Next | Rest], [until]),
             {B, After} = action(b, words([until], Until, "`until` and the action that closes",
-                                         "as in `at most 5 open {_ : _ ! {job, Id}} until {_ ? {done, Id}}`"), []),
+                                         "as in `at most 5 open {_ : _ ! {job, Id}} until {_ ? {done, Id}}`"), ?SCOPES),
             {{open, N}, [A, B], After}
     end;
 most(N, Tokens) -> most_of(N, Tokens).
 
 most_of(N, Tokens) ->
-    case action(a, Tokens, [in, within]) of
+    case action(a, Tokens, [in, within | ?SCOPES]) of
         {A, [{atom, _, in} | _] = Rest} ->
             {Duration, After} = duration(words([in, any], Rest, "`in any` and a duration", "as in `at most 3 {_ ? ping} in any 30 s`")),
             {{in_any, N, Duration}, [A], After};
@@ -159,7 +217,7 @@ is_operator({Symbol, _}) -> lists:member(Symbol, [':', '?', '**', '*', '->', '--
 is_operator(_) -> false.
 
 increasing(How, [{var, _, Name} | Tokens]) when Name =/= '_' ->
-    {A, After} = action(a, words([in], Tokens, "`in` and an action", "as in `increasing N in {_ ? {seq, N}}`"), []),
+    {A, After} = action(a, words([in], Tokens, "`in` and an action", "as in `increasing N in {_ ? {seq, N}}`"), ?SCOPES),
     {{increasing, How, Name}, [A], After};
 increasing(_, Tokens) -> expected("a variable", Tokens, "as in `increasing N in {_ ? {seq, N}}`").
 
@@ -231,46 +289,43 @@ prefix([{atom, Anno, Word} = First, {'(', _} | _] = Tokens) ->
 prefix(_) -> {"", []}.
 
 -doc """
-Refuses what would mean less than it seems to. Only `leads to` and `open` follow several values of a variable at a time, and a slice begins
-with events that have its values.
+Refuses what would mean less than it seems to. Only `leads to`, `open` and `never ... within` follow several values of a variable at a time, and a
+slice begins with events that have its values.
 """.
 -spec check(sentence(), actions(), witness_spec_parse:property()) -> ok.
-check(#{form := Form} = Sentence, Actions, #{per := Per} = Property) ->
+check(#{form := Form} = Sentence, Actions, Property) ->
     Given = given(Property),
-    keys(Sentence, Actions, Per),
+    is_about_something(Sentence, Property),
+    keys(Sentence, Actions, Property),
     callers(Actions, Given),
+    [differ(Pair, Actions) || Pair <- different(Sentence)],
+    apart(Sentence, Actions, Given),
     case Form of
         {unique, Names} -> [is_bound(Name, map_get(a, Actions), Given, Sentence) || Name <- Names], ok;
         {increasing, _, Name} -> is_bound(Name, map_get(a, Actions), Given, Sentence);
-        {leads, _} -> ok;
-        {open, _} -> differ(a, b, Actions);
-        {precedes, _} -> differ(a, b, Actions), apart(Sentence, Actions, Given);
-        alternates -> differ(a, b, Actions), apart(Sentence, Actions, Given);
-        {never, before} -> differ(a, r, Actions), apart(Sentence, Actions, Given);
-        {never, Scope} when Scope =:= until; Scope =:= between ->
-            differ(q, r, Actions),
-            differ(a, r, Actions),
-            apart(Sentence, Actions, Given);
-        _ -> apart(Sentence, Actions, Given)
+        _ -> ok
     end.
+
+%% Of the events of its own action alone it is always so.
+is_about_something(#{form := always, location := Location}, #{over := all}) ->
+    throw(witness_spec_diagnostic:error(Location, syntax, "`always` alone needs an `over`",
+        "which events it is about, as in `over _ : _ ! {price, _} always {_ : _ ! {price, P} when P > 0}`; or `always {a} leads to {b}`"));
+is_about_something(_, _) -> ok.
 
 %% What has one value in an instance.
 given(#{signatures := Signatures, per := Per}) ->
     ordsets:union([ordsets:from_list(Per) | [witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]]).
 
-keys(#{form := Form}, Actions, Per) ->
+%% `over` of the author says itself which events begin slices.
+keys(#{form := always, scope := Scope}, _, _) when Scope =:= globally; Scope =:= before -> ok;
+keys(#{form := Form, scope := Scope}, Actions, #{per := Per}) ->
     [begin
          #{pattern := Pattern, location := Location} = map_get(Role, Actions),
          [throw(witness_spec_diagnostic:error(Location, syntax, ["this action does not bind `", atom_to_list(Name), "`"],
              "`per` makes a slice for each value, and an event without one begins none"))
           || Name <- Per, not lists:member(Name, witness_spec_pattern:variables(Pattern))]
-     end || Role <- beginning(Form)].
-
-%% The events that matter first.
-beginning({never, Scope}) when Scope =:= 'after'; Scope =:= until; Scope =:= between -> [q];
-beginning({precedes, _}) -> [b];
-beginning(alternates) -> [a, b];
-beginning(_) -> [a].
+     end || Role <- witness_spec_sentence_core:begins(Form, Scope)],
+    ok.
 
 %% The caller of a reply has to be known.
 callers(Actions, Given) ->
@@ -279,24 +334,40 @@ callers(Actions, Given) ->
      || #{pattern := {tuple, _, [{atom, _, send}, _, _, {call, _, {atom, _, reply}, [{var, _, Name} | _]} | _]},
           location := Location} <- maps:values(Actions), Name =/= '_', not lists:member(Name, Given)].
 
-differ(One, Other, Actions) ->
+%% Pairs of which no event can be both.
+different(#{form := Form, actions := Read}) ->
+    Roles = [Role || {Role, _, _} <- Read],
+    Causes = [Role || {C, _} = Role <- Roles, C =:= a] ,
+    [{lists:last([a | Causes]), b} || is_tuple(Form) andalso element(1, Form) =:= precedes]
+        ++ [{a, b} || Form =:= alternates orelse is_tuple(Form) andalso element(1, Form) =:= open]
+        ++ [{Role, r} || lists:member(r, Roles), Role <- Roles, Role =/= r].
+
+differ({One, Other}, Actions) ->
     #{One := #{text := Text}, Other := #{text := Same, location := Location}} = Actions,
     Text =/= Same orelse
         throw(witness_spec_diagnostic:error(Location, syntax, "this is the same action once more", "no event can be both here")),
     ok.
 
-apart(#{actions := Read}, Actions, Given) ->
+apart(#{actions := Read} = Sentence, Actions, Given) ->
     Own = [{Role, ordsets:subtract(witness_spec_pattern:variables(Pattern), Given),
             ordsets:subtract(witness_spec_pattern:variables(Guard), ordsets:union(Given, witness_spec_pattern:variables(Pattern)))}
            || {Role, _, _} <- Read, #{pattern := Pattern, guard := Guard} <- [map_get(Role, Actions)]],
     [begin
-         #{location := Location} = map_get(max(One, Other), Actions),
+         Location = lists:max([Place || #{location := Place} <- [map_get(One, Actions), map_get(Other, Actions)]]),
          throw(witness_spec_diagnostic:error(Location, syntax,
              ["both actions have `", atom_to_list(Name), "`, and their values would not be compared"],
              ["a slice for each value compares them: put `per ", atom_to_list(Name), "` in front of the sentence"]))
-     end || {One, Names, _} <- Own, {Other, Others, Used} <- Own, One =/= Other,
+     end || {One, Names, _} <- Own, {Other, Others, Used} <- Own, One =/= Other, not follows(One, Other, Sentence),
             Name <- ordsets:intersection(Names, ordsets:union(Others, Used))],
     ok.
+
+%% Whether the values of one action are known in the other.
+follows(One, Other, #{form := {leads, _}}) -> not is_end(One) andalso not is_end(Other);
+follows(One, Other, #{form := {open, _}}) -> not is_end(One) andalso not is_end(Other);
+follows(_, _, #{form := {never_within, _}}) -> true;
+follows(_, _, _) -> false.
+
+is_end(Role) -> Role =:= q orelse Role =:= r.
 
 is_bound(Name, #{pattern := Pattern, location := Place}, Given, #{location := Location}) ->
     case {lists:member(Name, witness_spec_pattern:variables(Pattern)), lists:member(Name, Given)} of
@@ -316,169 +387,40 @@ The text of the core: `let`s and `check` with its formula, in which the actions 
 """.
 -spec core(sentence(), actions(), witness_spec_parse:property()) -> unicode:chardata().
 core(Sentence, Actions, Property) ->
-    Named = fun(Role, []) -> {name(Role), none};
-               (Role, Guard) -> {[name(Role), " when ", alternatives(Guard)], guarded}
+    Named = fun(Role, []) -> {witness_spec_sentence_core:name(Role), none};
+               (Role, Guard) -> {[witness_spec_sentence_core:name(Role), " when ", witness_spec_sentence_core:alternatives(Guard)], guarded}
             end,
     [lists:join(" ", lists_of(Sentence, Actions, Property, Named)), "."].
 
-lists_of(#{form := Form, variables := Variables}, Actions, #{per := Per, lets := Lets, defined := Defined} = Property, Write) ->
+lists_of(#{variables := Variables, actions := Read} = Sentence, Actions, #{per := Per, lets := Lets, defined := Defined} = Property, Write) ->
     Given = given(Property),
     Known = ordsets:union([Variables, Given, ordsets:from_list(Defined ++ [Name || #{name := Name} <- Lets])]),
-    expansion(Form, #{write => Write, actions => Actions, per => Per, given => Given, known => Known}).
-
-alternatives(Guard) -> lists:join("; ", [lists:join(", ", Tests) || Tests <- Guard]).
-
-%% The `let`s, and `check` with the formula.
-expansion({never, globally}, C) -> check(loop("X", [box(a, "ff", C)], C));
-expansion({never, before}, C) ->
-    [Was, Before, Times] = [fresh(Name, C) || Name <- ["Was", "Before", "Times"]],
-    ['let'(Was, "once ", a, C), ["let ", Before, " = previously ", Was], 'let'(Times, "count ", r, C)
-     | check(loop("X", [box(r, [[Before, [Times, " =:= 1"]]], "ff", C), box(r, "tt", C)], C))];
-expansion({never, 'after'}, C) -> check(loop("X", [box(q, loop("Y", [box(a, "ff", C)], C), C)], C));
-expansion({never, until}, C) -> in_scope("ff", C);
-expansion({never, between}, C) -> in_scope(loop("Z", [box(r, "ff", C)], C), C);
-expansion({leads, Duration}, C) ->
-    check(loop("X", [box(a, ["(", fresh("X", C), " and ", limited(Duration), eventually(b, [], C), ")"], C)], C));
-expansion({precedes, Duration}, C) ->
-    Seen = fresh("Seen", C),
-    ['let'(Seen, ["once ", limited(Duration)], a, C) | check(loop("X", [box(b, [[["not ", Seen]]], "ff", C)], C))];
-expansion(alternates, C) ->
-    Open = fresh("Open", C),
-    X = fresh("X", C),
-    check(loop("X", Open, "false", [box(b, [[["not ", Open]]], "ff", C), box(a, [[Open]], "ff", C),
-                                    box(a, [[["not ", Open]]], [X, "(true)"], C), box(b, [[Open]], [X, "(false)"], C)], C));
-expansion({at_most, N}, C) -> counted("", N, C);
-expansion({in_any, N, Duration}, C) -> counted(limited(Duration), N, C);
-expansion({at_least, N, Duration}, C) ->
-    Count = fresh("Count", C),
-    ['let'(Count, "count ", a, C) | check([stays(C), limited(Duration), reached(Count, N, C)])];
-expansion({exactly, 0}, C) -> expansion({never, globally}, C);
-expansion({exactly, N}, C) ->
-    [Let, Check] = counted("", N, C),
-    [Let, [Check, " and ", reached(fresh("Count", C), N, C)]];
-expansion({unique, Names}, C) ->
-    Times = [fresh("Times", C), "(", names(Names), ")"],
-    ['let'(Times, "count ", a, C) | check(loop("X", [box(a, [[[Times, " > 1"]]], "ff", C)], C))];
-expansion({increasing, How, Name}, C) ->
-    Last = fresh("Last", C),
-    V = atom_to_list(Name),
-    {Wrong, Right} = case How of strictly -> {" =< ", " > "}; equal -> {" < ", " >= "} end,
-    check(loop("X", Last, "[]", [
-        box(a, [[[Last, " =/= []"], [V, Wrong, "hd(", Last, ")"]]], "ff", C),
-        box(a, [[[Last, " =:= []"]], [[V, Right, "hd(", Last, ")"]]], [fresh("X", C), "([", V, "])"], C)], C));
-expansion({open, N}, #{actions := #{a := #{pattern := A}, b := #{pattern := B}}, given := Given} = C) ->
-    Open = fresh("Open", C),
-    X = fresh("X", C),
-    Most = integer_to_list(N),
-    Both = ordsets:intersection(witness_spec_pattern:variables(A), witness_spec_pattern:variables(B)),
-    {First, Closed, Full, More, Opened} = case ordsets:subtract(Both, Given) of
-        [] -> {"0", ["max(0, ", Open, " - 1)"], [[[Open, " >= ", Most]]], [[[Open, " < ", Most]]], [Open, " + 1"]};
-        Names ->
-            Key = case Names of [Name] -> atom_to_list(Name); _ -> ["{", names(Names), "}"] end,
-            Size = ["map_size(", Open, ")"],
-            IsOpen = ["is_map_key(", Key, ", ", Open, ")"],
-            {"#{}", ["maps:remove(", Key, ", ", Open, ")"], [[[Size, " >= ", Most], ["not ", IsOpen]]],
-             [[[Size, " < ", Most]], [IsOpen]], [Open, "#{", Key, " => true}"]}
-    end,
-    check(loop("X", Open, First, [box(b, [X, "(", Closed, ")"], C), unless(b, a, Full, "ff", C),
-                                  unless(b, a, More, [X, "(", Opened, ")"], C)], C)).
-
-check(Formula) -> [["check ", Formula]].
-
-'let'(Name, Value, Role, C) -> ["let ", Name, " = ", Value, condition(Role, C)].
-
-loop(Name, Members, C) -> looped(fresh(Name, C), "", "", Members).
-
-loop(Name, Parameter, First, Members, C) ->
-    looped(fresh(Name, C), ["(", Parameter, " = ", First, ")"], ["(", Parameter, ")"], Members).
-
-%% All other events go round the loop.
-looped(X, First, Same, Members) -> ["max ", X, First, ".(", lists:join(" and ", Members ++ [["[else] ", X, Same]]), ")"].
-
-eventually(Role, Guard, C) ->
-    Y = fresh("Y", C),
-    ["min ", Y, ".(", dia(Role, Guard, C), " tt or <else> ", Y, ")"].
-
-%% What comes in the scope, which `r` ends.
-in_scope(Wrong, C) ->
-    X = fresh("X", C),
-    check(loop("X", [unless(r, q, loop("Y", [box(r, X, C), unless(r, a, Wrong, C)], C), C), box(r, X, C)], C)).
-
-counted(Window, N, C) ->
-    Count = fresh("Count", C),
-    ['let'(Count, ["count ", Window], a, C) | check(loop("X", [box(a, [[[Count, " > ", integer_to_list(N)]]], "ff", C)], C))].
-
-%% A slice that has come to a decision would begin again, and has seen its values before.
-stays(#{per := []}) -> "";
-stays(C) -> [loop("Z", [], C), " and "].
-
-reached(Count, N, C) -> eventually(a, [[[Count, " >= ", integer_to_list(N)]]], C).
-
-limited(none) -> "";
-limited(Duration) -> ["within ", Duration, " "].
-
-%% `[Role] F`, but not for an event that the first action matches, too.
-unless(First, Role, F, C) -> unless(First, Role, [], F, C).
-
-unless(First, Role, Guard, F, #{actions := Actions, given := Given} = C) ->
-    case are_disjoint(map_get(First, Actions), map_get(Role, Actions), Given) of
-        true -> box(Role, Guard, F, C);
-        false -> ["(", dia(First, [], C), " tt or ", box(Role, Guard, F, C), ") and ", box(Role, "tt", C)]
-    end.
-
-%% Which events the name of an action stands for is not known here.
-are_disjoint(#{kind := One}, #{kind := Other}, _) when One =:= use; Other =:= use -> false;
-are_disjoint(One, Other, Scope) -> witness_spec_overlap:disjoint(One, Other, Scope).
-
-box(Role, F, C) -> box(Role, [], F, C).
-
-box(Role, Guard, F, #{write := Write}) ->
-    {Text, _} = Write(Role, Guard),
-    ["[", Text, "] ", F].
-
-dia(Role, Guard, #{write := Write}) ->
-    case Write(Role, Guard) of
-        {Text, none} -> ["<", Text, ">"];
-        {Text, guarded} -> ["<{", Text, "}>"]
-    end.
-
-condition(Role, #{write := Write}) ->
-    {Text, _} = Write(Role, []),
-    ["{", Text, "}"].
-
-name(Role) -> string:uppercase(atom_to_list(Role)).
-
-fresh(Name, #{known := Known}) -> fresh(Name, 1, [atom_to_list(Variable) || Variable <- Known]).
-
-fresh(Name, N, Known) ->
-    Tried = case N of 1 -> Name; _ -> Name ++ integer_to_list(N) end,
-    case lists:member(Tried, Known) of
-        false -> Tried;
-        true -> fresh(Name, N + 1, Known)
-    end.
+    witness_spec_sentence_core:lists(Sentence, #{write => Write, actions => Actions, roles => [Role || {Role, _, _} <- Read], per => Per,
+                                                 given => Given, known => Known}).
 
 -doc """
 What `over` is if the author does not say it: the events of the actions, also of those in `let`s. Those that matter first begin slices. `never`
-alone, `at least` and `exactly` read all events, since a process that did nothing has shown nothing.
+alone, `at least` and `exactly` from the beginning on read all events, since a process that did nothing has shown nothing.
 """.
 -spec over(sentence(), actions(), OfLets :: [witness_spec_action:action()], witness_spec_parse:property()) ->
     all | [witness_spec_action:action(), ...].
-over(#{form := Form, actions := Read}, Actions, OfLets, #{per := Per} = Property) ->
+over(#{form := Form, scope := Scope, actions := Read}, Actions, OfLets, #{per := Per} = Property) ->
     Known = given(Property),
-    case reads_all(Form) andalso Per =:= [] andalso not is_about_functions(maps:values(Actions) ++ OfLets) of
+    case reads_all(Form, Scope) andalso Per =:= [] andalso not is_about_functions(maps:values(Actions) ++ OfLets) of
         true -> all;
         false ->
+            Begins = witness_spec_sentence_core:begins(Form, Scope),
             %% An event that several describe begins a slice if the first of them does.
-            {First, Others} = lists:partition(fun(Role) -> lists:member(Role, beginning(Form)) end, [Role || {Role, _, _} <- Read]),
+            {First, Others} = lists:partition(fun(Role) -> lists:member(Role, Begins) end, [Role || {Role, _, _} <- Read]),
             [seen(map_get(Role, Actions), Per =/= [], Known) || Role <- First]
                 ++ [seen(map_get(Role, Actions), false, Known) || Role <- Others]
                 ++ [seen(Action, false, Known) || #{kind := Kind} = Action <- OfLets, Kind =/= test]
     end.
 
-reads_all({never, globally}) -> true;
-reads_all({Kind, _, _}) -> Kind =:= at_least;
-reads_all({Kind, _}) -> Kind =:= exactly;
-reads_all(_) -> false.
+reads_all(never, Scope) -> Scope =:= globally;
+reads_all({Kind, _, _}, Scope) -> Kind =:= at_least andalso (Scope =:= globally orelse Scope =:= before);
+reads_all({Kind, _}, Scope) -> Kind =:= exactly andalso (Scope =:= globally orelse Scope =:= before);
+reads_all(_, _) -> false.
 
 %% `over` has to name functions.
 is_about_functions(Actions) -> lists:any(fun(#{kind := Kind}) -> Kind =:= call orelse Kind =:= return end, Actions).
@@ -501,15 +443,13 @@ fill(Formula, Lets, #{location := Location, text := Text}, Actions) ->
       || #{condition := Condition, parameters := Parameters} = Let <- Lets]}.
 
 filled(#{kind := use, name := Name, guard := More}, Actions, _) ->
-    #{guard := Guard} = Action = maps:get(role(Name), Actions),
+    Written = atom_to_list(Name),
+    [#{guard := Guard} = Action] = [Action || Role := Action <- Actions, witness_spec_sentence_core:name(Role) =:= Written],
     Action#{guard := both(Guard, More)};
 filled(#{kind := test} = Test, _, Location) -> Test#{location := Location}.
 
-role('A') -> a;
-role('B') -> b;
-role('Q') -> q;
-role('R') -> r.
-
+-doc "A guard with more tests in each of its alternatives.".
+-spec both([Tests], [Tests]) -> [Tests] when Tests :: [term()].
 both([], Guard) -> Guard;
 both(Guard, []) -> Guard;
 both(Guard, More) -> [Tests ++ Others || Tests <- Guard, Others <- More].
@@ -537,7 +477,7 @@ text(#{name := Name, text := Text, all := All, group := Group, per := Per, over 
                 {Main, Guard} = map_get(Role, Parts),
                 case both(Guard, More) of
                     [] -> {Main, none};
-                    Whole -> {[Main, " when ", alternatives(Whole)], guarded}
+                    Whole -> {[Main, " when ", witness_spec_sentence_core:alternatives(Whole)], guarded}
                 end
             end,
     Roles = #{Place => Role || Role := #{location := Place} <- Actions},
@@ -551,7 +491,7 @@ text(#{name := Name, text := Text, all := All, group := Group, per := Per, over 
            end,
     <<_/binary>> = unicode:characters_to_binary(lists:join("\n", lists:append([
         [[[[io_lib:format("~tw: ", [binary_to_existing_atom(Name)])] || Name =/= undefined], [["with ", Text] || not All], [" group" || Group, not All],
-          [[[" " || not All], "per ", names(Per)] || Per =/= []]]],
+          [[[" " || not All], "per ", witness_spec_sentence_core:names(Per)] || Per =/= []]]],
         [["over ", case Receives of any -> ""; {Word, _} -> [atom_to_list(Word), " "] end, lists:join(", ", [Seen(A) || A <- Over])]
          || Over =/= all],
         [["among ", lists:join(", ", [Signature || #{text := Signature} <- Among])] || Among =/= all],
@@ -571,6 +511,4 @@ written(Tokens, End) ->
      end}.
 
 parameters([]) -> "";
-parameters(Parameters) -> ["(", names([Name || {Name, _} <- Parameters]), ")"].
-
-names(Names) -> lists:join(", ", [atom_to_list(Name) || Name <- Names]).
+parameters(Parameters) -> ["(", witness_spec_sentence_core:names([Name || {Name, _} <- Parameters]), ")"].
