@@ -8,9 +8,9 @@ each_sentence_has_a_core_test_() ->
     [{Sentence, ?_assertEqual([iolist_to_binary(Line) || Line <- Core], core(Sentence))} || {Sentence, Core} <- [
         {"never {_ ? a}", ["with m:f()", "check max X.([_ ? a] ff and [else] X)."]},
         {"never {_ ? a} before {_ ? r}",
-         ["with m:f()", "over _ ? a, _ ? r", "let Times = count {_ ? r}",
-          "check max X.([_ ? a when Times =:= 0] ff and [_ ? r when Times =:= 1] tt and [else] X)"
-          " or max Y.([_ ? r when Times =:= 1] ff and [else] Y)."]},
+         ["with m:f()", "over _ ? a, _ ? r", "let Ends = count {_ ? r}",
+          "check max X.([_ ? a when Ends =:= 0] ff and [_ ? r when Ends =:= 1] tt and [else] X)"
+          " or max Y.([_ ? r when Ends =:= 1] ff and [else] Y)."]},
         {"never {_ ? a} after {_ ? q}",
          ["with m:f()", "over _ ? q, _ ? a", "check max X.([_ ? q] max Y.([_ ? a] ff and [else] Y) and [else] X)."]},
         {"never {_ ? a} after {_ ? q} until {_ ? r}",

@@ -428,7 +428,8 @@ condition(Tokens, Before) ->
 ends_condition([{Symbol, _} | _], _) when Symbol =:= 'let'; Symbol =:= 'of'; Symbol =:= dot; Symbol =:= eof -> true;
 ends_condition([{atom, _, Word} | _], Before) when Word =:= since; Word =:= monitor; Word =:= check; Word =:= none ->
     Before =:= [] orelse witness_spec_scan:ends_operand(hd(Before));
-ends_condition(Tokens, [Last | _] = Before) -> witness_spec_scan:ends_operand(Last) andalso witness_spec_sentence:begins(Tokens, Before);
+ends_condition(Tokens, [Last | _] = Before) ->
+    witness_spec_scan:ends_operand(Last) andalso witness_spec_sentence:begins(Tokens, Before);
 ends_condition(_, _) -> false.
 
 dialect([{atom, _, none} = Token | _], #{over := Over, lets := Lets}) when is_list(Over); Lets =/= [] ->

@@ -388,15 +388,18 @@ The text of the core: `let`s and `check` with its formula, in which the actions 
 -spec core(sentence(), actions(), witness_spec_parse:property()) -> unicode:chardata().
 core(Sentence, Actions, Property) ->
     Named = fun(Role, []) -> {witness_spec_sentence_core:name(Role), none};
-               (Role, Guard) -> {[witness_spec_sentence_core:name(Role), " when ", witness_spec_sentence_core:alternatives(Guard)], guarded}
+               (Role, Guard) ->
+                   {[witness_spec_sentence_core:name(Role), " when ", witness_spec_sentence_core:alternatives(Guard)],
+                    guarded}
             end,
     [lists:join(" ", lists_of(Sentence, Actions, Property, Named)), "."].
 
 lists_of(#{variables := Variables, actions := Read} = Sentence, Actions, #{per := Per, lets := Lets, defined := Defined} = Property, Write) ->
     Given = given(Property),
     Known = ordsets:union([Variables, Given, ordsets:from_list(Defined ++ [Name || #{name := Name} <- Lets])]),
-    witness_spec_sentence_core:lists(Sentence, #{write => Write, actions => Actions, roles => [Role || {Role, _, _} <- Read], per => Per,
-                                                 given => Given, known => Known}).
+    Roles = [Role || {Role, _, _} <- Read],
+    witness_spec_sentence_core:lists(Sentence, #{write => Write, actions => Actions, roles => Roles, per => Per, given => Given,
+                                                 known => Known}).
 
 -doc """
 What `over` is if the author does not say it: the events of the actions, also of those in `let`s. Those that matter first begin slices. `never`

@@ -50,10 +50,10 @@ scoped(globally, Form, C) ->
     {Lets, lasting(Form, Formula, C)};
 %% A slice may begin behind the first `r`, or begin anew there.
 scoped(before, Form, C) ->
-    Times = fresh("Times", C),
-    Own = C#{leave := tt, only := #{r => [[[Times, " =:= 1"]]], others => [[[Times, " =:= 0"]]]}},
+    Ends = fresh("Ends", C),
+    Own = C#{leave := tt, only := #{r => [[[Ends, " =:= 1"]]], others => [[[Ends, " =:= 0"]]]}},
     {Lets, Formula} = main(Form, first, Own),
-    {['let'(Times, "count ", r, [], C) | Lets], if_ended(lasting(Form, Formula, Own), Own)};
+    {['let'(Ends, "count ", r, [], C) | Lets], if_ended(lasting(Form, Formula, Own), Own)};
 scoped('after', {never_within, Duration}, C) ->
     Inner = deeper(C),
     {[], loop([box(q, {'and', [here(C), {during, Duration, loop([box(a, ff, Inner)], Inner)}]}, C)], C)};
@@ -281,8 +281,8 @@ dia_in(Role, Guard, F, #{leave := Leave} = C) ->
         false -> [{'and', [box(r, [], ff, C), dia(Role, Guard, F, C)]}, dia(Role, [], ff, C)]
     end.
 
-%% Which events the name of an action stands for is not known here.
-are_disjoint(_, _, #{only := #{r := _}}) -> true;
+%% Which events the name of an action stands for is not known here. The guards of `before` tell its end apart.
+are_disjoint(r, _, #{only := #{r := _}}) -> true;
 are_disjoint(One, Other, #{actions := Actions, given := Given}) ->
     case {map_get(One, Actions), map_get(Other, Actions)} of
         {#{kind := Kind}, #{kind := Same}} when Kind =:= use; Same =:= use -> false;
