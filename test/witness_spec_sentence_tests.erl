@@ -210,17 +210,25 @@ verdicts(Source, Messages) -> verdicts(Source, [], Messages).
 
 %% The verdicts `no`, with the message of each.
 verdicts(Source, Arguments, Messages) ->
-    {ok, #{module := Module} = Map, _} = witness_spec:compile_string(~"s", Source),
-    Signature = {m, f, Arguments},
-    {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => self(), signature => Signature, explain => 1}),
-    Events = [{init, self(), undefined, Signature, 0} | [{recv, self(), undefined, Message, 0} || Message <- Messages]],
-    {Outcomes, Left} = witness_monitor_machine:run(Events, Machine),
-    All = Outcomes ++ case Left of
-        {ok, Next} -> {Rest, End} = witness_monitor_machine:finish(complete, Next), Rest ++ [End];
-        {decided, End} -> [End]
-    end,
-    witness_spec:unload(Map),
-    [{no, Message} || #{verdict := no, event := #{event := {recv, _, _, Message, _}}} <- All].
+    [{no, Message} || #{event := #{event := {recv, _, _, Message, _}}} <- outcomes(Source, Arguments, Messages)].
+
+outcomes(Source, Arguments, Messages) ->
+    monitored(Source, Arguments, fun(_, Machine) ->
+        {Outcomes, Left} = witness_monitor_machine:run(events(Arguments, Messages), Machine),
+        All = Outcomes ++ case Left of
+            {ok, Next} -> {Rest, End} = witness_monitor_machine:finish(complete, Next), Rest ++ [End];
+            {decided, End} -> [End]
+        end,
+        [Outcome || #{verdict := no} = Outcome <- All]
+    end).
+
+events(Arguments, Messages) ->
+    [{init, self(), undefined, {m, f, Arguments}, 0} | [{recv, self(), undefined, Message, 0} || Message <- Messages]].
+
+monitored(Source, Arguments, Ask) ->
+    {ok, #{module := Module} = Map, _} = witness_spec:compile_string(~"s", iolist_to_binary(Source)),
+    {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => self(), signature => {m, f, Arguments}, explain => 2}),
+    try Ask(Module, Machine) after witness_spec:unload(Map) end.
 
 a_record_in_front_is_not_a_sentence_test() ->
     ?assertEqual([], verdicts(~"-record(r, {a}).\nwith m:f() over _ ? #r{} never {_ ? #r{a = 1}}.", [{r, 2}])),
@@ -234,6 +242,16 @@ words_of_sentences_are_still_atoms_test() ->
         always: with m:f() let Never = previously {_ ? never} monitor max X.([_ ? always when Never] ff and [else] X).
         """),
     witness_spec:unload(Map).
+
+%% What was awaited is told with its action; what several parts of a core wait for is told once.
+explanations_have_the_words_of_the_author_test_() ->
+    [{Sentence, ?_assertMatch([#{info := #{action := ~"_ ? b", column := Column}}], outcomes(["with m:f() ", Sentence, "."], [], [q, a]))}
+     || {Sentence, Column} <- [{"always {_ ? a} leads to {_ ? b}", 37}, {"at least 3 {_ ? b}", 24}]].
+
+what_remains_is_told_once_test() ->
+    Sentence = "exactly 3 {_ ? a} between {_ ? q} and {_ ? r}",
+    Told = list_to_binary(Sentence),
+    ?assertMatch([#{steps := [#{formula := Told}, #{formula := undefined}]}], outcomes(["with m:f() ", Sentence, "."], [], [q, a, r])).
 
 %% Coverage is about the actions that the author wrote, each once.
 coverage_has_the_actions_of_the_author_test() ->

@@ -50,10 +50,22 @@ verdict(Verdict, {#{location := Place} = Node, Shown}, Decisive) ->
 place({{Line, Column}, More}) -> [{line, integer(Line)}, {column, integer(Column)} | More].
 
 %% The single action that had to come before a deadline, or that was forbidden until then.
-awaited(Verdict, #{leaves := [{Modality, #{location := Location, text := Text}, _}], children := []}) when
-        Verdict =:= no, Modality =:= dia; Verdict =:= yes, Modality =:= box ->
-    {Location, [{action, binary(Text)}]};
+awaited(Verdict, #{leaves := Leaves, children := []} = Node) ->
+    case only(Verdict, Leaves) of
+        {ok, #{location := Location, text := Text}} -> {Location, [{action, binary(Text)}]};
+        none -> {maps:get(location, Node), []}
+    end;
 awaited(_, #{location := Place}) -> {Place, []}.
+
+%% Of actions that have not matched, the one that would have decided otherwise, if there is a single one. What comes around a loop by an
+%% `else` decides nothing.
+only(Verdict, Leaves) ->
+    Modality = case Verdict of no -> dia; yes -> box end,
+    case lists:all(fun({Other, _, _}) -> Other =:= Modality end, Leaves)
+         andalso [Action || {_, #{kind := Kind} = Action, Target} <- Leaves, Kind =/= 'else', Target =/= {verdict, Verdict}] of
+        [Action] -> {ok, Action};
+        _ -> none
+    end.
 
 -doc "Names with their values, or texts with expressions. Names with an underscore at the beginning are left out.".
 -spec bindings([atom() | {binary(), expr()}]) -> expr().
@@ -176,7 +188,12 @@ ending(#{number := Number, operator := Operator, leaves := Leaves, children := C
     Ending = case [Found || Deciding <- [Zero, unknown], {Verdict, _} = Found <- Endings, Verdict =:= Deciding] of
         [Decided | _] -> Decided;
         [] when tl(Endings) =:= [] -> hd(Endings);
-        [] -> {unit(Operator), undefined}
+        [] ->
+            Unit = unit(Operator),
+            {Unit, case Inner =:= [] andalso only(Unit, Leaves) of
+                {ok, Action} -> {unmatched, Action};
+                _ -> undefined
+            end}
     end,
     {Ending, After#{Number => Ending}}.
 

@@ -362,7 +362,10 @@ formula(Text, {Operator, Members}) when Operator =:= 'and'; Operator =:= 'or' ->
     {Formulas, Bindings} = lists:unzip([formula(Text, Member) || Member <- Shown]),
     Separator = [" ", atom_to_binary(Operator), " "],
     More = case Left of [] -> ""; _ -> [Separator, io_lib:format("~b more", [length(Left)])] end,
-    {[lists:join(Separator, [["(", Formula, ")"] || Formula <- Formulas]), More], lists:append(Bindings)};
+    {case {lists:uniq([unicode:characters_to_binary(Formula) || Formula <- Formulas]), Left} of
+         {[Only], []} -> Only;
+         {Different, _} -> [lists:join(Separator, [["(", Formula, ")"] || Formula <- Different]), More]
+     end, lists:append(Bindings)};
 formula(Text, Leaf) ->
     Text(Leaf).
 

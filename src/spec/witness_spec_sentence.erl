@@ -394,7 +394,8 @@ core(Sentence, Actions, Property) ->
             end,
     [lists:join(" ", lists_of(Sentence, Actions, Property, Named)), "."].
 
-lists_of(#{variables := Variables, actions := Read} = Sentence, Actions, #{per := Per, lets := Lets, defined := Defined} = Property, Write) ->
+lists_of(#{variables := Variables, actions := Read} = Sentence, Actions, Property, Write) ->
+    #{per := Per, lets := Lets, defined := Defined} = Property,
     Given = given(Property),
     Known = ordsets:union([Variables, Given, ordsets:from_list(Defined ++ [Name || #{name := Name} <- Lets])]),
     Roles = [Role || {Role, _, _} <- Read],
