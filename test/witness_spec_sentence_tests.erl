@@ -92,6 +92,10 @@ actions_that_may_be_one_event_are_told_apart_test() ->
                                     " and [_ ? {a, _}] tt and [_ ? {_, 1}] X and [else] Y) and [else] X)."])],
                  core("never {_ ? {a, _}} after {_ ? q} until {_ ? {_, 1}}")).
 
+what_a_guard_excludes_goes_round_the_loop_test() ->
+    Sentence = "{_ ? a} precedes {_ ? {b, _}} within 10 ns after {_ ? q} until {_ ? {_, r}}",
+    ?assertEqual([{no, {b, 2}}], verdicts(["with m:f() ", Sentence, "."], [], [q, {at, 5, a}, {at, 15, {b, 1}}, {at, 22, {b, 2}}])).
+
 %% A guard of the author and one of the core; the names of the core are none of the author's.
 guards_and_names_of_the_author_stay_test() ->
     ?assertEqual([~"with m:f(Count)", ~"over {_ ? {a, Count, N} when N > 1; N < 0}", ~"let Count2 = count {_ ? {a, Count, N} when N > 1; N < 0}",
@@ -196,6 +200,11 @@ slices_know_what_came_before_test_() ->
         {"never {_ ? {a, Id}} before {_ ? {r, Id}}", [{r, 1}, {a, 1}, {r, 1}, {a, 2}, {r, 2}], [{no, {r, 2}}]},
         {"at most 1 {_ ? {a, Id}}", [{a, 1}, {a, 2}, {a, 2}], [{no, {a, 2}}]}]].
 
+a_slice_may_have_lets_without_over_test() ->
+    ?assertEqual([{no, {use, 1}}], verdicts(~"with m:f() per K let Off = once {_ ? off} never {_ ? {use, K} when Off}.", [{use, 1}, off, {use, 1}])),
+    ?assertMatch({error, {witness_spec, [#{column := 16, text := ~"`per` needs an `over`"}]}},
+                 witness_spec:compile_string(~"s", ~"with m:f() per K let Off = once {_ ? off} check [_ ? {use, K} when Off] ff.")).
+
 %% Actions of `let`s count without `over`, and a variable of the signature has one value.
 what_is_known_in_front_counts_test() ->
     ?assertEqual([{no, use}], verdicts(~"with m:f() let Off = once {_ ? off} at most 0 {_ ? use when Off}.", [use, off, use])),
@@ -223,11 +232,16 @@ outcomes(Source, Arguments, Messages) ->
     end).
 
 events(Arguments, Messages) ->
-    [{init, self(), undefined, {m, f, Arguments}, 0} | [{recv, self(), undefined, Message, 0} || Message <- Messages]].
+    [{init, self(), undefined, {m, f, Arguments}, 0}
+     | [case Item of
+            {at, Time, Message} -> {recv, self(), undefined, Message, Time};
+            Message -> {recv, self(), undefined, Message, 0}
+        end || Item <- Messages]].
 
 monitored(Source, Arguments, Ask) ->
     {ok, #{module := Module} = Map, _} = witness_spec:compile_string(~"s", iolist_to_binary(Source)),
-    {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => self(), signature => {m, f, Arguments}, explain => 2}),
+    {ok, Machine} = witness_monitor_machine:new(#{monitor => {Module, 1}, process => self(), signature => {m, f, Arguments},
+                                                  explain => 2}),
     try Ask(Module, Machine) after witness_spec:unload(Map) end.
 
 a_record_in_front_is_not_a_sentence_test() ->

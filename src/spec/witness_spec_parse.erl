@@ -242,15 +242,19 @@ per([{atom, _, per} = Per | Rest], Property) ->
     case After of
         [{atom, _, among} = Among | _] ->
             refuse(Among, "`among` stands behind `over`", "as in `per Id over _ ? {request, Id} among m:f(_)`");
+        [{'let', _} | _] -> ok;
         [{atom, _, over} | _] -> ok;
-        _ ->
-            witness_spec_sentence:begins(After, []) orelse refuse(Per, "`per` needs an `over`",
-                   "as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value")
+        _ -> witness_spec_sentence:begins(After, []) orelse needs_over(witness_spec_scan:location(Per))
     end,
     {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
     over(After, Property#{per => Names, per_at => Places});
 per(Tokens, Property) ->
     over(Tokens, Property#{per => [], per_at => []}).
+
+-spec needs_over(witness_spec_diagnostic:location()) -> no_return().
+needs_over(Location) ->
+    throw(witness_spec_diagnostic:error(Location, syntax, "`per` needs an `over`",
+        "as in `per Id over _ ? {request, Id}, _ : _ ! {answer, Id}`: which events belong to which value")).
 
 variables([{var, _, Name} = Variable | Rest]) when Name =/= '_' ->
     case Rest of
@@ -436,6 +440,7 @@ dialect([{atom, _, none} = Token | _], #{over := Over, lets := Lets}) when is_li
     fail(witness_spec_scan:location(Token), syntax, "a signature with `none` takes no `per`, no `over` and no `let`");
 dialect([{atom, _, none} | Rest], Property) ->
     {Property#{dialect => none}, dot(Rest)};
+dialect([{atom, _, Dialect} | _], #{per_at := [Per | _], over := all}) when Dialect =:= monitor; Dialect =:= check -> needs_over(Per);
 dialect([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect =:= check ->
     {Formula, After} = formula(Rest),
     {Property#{dialect => Dialect, formula => Formula}, dot(After)};

@@ -268,17 +268,17 @@ box_in(Role, Guard, F, C) -> unless_in([], Role, Guard, F, C).
 unless_in(Others, Role, Guard, F, #{leave := none} = C) -> unless(Others, Role, Guard, F, C);
 unless_in(Others, Role, Guard, F, C) -> unless([r | Others], Role, Guard, F, C).
 
-%% `[Role] F`, but not for an event that one of the others matches, too.
+%% `[Role] F`, but not for an event that one of the others matches, too. What the guard excludes is left to other members.
 unless(Others, Role, Guard, F, C) ->
     case [Other || Other <- Others, not are_disjoint(Other, Role, C)] of
         [] -> [box(Role, Guard, F, C)];
-        Met -> [{'or', [dia(Other, [], tt, C) || Other <- Met] ++ [box(Role, Guard, F, C)]}, box(Role, [], tt, C)]
+        Met -> [{'or', [dia(Other, [], tt, C) || Other <- Met] ++ [box(Role, Guard, F, C)]}, box(Role, Guard, tt, C)]
     end.
 
 dia_in(Role, Guard, F, #{leave := Leave} = C) ->
     case Leave =:= none orelse are_disjoint(r, Role, C) of
         true -> [dia(Role, Guard, F, C)];
-        false -> [{'and', [box(r, [], ff, C), dia(Role, Guard, F, C)]}, dia(Role, [], ff, C)]
+        false -> [{'and', [box(r, [], ff, C), dia(Role, Guard, F, C)]}, dia(Role, Guard, ff, C)]
     end.
 
 %% Which events the name of an action stands for is not known here. The guards of `before` tell its end apart.
