@@ -1,5 +1,5 @@
 # Every target gets what it lacks by itself (bin/toolchain), and is quick when nothing is missing.
-.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central deadlines soak soak-inline soak-central attach-races remote fuzz oracle oracle-reelay oracle-dejavu oracle-monpoly oracle-pobserve weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-deadlines bench-functions bench-timescales bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean deep-search
+.PHONY: help all build demo demo-replay demo-search check test test-all cover test-otp27 agreement central deadlines soak soak-inline soak-central attach-races remote fuzz oracle oracle-reelay oracle-dejavu oracle-monpoly oracle-pobserve requirements weave-props record-props record-kills record-savina record-soak replays replay-fuzz concuerror otp-programs step-props replay-service trust explore-deep faults native-asan native-stress bench bench-smoke bench-perturbation bench-overhead bench-latency bench-deadlines bench-functions bench-timescales bench-modes bench-inline bench-overload bench-behind bench-monitors bench-logs bench-savina bench-record bench-tables bench-replay bench-step bench-search bench-search-behaviours bench-search-libraries bench-acme-air clean deep-search
 
 # Evaluating the output of a command that failed would hide the failure.
 toolchain = env=$$(bin/toolchain env) && eval "$$env"
@@ -86,6 +86,10 @@ oracle-pobserve: ## The logs of PObserve's regression tests: violated when and w
 
 oracle-monpoly: ## The tests of MonPoly: formulas hold where and with the values that it prints (WITNESS_MONPOLY: a clone of it; git fetches one otherwise)
 	@test/oracles/monpoly/run
+
+requirements: ## Score specifications that readers of the guide have written for test/requirements: make requirements ANSWERS=DIR, with 01.hml to 30.hml
+	@$(toolchain) && rebar3 as test compile > /dev/null && ANSWERS="$(ANSWERS)" erl -noshell -pa "$$WITNESS_BUILD/test/lib/witness/ebin" \
+	  -pa "$$WITNESS_BUILD/test/lib/witness/test/support" -s witness_requirements main
 
 weave-props: ## 5,000 random programs, woven, do what they did before and report it; every planted fault is found
 	@$(toolchain) && WITNESS_WEAVE_PROGRAMS=5000 rebar3 eunit --module=witness_weave_props_tests
