@@ -57,8 +57,8 @@ awaited(Verdict, #{leaves := Leaves, children := []} = Node) ->
     end;
 awaited(_, #{location := Place}) -> {Place, []}.
 
-%% Of actions that have not matched, the one that would have decided otherwise, if there is a single one. An `else` goes round a loop and
-%% decides nothing.
+%% Of actions that have not matched, the one that would have decided otherwise, if there is a single one. An `else` goes round a
+%% loop and decides nothing.
 only(Verdict, Leaves) ->
     Modality = case Verdict of no -> dia; yes -> box end,
     case lists:all(fun({Other, _, _}) -> Other =:= Modality end, Leaves)

@@ -440,7 +440,8 @@ dialect([{atom, _, none} = Token | _], #{over := Over, lets := Lets}) when is_li
     fail(witness_spec_scan:location(Token), syntax, "a signature with `none` takes no `per`, no `over` and no `let`");
 dialect([{atom, _, none} | Rest], Property) ->
     {Property#{dialect => none}, dot(Rest)};
-dialect([{atom, _, Dialect} | _], #{per_at := [Per | _], over := all}) when Dialect =:= monitor; Dialect =:= check -> needs_over(Per);
+dialect([{atom, _, Dialect} | _], #{per_at := [Per | _], over := all}) when Dialect =:= monitor; Dialect =:= check ->
+    needs_over(Per);
 dialect([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect =:= check ->
     {Formula, After} = formula(Rest),
     {Property#{dialect => Dialect, formula => Formula}, dot(After)};
@@ -450,8 +451,8 @@ dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Wor
 dialect(Tokens, Property) ->
     case witness_spec_sentence:begins(Tokens, []) of
         true -> sentence(Tokens, Property#{dialect => check});
-        false -> expected("`monitor`, `check`, `none` or a sentence", Tokens,
-                          "a sentence begins with `never`, `always`, `at most`, `at least`, `exactly`, `unique`, `increasing`, or an action in braces")
+        false -> expected("`monitor`, `check`, `none` or a sentence", Tokens, "a sentence begins with `never`, `always`, `at most`, "
+                          "`at least`, `exactly`, `unique`, `increasing`, or an action in braces")
     end.
 
 sentence(Tokens, #{over := Over, lets := Lets} = Property) ->
