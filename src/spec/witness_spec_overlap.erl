@@ -6,7 +6,7 @@ An answer `true` is certain. With `disjoint/3` the code generator puts actions i
 the first match is the only one; `overlapping/3` causes a warning. For many pairs both answer `false`.
 """.
 
--export([disjoint/3, own/2, overlapping/3, exclusive/2]).
+-export([disjoint/3, own/2, overlapping/3, exclusive/2, covers/3, covers_pattern/3, anything/2]).
 
 %% All sides of an alias are compared with all of the other's, and all tests of a guard: above this limit, nothing is known.
 -define(MAX_ALIASES, 16).
@@ -186,15 +186,42 @@ opposites('>=') -> ['<'];
 opposites('=<') -> ['>'];
 opposites(_) -> [].
 
+-doc "The first action certainly matches every event that the second one matches.".
+-spec covers(action(), action(), Scope :: ordsets:ordset(atom())) -> boolean().
+covers(#{kind := use, name := Name} = One, #{kind := use, name := Name} = Other, _) -> is_same(One, Other);
+covers(#{kind := Kind, pattern := Left, guard := Guard} = One, #{kind := Kind, pattern := Right} = Other, Scope)
+  when Kind =/= use ->
+    is_same(One, Other) orelse Guard =:= [] andalso covers_pattern(Left, Right, free(Left, Scope));
+covers(_, _, _) -> false.
+
+is_same(#{pattern := Left, guard := LeftGuard}, #{pattern := Right, guard := RightGuard}) ->
+    canonical([Left | LeftGuard], same, #{}) =:= canonical([Right | RightGuard], same, #{}).
+
+-doc "The first pattern matches everything that the second one matches. `Free` are the variables of the first one that can take any value.".
+-spec covers_pattern(witness_spec_pattern:expr(), witness_spec_pattern:expr(), Free :: ordsets:ordset(atom())) -> boolean().
+covers_pattern({tuple, _, General}, {tuple, _, Special}, Free) when length(General) =:= length(Special) ->
+    lists:all(fun({One, Other}) -> covers_pattern(One, Other, Free) end, lists:zip(General, Special));
+covers_pattern({cons, _, GeneralHead, GeneralTail}, {cons, _, Head, Tail}, Free) ->
+    covers_pattern(GeneralHead, Head, Free) andalso covers_pattern(GeneralTail, Tail, Free);
+covers_pattern({nil, _}, {nil, _}, _) -> true;
+covers_pattern({Kind, _, Value}, {Kind, _, Value}, _) when
+        Value =/= '_', (Kind =:= atom orelse Kind =:= integer orelse Kind =:= char orelse Kind =:= string
+                        orelse Kind =:= var) -> true;
+covers_pattern(General, _, Free) -> anything(General, Free).
+
+-doc "Whether a pattern matches everything.".
+-spec anything(witness_spec_pattern:expr(), Free :: ordsets:ordset(atom())) -> boolean().
+anything({var, _, '_'}, _) -> true;
+anything({var, _, Name}, Free) -> ordsets:is_element(Name, Free);
+anything(_, _) -> false.
+
 -doc """
 Some event matches both, if the patterns can be unified and there are no guards; or it is the same action twice.
 """.
 -spec overlapping(action(), action(), Scope :: ordsets:ordset(atom())) -> boolean().
 overlapping(#{kind := Kind, pattern := Left, guard := []}, #{kind := Kind, pattern := Right, guard := []}, Scope) ->
     unify(Left, Right, free(Left, Scope), free(Right, Scope));
-overlapping(#{kind := Kind, pattern := Left, guard := LeftGuard},
-            #{kind := Kind, pattern := Right, guard := RightGuard}, _) ->
-    canonical([Left | LeftGuard], same, #{}) =:= canonical([Right | RightGuard], same, #{});
+overlapping(#{kind := Kind} = One, #{kind := Kind} = Other, _) -> is_same(One, Other);
 overlapping(_, _, _) ->
     false.
 

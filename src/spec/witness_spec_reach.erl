@@ -147,25 +147,10 @@ is_birth(#{kind := init, guard := [], pattern := {tuple, _, [_, Child, Parent, S
     Names = [Name || {Name, _} <- witness_spec_pattern:occurrences(Pattern)],
     Repeated = ordsets:from_list(Names -- lists:usort(Names)),
     Free = ordsets:subtract(ordsets:from_list(Names), ordsets:union(Scope, Repeated)),
-    anything(Child, Free) andalso anything(Parent, Free)
-        andalso lists:all(fun(#{pattern := Own}) -> covers(Signature, Own, Free) end, Spawned);
+    witness_spec_overlap:anything(Child, Free) andalso witness_spec_overlap:anything(Parent, Free)
+        andalso lists:all(fun(#{pattern := Own}) -> witness_spec_overlap:covers_pattern(Signature, Own, Free) end, Spawned);
 is_birth(_, _, _) ->
     false.
-
-anything({var, _, '_'}, _) -> true;
-anything({var, _, Name}, Free) -> ordsets:is_element(Name, Free);
-anything(_, _) -> false.
-
-%% The first pattern matches everything that the second one matches.
-covers({tuple, _, General}, {tuple, _, Special}, Free) when length(General) =:= length(Special) ->
-    lists:all(fun({One, Other}) -> covers(One, Other, Free) end, lists:zip(General, Special));
-covers({cons, _, GeneralHead, GeneralTail}, {cons, _, Head, Tail}, Free) ->
-    covers(GeneralHead, Head, Free) andalso covers(GeneralTail, Tail, Free);
-covers({nil, _}, {nil, _}, _) -> true;
-covers({Kind, _, Value}, {Kind, _, Value}, _) when
-        Value =/= '_', (Kind =:= atom orelse Kind =:= integer orelse Kind =:= char orelse Kind =:= string
-                        orelse Kind =:= var) -> true;
-covers(General, _, Free) -> anything(General, Free).
 
 %% The formula without its closed branches.
 prune({Modality, {Location, _} = Meta, Action, Formula}, Reached) when Modality =:= box; Modality =:= dia ->
