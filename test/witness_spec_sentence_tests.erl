@@ -111,6 +111,8 @@ messages_of_otp_need_no_kind_test() ->
                   ~"check max X.([_ ? call(From, _)] (X and within 5 s min Y.(<_ : _ ! reply(From, _)> tt or <else> Y)) and [else] X)."],
                  core("with m:f() per From", "always call(From, _) leads to reply(From, _) within 5 s")),
     ?assertEqual(core("{_ ? cast(a)} precedes {_ ? info(b)}"), core("cast(a) precedes info(b)")),
+    ?assertEqual(core("never {_ ? cast(N) when N > 1}"), core("never {cast(N) when N > 1}")),
+    ?assertEqual(core("never {_ : _ ! reply(_, N) when N > 1}"), core("never {reply(_, N) when N > 1}")),
     %% These are processes, and patterns of messages.
     ?assertMatch([_, ~"over open : _ ! a" | _], core("at most 3 open : _ ! a")),
     ?assertMatch([_, ~"over _ ? call(_, a)" | _], core("at most 3 _ ? call(_, a)")).

@@ -27,7 +27,7 @@ A sentence is what it expands to, its *core*: text in the language itself, in wh
 places in the file. The names of the core's variables are none of the author's.
 """.
 
--export([begins/2, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3, both/2]).
+-export([begins/2, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3, heading/2, given/1, both/2]).
 -export_type([sentence/0, form/0, scope/0, role/0]).
 
 -import(witness_spec_scan, [refuse/3, expected/3]).
@@ -281,10 +281,14 @@ word(_) -> none.
 prefix([{atom, Anno, Word} = First, {'(', _} | _] = Tokens) ->
     Any = {var, Anno, '_'},
     case is_message(First) andalso witness_spec_pattern:split_enclosed(tl(Tokens)) of
-        {_, _, Behind} when Word =:= reply, Behind =:= [] orelse element(3, hd(Behind)) =:= to ->
-            {"_ : _ ! ", [Any, {':', Anno}, Any, {'!', Anno}]};
-        {_, _, []} -> {"_ ? ", [Any, {'?', Anno}]};
-        _ -> {"", []}
+        false -> {"", []};
+        {_, _, Behind} ->
+            case Behind =:= [] orelse word(hd(Behind)) of
+                Next when Word =:= reply, Next =:= true orelse Next =:= to orelse Next =:= at orelse Next =:= 'when' ->
+                    {"_ : _ ! ", [Any, {':', Anno}, Any, {'!', Anno}]};
+                Next when Word =/= reply, Next =:= true orelse Next =:= at orelse Next =:= 'when' -> {"_ ? ", [Any, {'?', Anno}]};
+                _ -> {"", []}
+            end
     end;
 prefix(_) -> {"", []}.
 
@@ -312,7 +316,8 @@ is_about_something(#{form := always, location := Location}, #{over := all}) ->
         "which events it is about, as in `over _ : _ ! {price, _} always {_ : _ ! {price, P} when P > 0}`; or `always {a} leads to {b}`"));
 is_about_something(_, _) -> ok.
 
-%% What has one value in an instance.
+-doc "What has one value in an instance: the variables of the signatures and of `per`.".
+-spec given(witness_spec_parse:property()) -> ordsets:ordset(atom()).
 given(#{signatures := Signatures, per := Per}) ->
     ordsets:union([ordsets:from_list(Per) | [witness_spec_pattern:variables(Pattern) || #{pattern := Pattern} <- Signatures]]).
 
@@ -474,8 +479,7 @@ The property with its core in place of the sentence, as text. `Property` has the
 author.
 """.
 -spec text(witness_spec_parse:property(), sentence(), actions()) -> binary().
-text(#{name := Name, text := Text, all := All, group := Group, per := Per, over := Over, receives := Receives, among := Among,
-       lets := Lets} = Property, #{actions := Read} = Sentence, Actions) ->
+text(Property, #{actions := Read} = Sentence, Actions) ->
     Parts = #{Role => written(Tokens, End) || {Role, Tokens, End} <- Read},
     Write = fun(Role, More) ->
                 {Main, Guard} = map_get(Role, Parts),
@@ -493,16 +497,23 @@ text(#{name := Name, text := Text, all := All, group := Group, per := Per, over 
                end,
                [["begin " || maps:get(begins, One, false)], case Is of none -> Shown; guarded -> ["{", Shown, "}"] end]
            end,
-    <<_/binary>> = unicode:characters_to_binary(lists:join("\n", lists:append([
+    <<_/binary>> = unicode:characters_to_binary([[[Line, "\n"] || Line <- heading(Property, Seen)],
+                                                 lists:join("\n", lists_of(Sentence, Actions, Property, Write)), "."]).
+
+-doc "The lines in front of a formula. `Seen` is the text of an action of `over`.".
+-spec heading(witness_spec_parse:property(), Seen) -> [unicode:chardata()] when
+      Seen :: fun((witness_spec_action:action()) -> unicode:chardata()).
+heading(#{name := Name, text := Text, all := All, group := Group, per := Per, over := Over, receives := Receives, among := Among,
+          lets := Lets}, Seen) ->
+    lists:append([
         [[[[io_lib:format("~tw: ", [binary_to_existing_atom(Name)])] || Name =/= undefined], [["with ", Text] || not All], [" group" || Group, not All],
           [[[" " || not All], "per ", witness_spec_sentence_core:names(Per)] || Per =/= []]]],
         [["over ", case Receives of any -> ""; {Word, _} -> [atom_to_list(Word), " "] end, lists:join(", ", [Seen(A) || A <- Over])]
          || Over =/= all],
         [["among ", lists:join(", ", [Signature || #{text := Signature} <- Among])] || Among =/= all],
         [["let ", atom_to_list(Let), parameters(Parameters), " = ", Value]
-         || #{name := Let, parameters := Parameters, text := Value} <- Lets],
-        lists_of(Sentence, Actions, Property, Write)
-    ])) ++ ["."]).
+         || #{name := Let, parameters := Parameters, text := Value} <- Lets]
+    ]).
 
 %% The text of an action, and the alternatives of its guard.
 written(Tokens, End) ->

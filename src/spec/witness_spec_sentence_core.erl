@@ -9,7 +9,7 @@ has a way out for `r`, and each obligation that is open there is violated. From 
 `between` and `before` are about segments that end: the main part, or no `r` comes any more.
 """.
 
--export([lists/2, begins/2, name/1, alternatives/1, names/1]).
+-export([lists/2, begins/2, name/1, alternatives/1, names/1, fresh/2]).
 -export_type([context/0]).
 
 -doc """
@@ -323,6 +323,8 @@ name(Role) -> string:uppercase(atom_to_list(Role)).
 -spec alternatives(guard()) -> unicode:chardata().
 alternatives(Guard) -> lists:join("; ", [lists:join(", ", Tests) || Tests <- Guard]).
 
+-doc "A name for a variable that is none of the known ones.".
+-spec fresh(unicode:chardata(), #{known := [atom()], term() => term()}) -> string().
 fresh(Name, #{known := Known}) -> fresh(lists:flatten(Name), 1, [atom_to_list(Variable) || Variable <- Known]).
 
 fresh(Name, N, Known) ->
