@@ -42,6 +42,17 @@ a_deadline_that_decided_is_counted_from_the_first_step_test() ->
                  lists:last(maps:get(~"explanation", decoded(witness_cli_json:verdict(Timed, ?HEADER))))),
     ?assertNot(is_map_key(~"deadline_ns", lists:last(maps:get(~"explanation", decoded(witness_cli_json:verdict(V, ?HEADER)))))).
 
+%% The text of an author, for people too, without what could do harm in a terminal.
+why_a_machine_was_violated_is_said_test() ->
+    #{info := Info} = V = verdict(),
+    Explained = V#{info := Info#{why => ~"a \e[1mlocked\e[0m user"}},
+    Decision = fun(Verdict) -> lists:last(maps:get(~"explanation", decoded(witness_cli_json:verdict(Verdict, ?HEADER)))) end,
+    ?assertMatch(#{~"why" := <<"a ", _/binary>>}, Decision(Explained)),
+    ?assertNot(is_map_key(~"why", Decision(V))),
+    Text = iolist_to_binary(witness_text_verdict:verdict(Explained, #{colour => false, width => 80})),
+    ?assertMatch({_, _}, binary:match(Text, ~"locked")),
+    ?assertEqual(nomatch, binary:match(Text, ~"\e")).
+
 a_slice_is_its_names_and_values_test() ->
     ?assertMatch(#{~"slice" := ~"Id = 1, Who = {a,\"b\"}"},
                  decoded(witness_cli_json:verdict((verdict())#{slice := [{~"Id", 1}, {~"Who", {a, "b"}}]}, ?HEADER))).

@@ -86,8 +86,8 @@ modules_carry_the_prefix_of_their_folder_test() ->
 
 %% Modules that call each other in a circle. Each is an algorithm in several modules.
 circles() ->
-    [{[witness_spec_action, witness_spec_otp, witness_spec_parse],
-      "recursive descent: an action may have properties inside, and properties have actions"},
+    [{[witness_spec_action, witness_spec_machine_core, witness_spec_otp, witness_spec_parse],
+      "recursive descent: an action may have properties inside, and properties have actions, also those of machines"},
      {[witness_inline_behaviour, witness_inline_behaviour_client, witness_inline_end, witness_inline_monitors,
        witness_inline_process,
        witness_inline_spawn],

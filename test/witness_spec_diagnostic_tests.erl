@@ -40,14 +40,14 @@ grammar_test_() ->
          """},
         {"with m:f(_)",
          """
-         s:1:12: error: expected `monitor`, `check`, `none` or a sentence, found the end of the file
+         s:1:12: error: expected `monitor`, `check`, `none`, `machine` or a sentence, found the end of the file
            with m:f(_)
                       ^
            a sentence begins with `never`, `always`, `at most`, `at least`, `exactly`, `unique`, `increasing`, or an action in braces
          """},
         {"with m:f(_).",
          """
-         s:1:12: error: expected `monitor`, `check`, `none` or a sentence, found `.`
+         s:1:12: error: expected `monitor`, `check`, `none`, `machine` or a sentence, found `.`
            with m:f(_).
                       ^
            a sentence begins with `never`, `always`, `at most`, `at least`, `exactly`, `unique`, `increasing`, or an action in braces

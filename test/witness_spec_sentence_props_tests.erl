@@ -8,7 +8,7 @@ A difference is made small before it is told.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
--export([differences/3, told/1]).
+-export([differences/3, told/1, got/4]).
 
 -define(FILES, 36).    % each has a property of each form: compiling takes most of the time
 -define(TRACES, 100).  % for each property
@@ -149,7 +149,7 @@ is_read(Event, #{over := derived, actions := Actions}) ->
 is_read({_, _}, #{over := all}) -> true;
 is_read({Kind, _}, #{over := receives}) -> Kind =/= send.
 
-%% For each value, the verdicts with the places of the events that they fall at.
+-doc "For each value, the verdicts with the places of the events that they fall at.".
 got(Module, I, #{per := Per}, Trace) ->
     Spec = #{monitor => {Module, I}, process => self(), signature => {m, f, [0]}, explain => 1},
     {ok, Machine} = witness_monitor_machine:new(Spec),

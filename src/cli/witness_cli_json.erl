@@ -55,7 +55,8 @@ in RFC 3339).
 An explanation is a list of objects. Steps have `index`, `kind` and `text` of the event, the `formula` that was still to
 be satisfied after it, and `bindings`. Before them there may be an object of the kind `skipped`, and after them one of
 the kind `decision` (`line`, `column`, `text` of the action, `bindings`) or `reason` (why there is no decision). If a deadline decided,
-`decision` also has `deadline_ns`: nanoseconds from the first of these steps to the deadline.
+`decision` also has `deadline_ns`: nanoseconds from the first of these steps to the deadline. If a machine was violated with a text, it has
+this text as `why`.
 
 Terms are text, cut to a limit. A `text` is for people, in the notation of the language of its process (option `--syntax`). All other
 fields that programs read are in Erlang's notation. Fields that do not apply are `null`.
@@ -125,6 +126,7 @@ last(#{info := #{line := _} = Info, steps := Steps} = V) ->
     Get = fun(Key) -> maps:get(Key, Info, undefined) end,
     [{[{kind, decision}, {line, null(Get(line))}, {column, null(Get(column))}, {text, text(Get(action))},
        {bindings, bindings(maps:get(bindings, Info, []))}]
+      ++ [{why, text(Why)} || #{why := Why} <- [Info]]
       ++ [{deadline_ns, elapsed(witness_event:ts(First), At)}
           || At <- [witness_text_verdict:deadline(V)], At =/= undefined, #{event := First} <- lists:sublist(Steps, 1)]}];
 last(#{info := Info}) when Info =:= undefined; is_map(Info) -> [];

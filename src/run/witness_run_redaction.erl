@@ -47,7 +47,7 @@ values(Values) when is_list(Values) -> [{Name, witness_event_redact:term(Value)}
 values(_) -> undefined.
 
 info(true, Info) when is_map(Info) ->
-    Shown = maps:with([line, column, action, matched, deadline, vacuous, reason], Info),
+    Shown = maps:with([line, column, action, matched, why, deadline, vacuous, reason], Info),
     case Info of
         #{bindings := Bindings} -> Shown#{bindings => values(Bindings)};
         #{} -> Shown

@@ -23,7 +23,7 @@ actions beside it, `m:witness_spec_else` says.
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([action/2, signature/2, name/1, called/1, is_about_function/2, not_an_action/1]).
+-export([action/2, signature/2, name/1, called/1, any/1, is_about_function/2, not_an_action/1]).
 -export_type([action/0, signature/0, name/0]).
 
 -doc """
@@ -32,7 +32,8 @@ a condition of a `let` without an action: its pattern is `_`. `values` are the v
 `each` those of `let`s with variables, and `shown` uses of these.
 
 Until `m:witness_spec_define` has expanded it, the use of a definition has its `name` and its `arguments`, which are its pattern, too. In
-the end `else` has the `others`, is `implied` by a sentence or written by the author, and each action of a formula its number (`order`): `m:witness_spec_else`. Until `m:witness_spec_record`
+the end `else` has the `others`. An action is `implied` by a sentence or machine, or written by the author; `why` is what a machine says where
+this action violates it. Each action of a formula has its number (`order`): `m:witness_spec_else`. Until `m:witness_spec_record`
 and `m:witness_spec_otp` have expanded it, its pattern and guard may have records, and a `call` for a message of OTP.
 """.
 -type action() :: #{kind := witness_event:kind() | 'else' | use | test,
@@ -48,6 +49,7 @@ and `m:witness_spec_otp` have expanded it, its pattern and guard may have record
                     arguments => [{Text :: binary(), witness_spec_pattern:expr()}],
                     others => [action()],
                     implied => true,
+                    why => binary(),
                     order => pos_integer()}.
 -doc "A signature pattern: `{Module, Function, [Argument]}` as an Erlang pattern.".
 -type signature() :: #{location := witness_spec_diagnostic:location(),
@@ -322,6 +324,16 @@ called(#{kind := return, pattern := {tuple, _, [_, _, {tuple, _, [{atom, _, M}, 
     {return, {M, F, Arity}};
 called(_) -> none.
 
+-doc "The action that matches all events of a kind, or of the calls or returns of a function, as text.".
+-spec any(fork | init | exit | send | recv | {call | return, mfa()}) -> string().
+any(fork) -> "_ -> _, _";
+any(init) -> "_ <- _, _";
+any(exit) -> "_ ** _";
+any(send) -> "_ : _ ! _";
+any(recv) -> "_ ? _";
+any({call, {M, F, A}}) -> lists:flatten(io_lib:format("_ calls ~tw:~tw(~ts)", [M, F, lists:join(", ", lists:duplicate(A, "_"))]));
+any({return, {M, F, A}}) -> lists:flatten(io_lib:format("_ returns ~tw:~tw/~b -> _", [M, F, A])).
+
 subject(Tokens, What, Operator) ->
     witness_spec_pattern:pattern(Tokens, What, witness_spec_scan:location(Operator)).
 
@@ -364,7 +376,7 @@ call_pattern({_, Anno, _}, _, _) ->
 -spec behind_signature(witness_spec_scan:token()) -> no_return().
 behind_signature(Token) ->
     Found = string:lowercase(witness_spec_scan:token_text(Token)),
-    Words = ["monitor", "check", "none", "over", "per", "group", "among", "never", "always", "exactly", "unique", "increasing"],
+    Words = ["monitor", "check", "none", "machine", "over", "per", "group", "among", "never", "always", "exactly", "unique", "increasing"],
     Text = ["expected the end of the signature, found ", witness_spec_diagnostic:quote(witness_spec_scan:token_text(Token))],
     case [Word || Word <- Words, string:jaro_similarity(Found, Word) > 0.8] of
         [Word | _] -> witness_spec_scan:refuse(Token, Text, ["did you mean `", Word, "`?"]);

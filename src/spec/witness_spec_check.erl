@@ -67,15 +67,12 @@ functions(#{over := Over} = Property) ->
     Named = case Over of all -> []; _ -> [witness_spec_action:called(Action) || Action <- Over] end,
     [witness_spec_diagnostic:error(Location, needs_over,
         ["the ", events(Kind), " of ", quote_function(Function), " are events only where `over` names them"],
-        ["`over` needs such an action, as in `over ", written(Called), "`"])
+        ["`over` needs such an action, as in `over ", witness_spec_action:any(Called), "`"])
      || #{location := Location} = Action <- witness_spec_parse:property_actions(Property),
         {Kind, Function} = Called <- [witness_spec_action:called(Action)], not lists:member(Called, Named)].
 
 events(call) -> "calls";
 events(return) -> "returns".
-
-written({call, {M, F, A}}) -> io_lib:format("_ calls ~tw:~tw(~ts)", [M, F, lists:join(", ", lists:duplicate(A, "_"))]);
-written({return, {M, F, A}}) -> io_lib:format("_ returns ~tw:~tw/~b -> _", [M, F, A]).
 
 quote_function({M, F, A}) -> witness_spec_diagnostic:quote(io_lib:format("~tw:~tw/~b", [M, F, A])).
 
@@ -115,7 +112,8 @@ property(#{signatures := Signatures, per := Per} = Property) ->
         _ ->
             []
     end,
-    Findings = Guards ++ among(Property) ++ Slices ++ no_receive(Property) ++ functions(Property) ++ Lets ++ Formulas,
+    Findings = maps:get(warnings, Property, []) ++ Guards ++ among(Property) ++ Slices ++ no_receive(Property)
+        ++ functions(Property) ++ Lets ++ Formulas,
     %% After an error, the missing part might have decided.
     case lists:keymember(error, 1, Findings) of
         true -> Findings;
@@ -154,8 +152,10 @@ possible(#{signatures := Signatures, per := Per} = Property, Common) ->
             Scope = ordsets:union(Common, ordsets:from_list(Per)),
             compares_none(Property, Values) ++ Unheld ++ never_read(Conditions, Over, Scope)
                 ++ without_key(Lets, {Over, Per}, Scope) ++ Never
-                ++ witness_spec_reach:formula(Open, #{group => Group, signatures => Signatures, scope => Scope, per => Per,
-                                                      over => Over})
+                ++ [Finding || {_, _, Code, _, _} = Finding <- witness_spec_reach:formula(Open,
+                        #{group => Group, signatures => Signatures, scope => Scope, per => Per, over => Over}),
+                    %% A machine says this itself.
+                    Code =/= never_violated orelse not is_map_key(machine, Property)]
                 ++ witness_spec_else:warnings(Property, Scope);
         _ ->
             []

@@ -42,8 +42,9 @@ verdict(Verdict, {#{location := Place} = Node, Shown}, Decisive) ->
         {deadline, Deadline} ->
             {Location, Awaited} = awaited(Verdict, Node),
             {Location, Awaited ++ [{deadline, remote(erlang, element, [integer(1), Deadline])}]};
-        {How, #{location := Location, text := Text}} ->
-            {Location, [{action, binary(Text)}, {matched, atom(How =:= matched)}]}
+        {How, #{location := Location, text := Text} = Action} ->
+            {Location, [{action, binary(Text)}, {matched, atom(How =:= matched)}]
+                       ++ [{why, binary(Why)} || #{why := Why} <- [Action]]}
     end,
     tuple([atom(Verdict), map(place(Decided) ++ [{bindings, bindings(Shown)}, {vacuous, atom(false)}])]).
 

@@ -13,7 +13,7 @@ value     = "previously" condition | "once" [ window ] condition | condition "si
           | "count" [ window ] condition | ("sum" | "min" | "max" | "mean") [ window ] expression "of" condition
 condition = "{" action "}" { "or" "{" action "}" } | guard
 window    = "within" duration | "within" integer ("events" | "event")
-what      = "none" | "monitor" formula | "check" formula | sentence
+what      = "none" | "monitor" formula | "check" formula | sentence | machine
 formula   = conj { "or" conj }
 conj      = unit { "and" unit }
 unit      = "[" action "]" unit | "<" action ">" unit
@@ -27,7 +27,8 @@ duration  = number ("ns" | "us" | "ms" | "s" | "min" | "h" | "d")
 data      = "(" V "=" expression { "," V "=" expression } ")"
 ```
 
-A `sentence` says in words what its core says as a formula (`m:witness_spec_sentence`). A property with a sentence needs no `over`.
+A `sentence` says in words what its core says as a formula (`m:witness_spec_sentence`), and so does a `machine` with states
+(`m:witness_spec_machine`). A property with one of them needs no `over`.
 
 After `max X.` a formula reaches as far as it can, as in the literature. If it begins with a parenthesis, that
 ends it: `max X.(f) and g` is `(max X.(f)) and g`. Braces may surround an action: `[{...}]`; inside `<...>`
@@ -71,7 +72,7 @@ together; the one signature matches every process then, and `group` is true. The
 slice; their places are in `per_at`. `over` are the actions that describe the events which count. `receives` says which messages
 `_ ? M` is about, with the place of that word. `among` says which processes a property about all processes reads. `lets` are what
 `m:witness_spec_let` computes. `defined` are the names of the file's
-definitions, `core` is the text of the property with what its sentence expands to. `requests`, from `m:witness_spec_otp`: some action needs the request of a reply.
+definitions, `core` is the text of the property with what its sentence or machine expands to, `machine` is what was written in place of a formula, with its `warnings`. `requests`, from `m:witness_spec_otp`: some action needs the request of a reply.
 """.
 -type property() :: #{name := binary() | undefined,
                       location := witness_spec_diagnostic:location(),
@@ -89,6 +90,8 @@ definitions, `core` is the text of the property with what its sentence expands t
                       requests => boolean(),
                       defined => [atom()],
                       core => binary(),
+                      machine => witness_spec_machine:machine(),
+                      warnings => [witness_spec_diagnostic:finding()],
                       formula => formula()}.
 
 -type token() :: witness_spec_scan:token().
@@ -244,7 +247,7 @@ per([{atom, _, per} = Per | Rest], Property) ->
             refuse(Among, "`among` stands behind `over`", "as in `per Id over _ ? {request, Id} among m:f(_)`");
         [{'let', _} | _] -> ok;
         [{atom, _, over} | _] -> ok;
-        _ -> witness_spec_sentence:begins(After, []) orelse needs_over(witness_spec_scan:location(Per))
+        _ -> begins_short(After, []) orelse needs_over(witness_spec_scan:location(Per))
     end,
     {Names, Places} = lists:unzip([{Name, witness_spec_scan:location(V)} || {var, _, Name} = V <- Variables]),
     over(After, Property#{per => Names, per_at => Places});
@@ -433,7 +436,7 @@ ends_condition([{Symbol, _} | _], _) when Symbol =:= 'let'; Symbol =:= 'of'; Sym
 ends_condition([{atom, _, Word} | _], Before) when Word =:= since; Word =:= monitor; Word =:= check; Word =:= none ->
     Before =:= [] orelse witness_spec_scan:ends_operand(hd(Before));
 ends_condition(Tokens, [Last | _] = Before) ->
-    witness_spec_scan:ends_operand(Last) andalso witness_spec_sentence:begins(Tokens, Before);
+    witness_spec_scan:ends_operand(Last) andalso begins_short(Tokens, Before);
 ends_condition(_, _) -> false.
 
 dialect([{atom, _, none} = Token | _], #{over := Over, lets := Lets}) when is_list(Over); Lets =/= [] ->
@@ -448,11 +451,12 @@ dialect([{atom, _, Dialect} | Rest], Property) when Dialect =:= monitor; Dialect
 dialect([{atom, _, Word} = Token | _], _) when Word =:= group; Word =:= per; Word =:= over; Word =:= among ->
     refuse(Token, ["`", atom_to_list(Word), "` has no place here"],
            "the order is `with`, `group`, `per`, `over`, `among`, `let`, and then `monitor` or `check`");
+dialect([{atom, _, machine} | _] = Tokens, Property) -> machine(Tokens, Property#{dialect => check});
 dialect(Tokens, Property) ->
     case witness_spec_sentence:begins(Tokens, []) of
         true -> sentence(Tokens, Property#{dialect => check});
-        false -> expected("`monitor`, `check`, `none` or a sentence", Tokens, "a sentence begins with `never`, `always`, `at most`, "
-                          "`at least`, `exactly`, `unique`, `increasing`, or an action in braces")
+        false -> expected("`monitor`, `check`, `none`, `machine` or a sentence", Tokens, "a sentence begins with `never`, `always`, "
+                          "`at most`, `at least`, `exactly`, `unique`, `increasing`, or an action in braces")
     end.
 
 sentence(Tokens, #{over := Over, lets := Lets} = Property) ->
@@ -469,6 +473,25 @@ sentence(Tokens, #{over := Over, lets := Lets} = Property) ->
     {Formula, _} = formula(Check),
     {Filled, More} = witness_spec_sentence:fill(Formula, Own, Sentence, Actions),
     {Whole#{lets := Lets ++ More, formula => Filled, core => witness_spec_sentence:text(Whole, Sentence, Actions)}, dot(After)}.
+
+machine(Tokens, #{over := Over, lets := Lets} = Property) ->
+    {Machine, After} = witness_spec_machine:read(Tokens, fun sentence_action/2),
+    {Whole, Seen} = case Over of
+        all ->
+            Derived = witness_spec_machine_core:over(Machine, let_actions(Lets), Property),
+            {Property#{over := [Action || {Action, _} <- Derived]}, #{Action => Text || {Action, Text} <- Derived}};
+        _ -> {Property, #{}}
+    end,
+    Warnings = witness_spec_machine_check:check(Machine, Whole),
+    {Formula, Text} = witness_spec_machine_core:formula(Machine, Whole),
+    Heading = witness_spec_sentence:heading(Whole, fun(#{text := Written, begins := Begins} = Action) ->
+        [["begin " || Begins], witness_spec_machine_core:braced(Action, maps:get(Action, Seen, Written))]
+    end),
+    {Whole#{formula => Formula, machine => Machine, warnings => Warnings,
+            core => unicode:characters_to_binary([[[Line, "\n"] || Line <- Heading], "check ", Text, "."])}, dot(After)}.
+
+%% What is short for a formula.
+begins_short(Tokens, Before) -> witness_spec_sentence:begins(Tokens, Before) orelse witness_spec_machine:begins(Tokens).
 
 %% The prefix is not a part of what the author wrote.
 sentence_action([_ | _] = Tokens, End) ->
@@ -547,7 +570,7 @@ ends_list([{atom, _, Word} | _], [Last | Before]) when
         Word =:= group; Word =:= monitor; Word =:= check; Word =:= none; Word =:= per; Word =:= over; Word =:= among ->
     witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before);
 ends_list(Tokens, [Last | Before] = Taken) ->
-    witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before) andalso witness_spec_sentence:begins(Tokens, Taken);
+    witness_spec_scan:ends_operand(Last) andalso not is_to(Last, Before) andalso begins_short(Tokens, Taken);
 ends_list(_, _) -> false.
 
 %% Behind the `to` of a reply comes its request, which may be any atom.

@@ -130,6 +130,7 @@ decision(#{source := #{file := File, line := Line, column := Column, text := Tex
     [~"", [~"  ", witness_text:style(strong, place(File, Line, Column), Look), ~" ", decided_by(V),
            [[~": ", witness_text:cut(witness_text:clean(Action), ?TERM_CHARS)] || Action =/= ~""]]
      | excerpt(Line, Column, Text, Action, Look)]
+    ++ [[~"    ", witness_text:cut(witness_text:clean(Why), ?TERM_CHARS)] || #{why := Why} <- [Info]]
     ++ [[~"    with ", witness_text:bindings(Bindings, syntax(V), witness_text_chart:times(Steps))]
         || #{bindings := [_ | _] = Bindings} <- [Info]];
 decision(#{info := Info}, _) when Info =:= undefined; Info =:= nil; is_map(Info) -> [];
