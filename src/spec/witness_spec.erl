@@ -43,6 +43,7 @@ The information with a verdict is a map:
 | `line`, `column` | the deciding action, or the formula if no single action decided |
 | `action` | the text of that action; it decided by matching, or by not matching |
 | `matched` | whether that action decided by matching |
+| `why` | what the machine says where that action violates it |
 | `bindings` | variables that are known there, with their values |
 | `vacuous` | whether nothing came before this `yes` that the property is about: docs/internals/semantics.md, *Vacuity* |
 | `reason` | why it is `inconclusive` |
@@ -183,21 +184,24 @@ to_erlang(File, Options) ->
     end)).
 
 -doc """
-The properties with what their sentences expand to, as text of the language. Of a property without a sentence only the place is told. Nothing
-is loaded.
+The properties with what their sentences and machines expand to, as text of the language. Of any other property only the place is told.
+Nothing is loaded.
 """.
 -spec to_core(file:name_all(), options()) -> {ok, iodata()} | {error, error()}.
 to_core(File, Options) ->
     text(from_file(File, Options, fun(Properties, _, _) -> {ok, #{text => lists:join("\n", [core(P) || P <- Properties])}} end)).
 
 core(#{core := Core}) -> [Core, "\n"];
-core(#{location := {Line, _}}) -> ["%% The property of line ", integer_to_list(Line), " has no sentence.\n"].
+core(#{location := {Line, _}}) -> ["%% The property of line ", integer_to_list(Line), " has no sentence and no machine.\n"].
 
--doc "The states of the monitors as a drawing, without `clocks`. Nothing is loaded.".
+-doc "The states of the monitors, or of machines, as a drawing, without `clocks`. Nothing is loaded.".
 -spec to_drawing(file:name_all(), Format :: dot | mermaid, options()) -> {ok, iodata()} | {error, error()}.
 to_drawing(File, Format, Options) ->
     text(from_file(File, Options#{clocks => 0}, fun(Properties, Units, _) ->
-        {ok, #{text => witness_spec_draw:draw(Format, entries(Properties), Units)}}
+        Machines = #{Index => witness_spec_machine_draw:unit(Index, Machine)
+                     || {Index, #{machine := Machine}} <- lists:enumerate(Properties)},
+        {ok, #{text => witness_spec_draw:draw(Format, entries(Properties),
+                                              [maps:get(Index, Machines, Unit) || #{index := Index} = Unit <- Units])}}
     end)).
 
 text({ok, #{text := Text}, _}) -> {ok, Text};

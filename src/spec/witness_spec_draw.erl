@@ -11,17 +11,28 @@ disjunction of `<a> f` nothing can be satisfied any more. If `[a] f` is in a dis
 conjunction, the dotted arrow is for that action alone (`not a`). A thick arrow leads to another combination inside the
 same formula, which reads the same event.
 
+Of a machine the boxes are its states, and the arrows its transitions (`m:witness_spec_machine_draw`).
+
 Text of the specification is cut, and escaped for the language of the drawing: nothing in it ends a label.
 """.
 
 -export([draw/3]).
 
--export_type([format/0]).
+-export_type([format/0, drawn/0]).
 
 -doc "The language of the drawing.".
 -type format() :: dot | mermaid.
 
--type place() :: {state, pos_integer()} | yes | no.
+-doc "What is drawn of a property: that of its unit, or a machine.".
+-type drawn() :: #{index := pos_integer(), start := target(), nodes := [witness_spec_node:state_node() | state()],
+                   term() => term()}.
+-doc "A state of a machine, with the text of its transitions.".
+-type state() :: #{number := number_of(), text := binary(), arrows := [{binary(), target()}]}.
+-type target() :: {verdict, yes | no} | {node, number_of(), list()}.
+%% A state of a machine has the index of its property.
+-type number_of() :: non_neg_integer() | {pos_integer(), pos_integer()}.
+
+-type place() :: {state, number_of()} | yes | no.
 
 %% `else`: no action matches; `part`: a combination inside the formula.
 -type edge() :: {{From :: place(), To :: place(), action | 'else' | part}, Text :: unicode:chardata()}.
@@ -31,7 +42,7 @@ Text of the specification is cut, and escaped for the language of the drawing: n
 -define(MAX_LINES, 8).
 
 -doc "A drawing of all monitored properties, from the entries of a file and its units.".
--spec draw(format(), [witness_spec:entry()], [witness_spec_code:unit()]) -> binary().
+-spec draw(format(), [witness_spec:entry()], [drawn()]) -> binary().
 draw(Format, Entries, Units) ->
     Titles = #{Index => title(Entry) || #{index := Index} = Entry <- Entries},
     Pictures = [picture(Format, Index, maps:get(Index, Titles), Start, lists:sort(fun earlier/2, Nodes)) ||
@@ -50,7 +61,7 @@ picture(Format, Index, Title, Start, Nodes) ->
     Verdicts = [Verdict || Verdict <- [yes, no], lists:keymember(Verdict, 2, Arrows)],
     group(Format, Index, short(Title, ?MAX_FORMULA_CHARACTERS),
           [begins(Format, Index, Start)]
-          ++ [state(Format, Number, short(["s", integer_to_binary(Number), ": ", Text], ?MAX_FORMULA_CHARACTERS)) ||
+          ++ [state(Format, Number, short([[[id(0, {state, Number}), ": "] || is_integer(Number)], Text], ?MAX_FORMULA_CHARACTERS)) ||
               #{number := Number, text := Text} <- Nodes]
           ++ [verdict(Format, Index, Verdict) || Verdict <- Verdicts]
           ++ [arrow(Format, Index, Way, labels([Text || {Same, Text} <- Edges, Same =:= Way])) || Way <- Arrows]).
@@ -62,7 +73,9 @@ labels(Texts) ->
         _ -> Shown
     end.
 
--spec edges(witness_spec_node:state_node()) -> [edge()].
+-spec edges(witness_spec_node:state_node() | state()) -> [edge()].
+edges(#{number := Number, arrows := Arrows}) ->
+    [{{{state, Number}, to(Target), action}, Text} || {Text, Target} <- Arrows];
 edges(#{number := Number, operator := {constant, Verdict}}) ->
     [{{{state, Number}, Verdict, action}, "any event"}];
 edges(#{number := Number, operator := Operator, leaves := Leaves, children := Children}) ->
@@ -81,6 +94,7 @@ to({node, Number, _}) -> {state, Number}.
 word(yes) -> "satisfied";
 word(no) -> "violated".
 
+id(_, {state, {Index, Number}}) -> ["m", integer_to_binary(Index), "_", integer_to_binary(Number)];
 id(_, {state, Number}) -> ["s", integer_to_binary(Number)];
 id(Index, Verdict) -> [word(Verdict), integer_to_binary(Index)].
 
