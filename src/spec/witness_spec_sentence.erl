@@ -27,7 +27,7 @@ A sentence is what it expands to, its *core*: text in the language itself, in wh
 places in the file. The names of the core's variables are none of the author's.
 """.
 
--export([begins/2, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3, heading/2, given/1, both/2]).
+-export([begins/2, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3, heading/2, given/1]).
 -export_type([sentence/0, form/0, scope/0, role/0]).
 
 -import(witness_spec_scan, [refuse/3, expected/3]).
@@ -454,14 +454,8 @@ fill(Formula, Lets, #{location := Location, text := Text}, Actions) ->
 filled(#{kind := use, name := Name, guard := More}, Actions, _) ->
     Written = atom_to_list(Name),
     [#{guard := Guard} = Action] = [Action || Role := Action <- Actions, witness_spec_sentence_core:name(Role) =:= Written],
-    Action#{guard := both(Guard, More)};
+    Action#{guard := witness_spec_sentence_core:both(Guard, More)};
 filled(#{kind := test} = Test, _, Location) -> Test#{location := Location}.
-
--doc "A guard with more tests in each of its alternatives.".
--spec both([Tests], [Tests]) -> [Tests] when Tests :: [term()].
-both([], Guard) -> Guard;
-both(Guard, []) -> Guard;
-both(Guard, More) -> [Tests ++ Others || Tests <- Guard, Others <- More].
 
 %% Actions keep their text and place, all else has those of the sentence.
 placed({Location, _} = Meta, Actions, {Modality, _, #{kind := 'else'} = Else, F}) ->
@@ -483,7 +477,7 @@ text(Property, #{actions := Read} = Sentence, Actions) ->
     Parts = #{Role => written(Tokens, End) || {Role, Tokens, End} <- Read},
     Write = fun(Role, More) ->
                 {Main, Guard} = map_get(Role, Parts),
-                case both(Guard, More) of
+                case witness_spec_sentence_core:both(Guard, More) of
                     [] -> {Main, none};
                     Whole -> {[Main, " when ", witness_spec_sentence_core:alternatives(Whole)], guarded}
                 end

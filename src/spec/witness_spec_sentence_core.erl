@@ -9,7 +9,7 @@ has a way out for `r`, and each obligation that is open there is violated. From 
 `between` and `before` are about segments that end: the main part, or no `r` comes any more.
 """.
 
--export([lists/2, begins/2, name/1, alternatives/1, names/1, fresh/2]).
+-export([lists/2, begins/2, name/1, alternatives/1, names/1, both/2, fresh/2]).
 -export_type([context/0]).
 
 -doc """
@@ -301,7 +301,7 @@ written(Role, Guard, #{write := Write, only := Only}) ->
         {_, #{others := Tests}} -> Tests;
         _ -> []
     end,
-    Write(Role, witness_spec_sentence:both(More, Guard)).
+    Write(Role, both(More, Guard)).
 
 'let'(Name, Value, Role, Guard, #{write := Write}) ->
     {Text, _} = Write(Role, Guard),
@@ -318,6 +318,12 @@ names(Names) -> lists:join(", ", [atom_to_list(Name) || Name <- Names]).
 -spec name(role()) -> string().
 name({Role, N}) -> name(Role) ++ integer_to_list(N);
 name(Role) -> string:uppercase(atom_to_list(Role)).
+
+-doc "A guard with more tests in each of its alternatives.".
+-spec both([Tests], [Tests]) -> [Tests] when Tests :: [term()].
+both([], Guard) -> Guard;
+both(Guard, []) -> Guard;
+both(Guard, More) -> [Tests ++ Others || Tests <- Guard, Others <- More].
 
 -doc "A guard as text.".
 -spec alternatives(guard()) -> unicode:chardata().
