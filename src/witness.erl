@@ -25,7 +25,7 @@ loaded, to the event `[witness, verdict]` (`m:witness_run_telemetry`).
 
 -export([start/1, await_started/2, await/2, stop/1, verdicts/1, info/1, subscribe/1, replace/2, allow/2, format_error/1]).
 
--export_type([run/0, verdict/0, source/0, summary/0, warning/0, error/0]).
+-export_type([run/0, verdict/0, source/0, summary/0, read/0, warning/0, error/0]).
 
 -doc "A run.".
 -type run() :: pid().
@@ -72,6 +72,9 @@ of Elixir if one of them runs a module of Elixir.
 
 -doc "Something that the user should know.".
 -type warning() :: #{code := atom(), text := binary()}.
+
+-doc "An event of a log for a monitor, with what the monitor made of it.".
+-type read() :: witness_offline:read().
 
 -doc """
 A run in numbers. `processes` and `events`: observed; `tracers`: maximum alive at the same time;
@@ -125,6 +128,7 @@ Starts a system under observation, or checks a log of what a system did.
 | `signatures` | `{Module, Function, Arguments}`: which arguments of a library's function say what the author's module runs (`m:witness_event_wrapper`) | those of `config :witness, signatures: [...]`, the parameter `signatures` of the application `witness` |
 | `checks` | what is checked without a specification (docs/checks.md): `crashes`, `calls`, `late`, `restarts`, and of a system that is started `deadlock`, `mailboxes` and `leaks`; of one that runs already, and of `{children, _}`, only `calls`, `late`, `deadlock`, `mailboxes` and `leaks` | `[]` |
 | `on_verdict` | a function, called with each `t:verdict/0` in a process of its own | none |
+| `on_read` | of a log: a function, called with each event for a monitor (`t:read/0`), in the process of the monitor; it must not raise | none |
 | `satisfied` | `told`, or `counted`: `on_verdict` does not need the verdicts `yes`. If nothing else needs them either (no subscriber, no telemetry, no `history`, `max_verdicts` reached), checks of logs, inline monitors and runs at other nodes only count them, which is much cheaper | `told` |
 | `weave` | with `inline`: the modules to be woven, and `{application, Name}` for all of one | the modules in the folders of the modules that the signatures name and of the system's own module, without OTP, Elixir and Witness |
 | `instrument` | `outline`: a tracer for each partition; `central`: one tracer for all, with all monitors in its process, which properties over several processes (`per` without `with`) need; `inline`: monitors are woven into the code of the processes, see below | `outline` |

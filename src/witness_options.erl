@@ -66,6 +66,7 @@ compiled already. `recorded`: the program is recorded meanwhile (`m:witness_reco
                      save => file:name_all(),
                      from => file:name_all(),
                      on_verdict := undefined | fun((witness:verdict()) -> term()),
+                     on_read => fun((witness:read()) -> term()),
                      satisfied := told | counted,
                      owner := pid(),
                      group_leader := pid(),

@@ -141,6 +141,7 @@ The run ends when what it watches has ended, or the application has stopped; wit
 | `scope` | `:tree`, the descendants of the first process, or `:node` | `:tree` |
 | `applications` | started under observation before the function is called | `[]` |
 | `include` | folders for `-include` in specifications | `[]` |
+| `on_read` | of a log: a function that is called with each event for a monitor | none |
 | `satisfied` | `:counted`: `on_verdict` does not need the verdicts `:yes` | `:told` |
 | `instrument` | `:outline`, `:central` or `:inline`, see below | `:outline` |
 | `weave` | with `:inline`: modules, and `{:application, name}` | see below |

@@ -109,7 +109,7 @@ start_log(Input, Options = #{instrument := Mode, roots := Roots, monitors := Mon
                         wants => wants(Input, Specs, Monitors), attached => attached(Input), mode => Mode,
                         spread => Spread, roots => Roots},
                identity => identity(Options, Specs)},
-    Given = maps:merge(maps:with([explain, max_slices, slice_idle, memory, save, from], Options), sort(Options)),
+    Given = maps:merge(maps:with([explain, max_slices, slice_idle, memory, save, from, on_read], Options), sort(Options)),
     case witness_offline:start_link(maps:merge(Given, Config)) of
         {ok, Pid, Counter} ->
             {ok, {witness_offline, Pid, fun() -> witness_offline:counts(Counter) end}};

@@ -58,7 +58,7 @@ become part of the module, and their size and the number of their names are limi
 """.
 
 -export([compile_file/1, compile_file/2, compile_string/2, compile_string/3, to_object/3, to_erlang/1, to_erlang/2,
-         to_core/2, to_drawing/3, unload/1, format_diagnostic/1, format_error/1]).
+         to_core/2, to_drawing/3, actions/2, unload/1, format_diagnostic/1, format_error/1]).
 -export_type([diagnostic/0, entry/0, error/0, instrumentation_map/0, options/0]).
 
 -doc "An error or a warning with its place; see `m:witness_spec_diagnostic`.".
@@ -203,6 +203,17 @@ to_drawing(File, Format, Options) ->
         {ok, #{text => witness_spec_draw:draw(Format, entries(Properties),
                                               [maps:get(Index, Machines, Unit) || #{index := Index} = Unit <- Units])}}
     end)).
+
+-doc "The properties with their actions (`witness_spec_explain:actions/1`). Nothing is loaded.".
+-spec actions(file:name_all(), options()) -> {ok, [{entry(), [map()]}]} | {error, error()}.
+actions(File, Options) ->
+    Made = from_file(File, Options, fun(Properties, Units, _) ->
+        {ok, #{actions => lists:zip(entries(Properties), [witness_spec_explain:actions(Unit) || Unit <- Units])}}
+    end),
+    case Made of
+        {ok, #{actions := Actions}, _} -> {ok, Actions};
+        {error, _} = Error -> Error
+    end.
 
 text({ok, #{text := Text}, _}) -> {ok, Text};
 text({error, _} = Error) -> Error.

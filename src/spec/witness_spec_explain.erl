@@ -5,7 +5,7 @@ formula (`describe/1`), and its actions (`coverage/1`).
 """.
 -include("witness_spec_time.hrl").
 
--export([functions/1, verdict/3, bindings/1, unit/1]).
+-export([functions/1, actions/1, verdict/3, bindings/1, unit/1]).
 -export_type([decisive/0]).
 
 -import(witness_spec_abstract, [any/0, atom/1, binary/1, clause/3, function/3, integer/1, list/1, local/2, map/1,
@@ -212,15 +212,24 @@ text(Nodes) ->
 
 state(#{number := Number, variables := Variables}) -> numbered(Number, Variables).
 
-%% The actions of each property from left to right, as their author wrote them.
 coverage(Units) ->
-    function(coverage, 1, [clause([integer(Index)], [], [erl_parse:abstract(actions(Nodes))]) ||
-                           #{index := Index, nodes := Nodes} <- Units] ++ [clause([any()], [], [list([])])]).
+    function(coverage, 1, [clause([integer(Index)], [], [erl_parse:abstract(Actions)])
+                           || #{index := Index, nodes := _} = Unit <- Units,
+                              Actions <- [[maps:remove(shape, Action) || Action <- actions(Unit)]]]
+                          ++ [clause([any()], [], [list([])])]).
 
-actions(Nodes) ->
-    Actions = [{Order, #{id => Id, line => Line, column => Column, text => Text,
+-doc """
+The actions of a property from left to right, as their author wrote them, with their numbers in the file and the verdicts that they decide
+by themselves.
+""".
+-spec actions(witness_spec_code:unit()) ->
+    [#{id := pos_integer(), line := pos_integer(), column := pos_integer(), text := binary(), decides := yes | no | undefined,
+       shape := witness_spec_shape:shape()}].
+actions(#{nodes := Nodes}) ->
+    Actions = [{Order, #{id => Id, line => Line, column => Column, text => Text, shape => witness_spec_shape:new(Action),
                             decides => case Target of {verdict, Verdict} -> Verdict; {node, _, _} -> undefined end}} ||
                #{leaves := Leaves} <- Nodes,
                {_, #{id := Id, order := Order, location := {Line, Column}, text := Text} = Action, Target} <- Leaves,
                not is_map_key(implied, Action)],
-    [Action || {_, Action} <- lists:ukeysort(1, Actions)].
+    [Action || {_, Action} <- lists:ukeysort(1, Actions)];
+actions(#{}) -> [].

@@ -28,20 +28,29 @@ end it reports `{log_ended, How}` (`t:ended/0`) once, and ends.
 -export([start_link/1, lives/2, launch/3, each/2, acknowledge/2, stop/1, info/1, give_up/1, counts/1, called/1, seen/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
--export_type([config/0, checked/0, place/0, ended/0, counter/0, missing/0]).
+-export_type([config/0, read/0, checked/0, place/0, ended/0, counter/0, missing/0]).
 
 -doc """
 `feed`: the log and how it is read (`t:witness_trace_feed:options/0`); `log`: what is made of it
 (`t:witness_offline_core:config/0`), sorted by times with `sort` (`witness_trace_sort:new/1`); `file`: how errors name the log; `each`: whether each verdict is reported by itself
 (`each/2`), as by default. With `save`, the position is saved in a file at intervals and when reading ends. With `from`,
-reading goes on at a position that was saved with the same `identity`. `called`, what processes are called, is set by `start_link/1`.
+reading goes on at a position that was saved with the same `identity`. `on_read` is called with each event for a monitor
+(`t:read/0`), in the process of the monitor. `called`, what processes are called, is set by `start_link/1`.
 """.
 -type config() :: #{feed := witness_trace_feed:options(), log := witness_offline_core:config(), file := binary(),
                     sort => non_neg_integer(), each => boolean(), explain := pos_integer(), max_slices := pos_integer(),
                     slice_idle => pos_integer() | infinity,
                     memory => pos_integer(), run := pid(),
                     identity := binary(), save => file:name_all(), from => file:name_all(),
+                    on_read => fun((read()) -> term()),
                     called => witness_instrument_called:called()}.
+
+-doc """
+An event for a monitor of a property. `taken`: the actions that the monitor took with this event: bit 7 represents the `id` 7
+(`c:witness_monitor:coverage/1`). After its verdict it takes none. `place`: the event's number in the order of delivery, and its line.
+""".
+-type read() :: #{spec := binary(), name := binary() | undefined, place := {pos_integer(), pos_integer()},
+                  event := witness_event:event(), taken := non_neg_integer()}.
 
 -doc """
 What a part of the log has shown. `started`: how many monitors of each property were started; `monitors`: which ones, if that
@@ -526,11 +535,18 @@ find_shard(Shard, Log, O = #offline{shards = Shards, numbers = Numbers, config =
     case Shards of
         #{Shard := Pid} -> {Pid, O};
         #{} ->
-            #{monitor := Monitor} = witness_offline_core:property(Shard, Log),
-            Given = maps:with([explain, max_slices, slice_idle, memory], Config),
+            #{monitor := Monitor} = Property = witness_offline_core:property(Shard, Log),
+            Given = maps:merge(maps:with([explain, max_slices, slice_idle, memory], Config), on_read(Property, Config)),
             Pid = witness_offline_shard:start_link(Given#{monitor => Monitor, counted => is_counted_fun(Each)}),
             {Pid, O#offline{shards = Shards#{Shard => Pid}, numbers = Numbers#{Pid => Shard}}}
     end.
+
+on_read(Property, #{on_read := OnRead}) ->
+    Of = maps:with([spec, name], Property),
+    #{on_read => fun(Place, Event, Taken) ->
+        OnRead(Of#{place => witness_offline_core:place(Place), event => Event, taken => Taken})
+    end};
+on_read(_, #{}) -> #{}.
 
 add_answer(Number, Pid, Found, Counted, Covered, O = #offline{blocks = Blocks, numbers = Numbers, masks = Masks}) ->
     #{Number := Block = #block{waits = Waits}} = Blocks,

@@ -26,18 +26,23 @@ process.
 
 -export([start_link/1, work/4, save/1, load/2, none/1, perform/3]).
 -export([init/2]).
--export_type([spec/0, line/0, id/0, op/0, told/0, counted/0, monitors/0, saved/0]).
+-export_type([spec/0, on_read/0, line/0, id/0, op/0, told/0, counted/0, monitors/0, saved/0]).
 
 -doc """
 The property: its monitor, how many steps an explanation has, how many slices of one monitor may be alive, and how long idle;
 the bytes that all of them may take. `counted` is called at each verdict `yes`: whether it is only counted. Without it none is.
+`on_read` is called with each event for a monitor, also after its verdict.
 """.
 -type spec() :: #{monitor := {module(), Arg :: term()},
                   explain := pos_integer(),
                   counted => fun(() -> boolean()),
+                  on_read => on_read(),
                   max_slices => pos_integer(),
                   slice_idle => pos_integer() | infinity,
                   memory => pos_integer()}.
+
+-doc "A function of a place, the event there, and the actions that the monitor took with it (`witness_monitor_machine:read_marks/0`).".
+-type on_read() :: fun((line(), witness_event:event(), Taken :: non_neg_integer()) -> term()).
 
 -doc "The place in the log; the shard only passes it on.".
 -type line() :: pos_integer().
@@ -71,6 +76,10 @@ satisfied, how many of both vacuously, and how many slices were left undecided f
 
 -doc "The live monitors, as data.".
 -type saved() :: {Covered :: non_neg_integer(), [{id(), witness_monitor_machine:saved()}]}.
+
+-define(IS_EVENT(What), (element(1, What) =:= send orelse element(1, What) =:= recv orelse element(1, What) =:= call
+                         orelse element(1, What) =:= return orelse element(1, What) =:= init orelse element(1, What) =:= fork
+                         orelse element(1, What) =:= exit)).
 
 %% In words: a message with work arrives whole, and makes as much garbage again.
 -define(MIN_HEAP_WORDS, 50_000).
@@ -152,7 +161,20 @@ loop(S = #shard{spec = Spec, owner = Owner, monitors = Monitors}) ->
             loop(S)
     end.
 
-coverage(#shard{covered = Covered}) -> Covered bor witness_monitor_machine:read_marks().
+coverage(#shard{covered = Covered}) -> Covered bor noted() bor witness_monitor_machine:read_marks().
+
+%% The marks of each event are taken, and kept in the dictionary, too.
+note_read(Line, What, #{on_read := OnRead}) when ?IS_EVENT(What) ->
+    Taken = witness_monitor_machine:take_marks(),
+    _ = put(?MODULE, noted() bor Taken),
+    OnRead(Line, What, Taken);
+note_read(_, _, #{}) -> none.
+
+noted() ->
+    case get(?MODULE) of
+        undefined -> 0;
+        Noted -> Noted
+    end.
 
 -doc "No monitor lives.".
 -spec none(witness_monitor_machine:prepared()) -> monitors().
@@ -190,7 +212,9 @@ note_deadline(Id, From, Machines, Deadlines) ->
 perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
     case Machines of
         #{Id := Machine} ->
-            case step(What, Machine) of
+            Stepped = step(What, Machine),
+            _ = note_read(Line, What, Spec),
+            case Stepped of
                 {[], {ok, Next}} ->
                     perform(Ops, Machines#{Id := Next}, Told, Counted, Spec);
                 {Slices, {ok, Next}} ->
@@ -210,6 +234,7 @@ perform([{Line, Id, What} | Ops], Machines, Told, Counted, Spec) ->
                     perform(Ops, Machines, Told1, Counted1, Spec)
             end;
         #{} ->
+            _ = note_read(Line, What, Spec),
             perform(Ops, Machines, Told, Counted, Spec)
     end;
 perform([], Machines, Told, Counted, _) ->
