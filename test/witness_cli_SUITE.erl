@@ -86,6 +86,8 @@ standard error and its exit code.
     compile_gives_json/1,
     compile_draws_what_programs_read/1,
     compile_warns_of_functions_that_modules_do_not_have/1,
+    compile_tries_a_log_of_standard_input/1,
+    compile_watches_its_files_until_an_interrupt/1,
     the_demonstration_finds_its_bug/1,
     the_demonstration_gives_json/1,
     help_and_version_need_no_system/1,
@@ -138,7 +140,8 @@ groups() ->
                       a_system_that_is_no_longer_watched_goes_on_to_its_end]},
      {others, [], [compile_lists_properties, compile_prints_erlang_that_compiles, compile_tells_errors_with_their_place,
                    compile_gives_json, compile_draws_what_programs_read,
-                   compile_warns_of_functions_that_modules_do_not_have, the_demonstration_finds_its_bug,
+                   compile_warns_of_functions_that_modules_do_not_have, compile_tries_a_log_of_standard_input,
+                   compile_watches_its_files_until_an_interrupt, the_demonstration_finds_its_bug,
                    the_demonstration_gives_json, help_and_version_need_no_system]}].
 
 init_per_suite(Config) ->
@@ -849,6 +852,30 @@ compile_warns_of_functions_that_modules_do_not_have(Config) ->
         lines(witness(Config, ["compile", "--json", "--pa", proplists:get_value(ebin, Config), File])),
     ?assertMatch(#{~"severity" := ~"warning", ~"line" := 1, ~"column" := 17, ~"end_column" := 22, ~"code" := _,
                    ~"hint" := _}, Diagnostic).
+
+compile_tries_a_log_of_standard_input(Config) ->
+    #{exit := 0, stdout := Text, stderr := ~""} =
+        execute(Config, "/bin/sh", ["-c", "printf 'init(\"s\",_,{cli_system,server,[]})\\nrecv(\"s\",{never,1})\\n' | \"$@\"", "sh",
+                                    executable(Config), "compile", "--try", "-", tried(Config)]),
+    contains(Text, [~"standard input: 2 events of 1 process\n", ~"never matched (2 events)  _ ? never",
+                    ~"another shape, the same words: standard input:2: s ? {never,1}"]).
+
+%% The first block is there before the file changes.
+compile_watches_its_files_until_an_interrupt(Config) ->
+    File = tried(Config),
+    Port = witness_command:start(Config, "/dev/stdout", executable(Config), ["compile", "--watch", File]),
+    First = witness_command:until(Port, ~"tried.hml: 1 property\n", ~""),
+    ok = file:write_file(File, "with cli_system:server() check ["),
+    _ = witness_command:until(Port, ~"error: ", ~""),
+    ok = file:write_file(File, "with cli_system:server() check [_ <- _, _] ff."),
+    _ = witness_command:until(Port, ~"tried.hml: 1 property\n", ~""),
+    signal(Port, "INT"),
+    ?assertMatch({0, _}, witness_command:collect(Port, First)).
+
+tried(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "tried.hml"),
+    ok = file:write_file(File, "with cli_system:server() check [_ <- _, _] [_ ? never] [_ ? _] ff."),
+    File.
 
 the_demonstration_finds_its_bug(Config) ->
     #{exit := 0, stdout := Text} = witness(Config, ["demo"]),

@@ -30,14 +30,22 @@ options_may_follow_the_function_test() ->
 
 compile_takes_several_files_test() ->
     ?assertEqual({compile, #{files => ["a.hml", "b.hml"], expand => false, erlang => true, dot => false, mermaid => false,
-                             json => false}},
+                             json => false, watch => false, skip_malformed => false}},
                  witness_cli_args:parse(["compile", "a.hml", "b.hml", "--erlang"])).
 
 every_option_of_compile_is_read_test() ->
-    ?assertEqual({compile, #{files => ["a.hml"], expand => true, erlang => true, dot => true, mermaid => true, json => true,
-                             pa => ["x", "y"], include => ["i", "j"]}},
+    ?assertEqual({compile, #{files => ["a.hml"], expand => true, erlang => true, dot => true, mermaid => true,
+                             json => true, pa => ["x", "y"], include => ["i", "j"], 'try' => "a.log", watch => true,
+                             instrument => central, format => json, roots => ["p"], skew => 1000, sort => 2500, clocks => 0,
+                             skip_malformed => true, max_atoms => 5, max_line => 64, max_slices => 6, slice_idle => 7000,
+                             max_obligations => 8, max_state => 9, syntax => elixir}},
                  witness_cli_args:parse(["compile", "--expand", "--erlang", "--dot", "--mermaid", "--json", "--pa", "x", "--pa",
-                                         "y", "-I", "i", "--include", "j", "a.hml"])).
+                                         "y", "-I", "i", "--include", "j", "--try", "a.log", "--watch", "--instrument", "central",
+                                         "--format", "json", "--root", "p", "--skew", "1", "--sort", "2.5", "--clocks", "0",
+                                         "--skip-malformed", "--max-atoms", "5", "--max-line", "64", "--max-slices", "6",
+                                         "--slice-idle", "7", "--max-obligations", "8", "--max-state", "9", "--syntax", "elixir",
+                                         "a.hml"])),
+    ?assertMatch({compile, #{'try' := standard_input}}, witness_cli_args:parse(["compile", "--try", "-", "a.hml"])).
 
 every_option_of_search_is_read_test() ->
     {search, Options} = witness_cli_args:parse(
@@ -96,7 +104,7 @@ help_exists_for_every_command_test_() ->
         {["-h"], ["run"]},
         {["run", "--help"], ["--spec", "--monitor", "--scope", "--no-halt", "--app", "'mod:fun(args)'", "Exit codes"]},
         {["run", "--spec", "--help"], ["--spec"]},
-        {["compile", "--help"], ["--erlang", "--dot", "--mermaid", "--include", "FILE.hml"]},
+        {["compile", "--help"], ["--erlang", "--dot", "--mermaid", "--include", "--try LOG", "--watch", "FILE.hml"]},
         {["search", "--help"], ["--spec", "--schedules", "--strategy", "--no-deadlock", "'mod:fun(args)'", "Exit codes"]},
         {["demo", "--help"], ["Exit codes"]},
         {["--version"], ["witness 0."]}

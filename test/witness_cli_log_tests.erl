@@ -159,41 +159,4 @@ with_processes(Given, Fun) ->
 is_birth_of(Id, {processes, Part}) -> binary:at(iolist_to_binary(Part), 1) =:= Id;
 is_birth_of(_, _) -> false.
 
-%% What the command prints, on either output. Both belong to a process here.
-shown(Arguments) ->
-    Device = device(),
-    Names = [user, standard_error],
-    Before = [{Name, whereis(Name)} || Name <- Names],
-    [unregister(Name) || Name <- Names],
-    Code = try
-        true = register(user, Device),
-        Joined = device(Device),
-        true = register(standard_error, Joined),
-        witness_cli:run(["log" | Arguments])
-    after
-        [begin unregister(Name), register(Name, Pid) end || {Name, Pid} <- Before]
-    end,
-    Device ! {text, self()},
-    receive {Device, Text} -> {Code, Text} end.
-
-device() -> spawn_link(fun() -> device_loop([]) end).
-
-device(Other) -> spawn_link(fun() -> forward(Other) end).
-
-forward(Other) ->
-    receive Message -> Other ! Message end,
-    forward(Other).
-
-device_loop(Printed) ->
-    receive
-        {io_request, From, Ref, {put_chars, unicode, Text}} ->
-            From ! {io_reply, Ref, ok},
-            device_loop([Printed, unicode:characters_to_binary(Text)]);
-        {io_request, From, Ref, {put_chars, unicode, M, F, A}} ->
-            From ! {io_reply, Ref, ok},
-            device_loop([Printed, unicode:characters_to_binary(apply(M, F, A))]);
-        {io_request, From, Ref, _} ->
-            From ! {io_reply, Ref, {error, request}},
-            device_loop(Printed);
-        {text, Pid} -> Pid ! {self(), iolist_to_binary(Printed)}
-    end.
+shown(Arguments) -> witness_output:of_call(fun() -> witness_cli:run(["log" | Arguments]) end).

@@ -217,13 +217,7 @@ refuse_replay(Log) -> refused(~"check", [Log, ~": --replay is for the folder of 
 
 check(Log, Options) ->
     {_, Properties} = properties(~"check", Options),
-    Roots = case Options of
-        #{roots := Names} -> #{roots => [accept(~"check", root(Name)) || Name <- Names]};
-        #{} -> #{}
-    end,
-    Given = maps:with([instrument, format, follow, skew, sort, clock, clocks, skip_malformed, max_atoms, max_line, save, from],
-                      Options),
-    watch(~"check", maps:merge(Properties, Given), Roots#{system => {log, Log}}, Options).
+    watch(~"check", accept(~"check", witness_cli_check:start(Log, Properties, Options)), #{}, Options).
 
 record(Options) -> monitored(~"record", Options, fun witness_cli_record:run/2).
 
@@ -255,12 +249,6 @@ attach(Options) ->
         {error, Error} -> refuse(~"attach", Error)
     end.
 
-root(Name) ->
-    case witness_log:proc(unicode:characters_to_binary(Name)) of
-        {ok, _} = Root -> Root;
-        error -> {error, [~"--root: the name of a process is expected, not '", witness_text:clean(Name), $']}
-    end.
-
 %% The properties to check, and the folders of code from the options.
 properties(Command, Options) ->
     Specs = maps:get(specs, Options, []),
@@ -280,9 +268,7 @@ properties(Command, Options) ->
                           [~", or a monitor with --monitor 'm:f/1=module'" || Command =/= ~"attach"],
                           [~", or a check with --check crashes" || Command =:= ~"check"],
                           [~", or checks with --check deadlock,calls,mailboxes" || Command =:= ~"attach"]]),
-    Kept = [include, instrument, max_slices, slice_idle, max_obligations, max_state, redact, syntax],
-    Given = maps:merge(maps:with(Kept, Options),
-                       accept(Command, witness_cli_call:signatures(Options))),
+    Given = accept(Command, witness_cli_check:properties(Options)),
     {Folders, maps:merge(Given#{specs => Specs, monitors => Monitors}, Checks)}.
 
 %% The open report, if the options ask for one. A Mix project is run in its folder, but its report goes to the current one.

@@ -55,6 +55,7 @@ is_help(Argument) -> Argument =:= "--help" orelse Argument =:= "-h".
 
 parsed({ok, #{log := ?STANDARD_INPUT} = Options, _, _}) -> {check, Options#{log := standard_input}};
 parsed({ok, #{log := File} = Options, _, _}) -> {check, Options#{log := {file, File}}};
+parsed({ok, #{'try' := ?STANDARD_INPUT} = Options, _, _}) -> {compile, Options#{'try' := standard_input}};
 parsed({ok, Options, [_, Command], _}) -> {list_to_existing_atom(Command), Options};
 parsed({error, {[_], undefined, [$- | _] = Option, _}}) -> {error, [~"witness: there is no option ", clean(Option)]};
 parsed({error, {[_], undefined, Command, _}}) -> {error, unknown_command(Command)};
@@ -168,10 +169,12 @@ check() ->
 
 compile() ->
     #{help => ["Checks specifications without running anything, and lists their properties, or shows them in another "
-               "form: as Erlang, or drawn as the states of their monitors.\n\n",
+               "form: as Erlang, or drawn as the states of their monitors. With --try it says what they say of a log.\n\n",
                usage, "\n\n", arguments, "\n", options,
-               "\n\nExit codes: 0 all are correct (there may be warnings); 2 one is not.\n\n"
+               "\n\nExit codes: 0 all are correct (there may be warnings, and violations in the log); 2 one is not, or the log is wrong; "
+               "3 nothing was violated in the log, and that cannot be trusted or says nothing.\n\n"
                "  witness compile calc.hml\n"
+               "  witness compile --watch --try trace.log calc.hml\n"
                "  witness compile --dot calc.hml | dot -Tsvg > calc.svg\n"],
       arguments => witness_cli_options:arguments(compile, [
         #{name => pa, flag => "--pa", argument => "DIR", repeated => true,
@@ -183,6 +186,11 @@ compile() ->
         #{name => mermaid, flag => "--mermaid", text => ~"draw the states of the monitors, in the language of Mermaid"},
         #{name => erlang, flag => "--erlang", text => ~"print the monitors as Erlang source"},
         witness_cli_options:json(~"print results and diagnostics as one JSON object a line"),
+        #{name => 'try', flag => "--try", argument => "LOG",
+          text => [~"say what the specifications say of this log (- for standard input), or of the recording in this folder: verdicts, how ",
+                   ~"many events each action has matched, and what comes near to an action that never matches"]},
+        #{name => watch, flag => "--watch", text => ~"do it again whenever one of the files changes, until an interrupt (Ctrl-C)"}
+        | witness_cli_check:arguments()] ++ [max_slices, slice_idle, max_obligations, max_state, syntax,
         #{name => files, argument => "FILE.hml", repeated => true, text => ~"the specifications"}])}.
 
 demo() ->

@@ -50,7 +50,14 @@ in RFC 3339).
   has `count` (of schedules) and the fields of one run, from `outcome` and `number` to `dir`; `omitted`: how many schedules failed in other
   ways; `ended`: why there were no more (`schedules`, `time`, `interrupted`, `no_result`, `error`). These are `null` without it. Before it come the objects of the replay, if a specification was violated;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
-  (names), `monitor`; and `expand`, `erlang`, `dot`, `mermaid`, each the text if it was requested.
+  (names), `monitor`; and `expand`, `erlang`, `dot`, `mermaid`, each the text if it was requested.;
+- `trial`, of `witness compile --try`: `log`, `outcome` (`ok`, `violated`, `untrusted`: it cannot be trusted or says nothing, `refused`: the log is
+  wrong), `interrupted`, `refused` (where and why, or `null`), `events`, `processes`, `properties`, `warnings` (each with `code`, `text`) and
+  `elapsed_ms`. A property has `spec`, `name`, `monitored`, `slices` (`null` without `per`), `events` (those that its monitors have read),
+  `verdicts`, `vacuous`, `actions` and `violations`. An action has `line`, `column`, `text`, `decides`, `matched` (the number of events), and if that
+  is 0, `same_shape` (how many events differ from it by values only) and `near` (the first events with the same words in another shape,
+  each with `log`, which is `null` for a recording, and `text`). The first violations have `log`, `process`, `line` and `column` of the specification, `kind` and `text` of the event,
+  or `null`.
 
 An explanation is a list of objects. Steps have `index`, `kind` and `text` of the event, the `formula` that was still to
 be satisfied after it, and `bindings`. Before them there may be an object of the kind `skipped`, and after them one of
@@ -62,7 +69,7 @@ Terms are text, cut to a limit. A `text` is for people, in the notation of the l
 fields that programs read are in Erlang's notation. Fields that do not apply are `null`.
 """.
 
--export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, search/2, diagnostic/2, specification/4]).
+-export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, search/2, diagnostic/2, specification/4, trial/2]).
 
 -export_type([header/0]).
 
@@ -326,6 +333,41 @@ specification(File, Entries, Forms, Header) ->
                        action := Action} <- Entries],
     line(specification, Header, [{file, text(File)}, {properties, Properties}
                                  | [{Form, text(maps:get(Form, Forms, undefined))} || Form <- [expand, erlang, dot, mermaid]]]).
+
+-doc "What specifications say of a log.".
+-spec trial(witness_cli_try:trial(), header()) -> iolist().
+trial(#{log := Log, interrupted := Interrupted, properties := Properties,
+        summary := #{outcome := Outcome, refused := Refused, events := Events, processes := Processes, warnings := Warnings,
+                     elapsed_ms := Elapsed}}, Header) ->
+    line(trial, Header, [{log, text(Log)}, {outcome, Outcome}, {interrupted, Interrupted}, {refused, text(Refused)},
+                         {events, Events}, {processes, Processes}, {properties, [tried(Property) || Property <- Properties]},
+                         {warnings, [{[{code, Code}, {text, text(Text)}]} || #{code := Code, text := Text} <- Warnings]},
+                         {elapsed_ms, Elapsed}]).
+
+tried(#{slices := Slices, events := Events, actions := Actions, violations := Violations, syntax := Syntax} = Property) ->
+    {Fields} = property(Property),
+    {Fields ++ [{slices, null(Slices)}, {events, Events},
+                {actions, [{[{line, Line}, {column, Column}, {text, text(Text)}, {decides, null(Decides)}, {matched, Matched},
+                             {same_shape, Same},
+                             {near, [near_event(Event, Syntax) || Event <- Near]}]}
+                           || #{line := Line, column := Column, text := Text, decides := Decides, matched := Matched, same := Same,
+                                near := Near} <- Actions]},
+                {violations, [tried_violation(V) || V <- Violations]}]}.
+
+near_event({Place, Event}, Syntax) ->
+    {[{log, text(Place)}, {text, witness_event:format(Event, ?MAX_TERM_CHARS, Syntax)}]}.
+
+tried_violation(#{process := Process, source := Source, event := Event} = V) ->
+    {Line, Column} = case Source of
+        #{line := L, column := C} -> {L, null(C)};
+        undefined -> {null, null}
+    end,
+    {Kind, Text} = case Event of
+        #{event := E} -> {witness_event:kind(E), event_text(E, V)};
+        undefined -> {null, null}
+    end,
+    {[{log, text(maps:get(log, V, undefined))}, {process, known(fun witness_event:format_proc/1, Process)}, {line, Line},
+      {column, Column}, {kind, Kind}, {text, Text}]}.
 
 %% Internal
 

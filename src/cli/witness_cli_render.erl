@@ -8,7 +8,7 @@ actions that were never taken, since they were not tested, except those that are
 All that comes from the system or from files is cut, and free of control characters.
 """.
 
--export([warning/2, summary/3, facts/2, sentence/3, recording/3, progress/2]).
+-export([warning/2, summary/3, facts/2, sentence/3, results/1, recording/3, progress/2]).
 
 -export_type([reasons/0]).
 
@@ -99,6 +99,9 @@ share(Read, Size, Milliseconds) when is_integer(Size), Read > 0, Read =< Size ->
     [~", ", integer_to_binary(Read * 100 div Size), ~" %, ", witness_text:count(Left, ~"second", ~"seconds"), ~" left"];
 share(_, _, _) -> ~"".
 
+-doc "The numbers of verdicts behind a colon; nothing if there are none.".
+-spec results(#{verdicts := #{witness_monitor:verdict() => non_neg_integer()}, vacuous := non_neg_integer(), _ => _}) ->
+    unicode:chardata().
 results(#{verdicts := #{no := No, yes := Yes, inconclusive := Inconclusive}, vacuous := Vacuous}) ->
     Vacuously = case Vacuous of 0 -> ~""; _ -> [~" (", integer_to_binary(Vacuous), ~" vacuously)"] end,
     Parts = [[integer_to_binary(No), ~" violated"] || No > 0]
