@@ -96,6 +96,35 @@ an_event_counts_once_for_an_action_test() ->
     ?assertMatch(#{~"properties" := [#{~"slices" := 3, ~"monitored" := 1, ~"events" := 5, ~"verdicts" := #{~"no" := 3},
                                        ~"actions" := [#{~"matched" := 3}, #{~"matched" := 1}]}]}, lists:last(Lines)).
 
+%% Their monitors are in several processes.
+what_comes_near_first_is_first_in_the_log_test() ->
+    Log = [io_lib:format("init(\"~b\",_,{bank,open,[100]})~nrecv(\"~b\",{withdraw,~b,now})~n", [N, N, N])
+           || N <- lists:seq(1, 200)],
+    {0, Lines} = json_of(?BANK, Log, []),
+    ?assertMatch(#{~"properties" := [#{~"monitored" := 200, ~"events" := 400,
+                                       ~"actions" := [#{~"matched" := 200},
+                                                      #{~"near" := [#{~"log" := ~"a.log:2", ~"text" := ~"1 ? {withdraw,1,now}"},
+                                                                    #{~"log" := ~"a.log:4"}]}, _]}]}, lists:last(Lines)).
+
+%% To take the marks of each event loses none of them, and each event is told with its line.
+a_function_that_gets_each_event_changes_nothing_test() ->
+    in_folder(?BANK, log(["{withdraw,70}", "bye", "{withdraw,50}"]), fun() ->
+        Self = self(),
+        Summary = fun(More) ->
+            {ok, Run} = witness:start(More#{log => false, system => {log, {file, "a.log"}}, specs => ["a.hml"]}),
+            {ok, _} = witness:await(Run, 60_000),
+            {ok, Found} = witness:stop(Run),
+            maps:without([elapsed_ms], Found)
+        end,
+        ?assertEqual(Summary(#{}), Summary(#{on_read => fun(Read) -> Self ! {read, Read} end})),
+        {ok, [{_, [#{id := Birth}, #{id := First}, _]}]} = witness_spec:actions("a.hml", #{}),
+        [Born, Withdrawn] = [1 bsl Id || Id <- [Birth, First]],
+        Reads = [receive {read, Read} -> Read after 0 -> none end || _ <- lists:seq(1, 5)],
+        ?assertMatch([#{place := {1, 1}, taken := Born, spec := ~"a.hml:1", name := ~"never_below_zero", event := {init, _, _, _, _}},
+                      #{place := {2, 2}, taken := Withdrawn, event := {recv, _, _, {withdraw, 70}, _}}, #{place := {3, 3}, taken := 0},
+                      #{place := {4, 4}, taken := 0}, none], Reads)
+    end).
+
 a_property_without_a_process_says_so_test() ->
     {3, Text} = tried(~"lost: with bink:open(_) check [_ <- _, _] [_ ? stop] ff.", log(["stop"]), []),
     shows(Text, [~"a.log: 2 events of 1 process; the result cannot be trusted or says nothing\nlost (a.hml:1): no process\nwarning: ",
@@ -163,6 +192,16 @@ options_of_logs_are_those_of_check_test() ->
     shows(Long, [~"--max-line"]),
     {2, Root} = tried(Spec, Log, ["--root", ""]),
     shows(Root, [~"witness compile: --root: "]).
+
+%% With clocks that differ, monitors have other states.
+actions_are_counted_whatever_the_clocks_test() ->
+    Log = ["@1000000000 init(\"bank\",_,{bank,open,[100]})\n", recv("{withdraw,70}", 2_000_000_000), recv("bye", 3_000_000_000)],
+    Spec = ~"with bank:open(_) check [_ <- _, _] (<_ ? never> tt or within 9 s <_ ? {withdraw, _}> within 9 s <_ ? bye> tt).",
+    [begin
+         {0, Lines} = json_of(Spec, Log, Options),
+         ?assertMatch(#{~"properties" := [#{~"actions" := [#{~"matched" := 1}, #{~"matched" := 0, ~"text" := ~"_ ? never"},
+                                                           #{~"matched" := 1}, #{~"matched" := 1}]}]}, lists:last(Lines))
+     end || Options <- [[], ["--clocks", "1"]]].
 
 an_option_of_a_log_needs_one_test() ->
     [begin

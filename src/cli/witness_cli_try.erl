@@ -101,12 +101,14 @@ add_violation(_, _) -> ok.
 await(Run) ->
     Self = self(),
     {Waiter, Monitor} = spawn_monitor(fun() -> Self ! {awaited, self(), witness:await(Run, infinity)} end),
-    Result = await(Run, Waiter, Monitor, witness_cli_io:terminal(stderr)),
+    IsTerminal = witness_cli_io:terminal(stderr),
+    Result = await(Run, Waiter, Monitor, {IsTerminal, now_ms()}),
+    _ = IsTerminal andalso witness_cli_io:note(~"\e[K"),
     true = demonitor(Monitor, [flush]),
     true = exit(Waiter, kill),
     Result.
 
-await(Run, Waiter, Monitor, ShowsProgress) ->
+await(Run, Waiter, Monitor, {IsTerminal, Started} = Progress) ->
     receive
         {awaited, Waiter, {ok, Summary}} ->
             _ = witness:stop(Run),
@@ -116,9 +118,11 @@ await(Run, Waiter, Monitor, ShowsProgress) ->
         Stop when Stop =:= interrupt; Stop =:= output_closed -> stop(Run);
         {'EXIT', Port, _} when is_port(Port) -> stop(Run)
     after ?PROGRESS_MS ->
-        ShowsProgress andalso witness_cli_io:note([witness_cli_render:progress(witness:info(Run), 0), $\r, ~"\e[K"]),
-        await(Run, Waiter, Monitor, ShowsProgress)
+        _ = IsTerminal andalso witness_cli_io:note([witness_cli_render:progress(witness:info(Run), now_ms() - Started), $\r]),
+        await(Run, Waiter, Monitor, Progress)
     end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 stop(Run) ->
     case witness:stop(Run) of

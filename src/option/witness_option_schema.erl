@@ -183,7 +183,7 @@ run() ->
                             ~"(otherwise the times are those of one clock)"]}]},
      #{name => skip_malformed, type => boolean, default => false, systems => [log],
        flags => [#{commands => ?LOGS, flag => "--skip-malformed",
-                   text => ~"leave out what is wrong in the log, and count it (exit code 3, or 1)"}]},
+                   text => ~"leave out what is wrong in the log, and count it (exit code 3, unless something is violated)"}]},
      #{name => max_atoms, type => pos_integer, unit => atoms, default => 100_000, systems => [log, recording],
        flags => [#{commands => ?LOGS, flag => "--max-atoms", argument => "NUMBER",
                    text => [~"atoms that the log may bring with it (", default, ~")"]},
