@@ -22,7 +22,7 @@ atom and a binary with the same text are the same word. A pattern without words 
 -define(IS_VALUE(Atom), (Atom =:= true orelse Atom =:= false orelse Atom =:= undefined orelse Atom =:= nil)).
 
 -doc "The shape of an action; `else` has none.".
--spec new(witness_spec_action:action()) -> shape().
+-spec new(#{kind := witness_event:kind() | 'else' | test, pattern := witness_spec_pattern:expr(), _ => _}) -> shape().
 new(#{kind := Kind, pattern := {tuple, _, [_ | Elements]}}) when Kind =/= 'else' ->
     Fields = lists:sublist(Elements, fields(Kind)),
     {Kind, Fields, lists:usort(pattern_words(lists:last(Fields)))};
