@@ -58,12 +58,13 @@ awaited(Verdict, #{leaves := Leaves, children := []} = Node) ->
     end;
 awaited(_, #{location := Place}) -> {Place, []}.
 
-%% Of actions that have not matched, the one that would have decided otherwise, if there is a single one. An `else` goes round a
-%% loop and decides nothing.
+%% Of actions that have not matched, the one that would have decided otherwise, if there is a single one, however often its author's
+%% sentence uses it. An `else` goes round a loop and decides nothing.
 only(Verdict, Leaves) ->
     Modality = case Verdict of no -> dia; yes -> box end,
+    Deciding = [Action || {_, #{kind := Kind} = Action, Target} <- Leaves, Kind =/= 'else', Target =/= {verdict, Verdict}],
     case lists:all(fun({Other, _, _}) -> Other =:= Modality end, Leaves)
-         andalso [Action || {_, #{kind := Kind} = Action, Target} <- Leaves, Kind =/= 'else', Target =/= {verdict, Verdict}] of
+         andalso lists:uniq(fun(#{location := Location}) -> Location end, Deciding) of
         [Action] -> {ok, Action};
         _ -> none
     end.

@@ -111,7 +111,7 @@ main({precedes, Duration}, first, C) ->
     {Causes, [Effect | Others]} = chains(C),
     Seen = fresh("Seen", C),
     {causes(Causes, none, 1, Seen, Duration, C),
-     segment([box_in(Effect, [[["not ", Seen]]], chain(Others, ff, deeper(C)), C)], C)};
+     segment(only_if(Effect, [[["not ", Seen]]], chain(Others, ff, deeper(C)), C), C)};
 main({precedes, Duration}, behind, C) ->
     {Causes, Effects} = chains(C),
     Seen = fresh("Seen", C),
@@ -125,7 +125,7 @@ main(alternates, _, C) ->
                                      box_in(b, Is, here("false", C), C)], C)};
 main({unique, Names}, first, C) ->
     Times = [fresh("Times", C), "(", names(Names), ")"],
-    {['let'(Times, "count ", a, [], C)], segment([box_in(a, [[[Times, " > 1"]]], ff, C)], C)};
+    {['let'(Times, "count ", a, [], C)], segment(only_if(a, [[[Times, " > 1"]]], ff, C), C)};
 main({unique, Names}, behind, C) ->
     Seen = fresh("Seen", C),
     Key = key(Names),
@@ -157,7 +157,7 @@ main({open, N}, _, #{actions := #{a := #{pattern := A}, b := #{pattern := B}}, g
 
 counted(Window, N, first, C) ->
     Count = fresh("Count", C),
-    {['let'(Count, ["count ", Window], a, [], C)], segment([box_in(a, [[[Count, " > ", integer_to_list(N)]]], ff, C)], C)};
+    {['let'(Count, ["count ", Window], a, [], C)], segment(only_if(a, [[[Count, " > ", integer_to_list(N)]]], ff, C), C)};
 counted("", 0, behind, C) -> main(never, behind, C);
 counted("", N, behind, C) ->
     Count = fresh("Count", C),
@@ -168,8 +168,11 @@ counted("", N, behind, C) ->
 %% There come so many, before an `r`.
 reached(N, first, C) ->
     Count = fresh("Count", C),
-    {['let'(Count, "count ", a, [], C)], eventually(a, [[[Count, " >= ", integer_to_list(N)]]], tt, deeper(C))};
-reached(1, behind, C) -> {[], eventually(a, [], tt, deeper(C))};
+    #{depth := Depth} = Own = deeper(C),
+    {['let'(Count, "count ", a, [], C)],
+     {min, loop_name(Depth, Own), [], {'or', dia_in(a, [[[Count, " >= ", integer_to_list(N)]]], tt, Own) ++ dia_in(a, [], here(Own), Own)
+                                                 ++ missed(Own) ++ [{dia, 'else', here(Own)}]}}};
+reached(1, behind, C) -> {[], eventually(a, tt, deeper(C))};
 reached(N, behind, C) ->
     #{depth := Depth} = Own = deeper(C),
     Count = fresh("Count", C),
@@ -195,8 +198,8 @@ chain([Role | Roles], Formula, C) ->
 %% As many loops deeper.
 last(Roles, #{depth := Depth} = C) -> C#{depth := Depth + length(Roles)}.
 
-answers([Role], C) -> eventually(Role, [], tt, C);
-answers([Role | Roles], C) -> eventually(Role, [], answers(Roles, deeper(C)), C).
+answers([Role], C) -> eventually(Role, tt, C);
+answers([Role | Roles], C) -> eventually(Role, answers(Roles, deeper(C)), C).
 
 causes([Role], Before, _, Seen, Duration, C) ->
     ['let'(Seen, ["once ", limited(Duration)], Role, [[[Before]] || Before =/= none], C)];
@@ -210,7 +213,7 @@ preceded([Cause | Causes], [Effect | Others] = Effects, Seen, C) ->
     Wrong = chain(Others, ff, deeper(C)),
     Then = case {Causes, Seen} of
         {[], none} -> rest(C);
-        {[], _} -> segment([box_in(Effect, [[["not ", Seen]]], chain(Others, ff, deeper(deeper(C))), deeper(C))], deeper(C));
+        {[], _} -> segment(only_if(Effect, [[["not ", Seen]]], chain(Others, ff, deeper(deeper(C))), deeper(C)), deeper(C));
         _ -> preceded(Causes, Effects, Seen, deeper(C))
     end,
     First = case Causes of
@@ -222,6 +225,9 @@ preceded([Cause | Causes], [Effect | Others] = Effects, Seen, C) ->
 %% Nothing more can be violated in the segment.
 rest(#{leave := none, per := []}) -> tt;
 rest(C) -> segment([], deeper(C)).
+
+%% `F` follows only with the guard. The other member makes an event of the author's action one that has matched it.
+only_if(Role, Guard, F, C) -> [box_in(Role, Guard, F, C), box_in(Role, here(C), C)].
 
 %% Loops.
 
@@ -237,8 +243,8 @@ loop(Members, C) -> segment([], [Members], C#{leave := none}).
 leaving(#{leave := none}) -> [];
 leaving(#{leave := Leave} = C) -> [box(r, Leave, C)].
 
-eventually(Role, Guard, Then, #{depth := Depth} = C) ->
-    {min, loop_name(Depth, C), [], {'or', dia_in(Role, Guard, Then, C) ++ missed(C) ++ [{dia, 'else', here(C)}]}}.
+eventually(Role, Then, #{depth := Depth} = C) ->
+    {min, loop_name(Depth, C), [], {'or', dia_in(Role, [], Then, C) ++ missed(C) ++ [{dia, 'else', here(C)}]}}.
 
 missed(#{leave := none}) -> [];
 missed(C) -> [dia(r, [], ff, C)].
