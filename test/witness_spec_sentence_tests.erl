@@ -265,6 +265,34 @@ explanations_have_the_words_of_the_author_test_() ->
     [{Sentence, ?_assertMatch([#{info := #{action := ~"_ ? b", column := Column}}], outcomes(["with m:f() ", Sentence, "."], [], [q, a]))}
      || {Sentence, Column} <- [{"always {_ ? a} leads to {_ ? b}", 37}, {"at least 3 {_ ? b}", 24}]].
 
+what_is_wrong_at_an_event_is_told_test_() ->
+    [{Sentence, fun() ->
+         [#{info := Info} | _] = outcomes(["with m:f() ", Sentence, "."], [], [q, a, a, {n, 2}, {n, 1}, {n, 1}, b, b, r]),
+         ?assertEqual(Why, maps:get(why, Info, none))
+     end}
+     || {Sentence, Why} <- [
+        {"never {_ ? a}", none},
+        {"never {_ ? a} before {_ ? r}", ~"`_ ? a` came before it"},
+        {"never {_ ? a} after {_ ? q}", ~"`_ ? q` came before it"},
+        {"never {_ ? a} within 3 s after {_ ? q}", ~"`_ ? q` came in the 3 s before it"},
+        {"always {_ ? a} leads to {_ ? z} between {_ ? q} and {_ ? r}", ~"`_ ? z` has not come"},
+        {"{_ ? z} precedes {_ ? b}", ~"there is no `_ ? z` before it"},
+        {"{_ ? z} precedes {_ ? b} within 3 s", ~"there is no `_ ? z` in the 3 s before it"},
+        {"{_ ? z} precedes {_ ? a} then {_ ? b}", ~"there is no `_ ? z` before `_ ? a`"},
+        {"at most 1 {_ ? a}", ~"it came more than once"},
+        {"exactly 1 {_ ? a}", ~"it came more than once"},
+        {"at most 1 {_ ? a} in any 3 s", ~"it came more than once in 3 s"},
+        {"at most 1 {_ ? a} between {_ ? q} and {_ ? r}", ~"what the sentence forbids came before it"},
+        {"at least 3 {_ ? a} after {_ ? q} until {_ ? r}", ~"`_ ? a` came less than 3 times before it"},
+        {"exactly 3 {_ ? a} between {_ ? q} and {_ ? r}", ~"`_ ? a` did not come 3 times before it"},
+        {"at most 1 open {_ ? a} until {_ ? z}", ~"1 is open"},
+        {"unique N in {_ ? {n, N}}", ~"the same N came before it"},
+        {"increasing N in {_ ? {n, N}}", ~"`N` is smaller than the one before"},
+        {"strictly increasing N in {_ ? {n, N}}", ~"`N` is not greater than the one before"},
+        {"{_ ? a} alternates with {_ ? b}", ~"there is no `_ ? b` behind the one before"},
+        {"{_ ? b} alternates with {_ ? r}", ~"there is no `_ ? r` behind the one before"},
+        {"{_ ? z} alternates with {_ ? r}", ~"there is no `_ ? z` before it"}]].
+
 what_remains_is_told_once_test() ->
     Sentence = "exactly 3 {_ ? a} between {_ ? q} and {_ ? r}",
     Told = list_to_binary(Sentence),

@@ -445,23 +445,32 @@ seen(#{pattern := Pattern, guard := Guard} = Action, Begins, Given) ->
 -doc "The formula and `let`s of a core with the actions in place of their names, and with the places of the sentence.".
 -spec fill(Formula, Lets, sentence(), actions()) -> {Formula, Lets} when
       Formula :: witness_spec_parse:formula(), Lets :: [witness_spec_let:definition()].
-fill(Formula, Lets, #{location := Location, text := Text}, Actions) ->
-    {placed({Location, Text}, Actions, Formula),
+fill(Formula, Lets, #{location := Location, text := Text} = Sentence, Actions) ->
+    {placed({Location, Text}, {Actions, Sentence}, Formula),
      [Let#{location := Location, condition := [filled(Action, Actions, Location) || Action <- Condition],
            parameters := [{Name, Location} || {Name, _} <- Parameters]}
       || #{condition := Condition, parameters := Parameters} = Let <- Lets]}.
 
-filled(#{kind := use, name := Name, guard := More}, Actions, _) ->
-    Written = atom_to_list(Name),
-    [#{guard := Guard} = Action] = [Action || Role := Action <- Actions, witness_spec_sentence_core:name(Role) =:= Written],
+filled(#{kind := use, guard := More} = Use, Actions, _) ->
+    #{guard := Guard} = Action = map_get(role(Use, Actions), Actions),
     Action#{guard := witness_spec_sentence_core:both(Guard, More)};
 filled(#{kind := test} = Test, _, Location) -> Test#{location := Location}.
+
+role(#{name := Name}, Actions) ->
+    Written = atom_to_list(Name),
+    [Role] = [Role || Role := _ <- Actions, witness_spec_sentence_core:name(Role) =:= Written],
+    Role.
 
 %% Actions keep their text and place, all else has those of the sentence.
 placed({Location, _} = Meta, Actions, {Modality, _, #{kind := 'else'} = Else, F}) ->
     {Modality, Meta, Else#{location := Location, implied => true}, placed(Meta, Actions, F)};
-placed({Location, _} = Meta, Actions, {Modality, _, #{kind := use} = Use, F}) ->
-    {Modality, Meta, filled(Use, Actions, Location), placed(Meta, Actions, F)};
+placed({Location, _} = Meta, {Actions, Sentence} = All, {Modality, _, #{kind := use} = Use, F}) ->
+    Action = filled(Use, Actions, Location),
+    Told = case F of
+        {ff, _} -> maps:merge(Action, witness_spec_sentence_core:why(Sentence, role(Use, Actions), Actions));
+        _ -> Action
+    end,
+    {Modality, Meta, Told, placed(Meta, All, F)};
 placed({Location, _} = Meta, Actions, {Operator, _, Name, Parameters, F}) ->
     {Operator, Meta, Name, [{Parameter, Location, First} || {Parameter, _, First} <- Parameters], placed(Meta, Actions, F)};
 placed(Meta, _, {var, _, Name, Arguments}) -> {var, Meta, Name, Arguments};

@@ -9,7 +9,7 @@ has a way out for `r`, and each obligation that is open there is violated. From 
 `between` and `before` are about segments that end: the main part, or no `r` comes any more.
 """.
 
--export([lists/2, begins/2, name/1, alternatives/1, names/1, both/2, fresh/2]).
+-export([lists/2, begins/2, name/1, alternatives/1, names/1, both/2, fresh/2, why/3]).
 -export_type([context/0]).
 
 -doc """
@@ -42,6 +42,39 @@ begins(alternates, _) -> [a, b];
 begins({exactly, _}, before) -> [a, r];
 begins({at_least, _, _}, before) -> [a, r];
 begins(_, _) -> [a].
+
+-doc "What is wrong where this action violates the sentence, if the action alone does not say it.".
+-spec why(witness_spec_sentence:sentence(), role(), #{role() => witness_spec_action:action()}) -> #{why => binary()}.
+why(#{form := Form, scope := Scope}, Role, Actions) ->
+    Of = fun(One) -> #{One := #{text := Text}} = Actions, ["`", Text, "`"] end,
+    case why(Form, Scope, Role, Of) of
+        "" -> #{};
+        Text -> #{why => unicode:characters_to_binary(Text)}
+    end.
+
+why({precedes, none}, _, b, Of) -> ["there is no ", Of(a), " before it"];
+why({precedes, Duration}, _, b, Of) -> ["there is no ", Of(a), " in the ", Duration, " before it"];
+why({precedes, _}, _, {b, _}, Of) -> ["there is no ", Of(a), " before ", Of(b)];
+why(never, _, r, Of) -> [Of(a), " came before it"];
+why(always, _, r, Of) -> ["something else than ", Of(a), " came before it"];
+why({leads, _}, _, r, Of) -> [Of(b), " has not come"];
+why({at_least, N, _}, _, r, Of) -> [Of(a), " came less than ", times(N), " before it"];
+why({exactly, N}, _, r, Of) when N > 0 -> [Of(a), " did not come ", times(N), " before it"];
+why(_, _, r, _) -> "what the sentence forbids came before it";
+why(never, Scope, a, Of) when Scope =:= 'after'; Scope =:= until -> [Of(q), " came before it"];
+why({never_within, Duration}, _, a, Of) -> [Of(q), " came in the ", Duration, " before it"];
+why({Kind, N}, _, a, _) when Kind =:= at_most; Kind =:= exactly -> ["it came more than ", times(N)];
+why({in_any, N, Duration}, _, a, _) -> ["it came more than ", times(N), " in ", Duration];
+why({unique, Names}, _, a, _) -> ["the same ", names(Names), " came before it"];
+why({increasing, strictly, V}, _, a, _) -> ["`", atom_to_list(V), "` is not greater than the one before"];
+why({increasing, equal, V}, _, a, _) -> ["`", atom_to_list(V), "` is smaller than the one before"];
+why(alternates, _, a, Of) -> ["there is no ", Of(b), " behind the one before"];
+why(alternates, _, b, Of) -> ["there is no ", Of(a), " before it"];
+why({open, N}, _, a, _) -> [integer_to_list(N), " ", case N of 1 -> "is"; _ -> "are" end, " open"];
+why(_, _, _, _) -> "".
+
+times(1) -> "once";
+times(N) -> [integer_to_list(N), " times"].
 
 %% Scopes.
 
