@@ -41,7 +41,8 @@ atom stands behind a number.
 durations([{Kind, Anno, Number} = Token, {atom, UnitAnno, Unit} = Next | Rest]) when Kind =:= integer; Kind =:= float ->
     Gap = erl_anno:column(UnitAnno) - erl_anno:column(Anno) - length(erl_anno:text(Anno)),
     case {lists:keyfind(Unit, 1, ?UNITS), erl_anno:line(Anno) =:= erl_anno:line(UnitAnno)} of
-        {{Unit, Nanoseconds}, true} ->
+        %% The product of a greater float is none.
+        {{Unit, Nanoseconds}, true} when is_integer(Number); Number < 1.0e290 ->
             Text = erl_anno:text(Anno) ++ lists:duplicate(Gap, $\s) ++ erl_anno:text(UnitAnno),
             [{integer, erl_anno:set_text(Text, Anno), round(Number * Nanoseconds)} | durations(Rest)];
         _ ->
