@@ -10,7 +10,7 @@ A difference is made small before it is told.
 
 -import(witness_spec_sentence_reference, [actions/1, match/3, segments/3, variables/1]).
 
--export([differences/3, told/1, judged/2, got/4]).
+-export([differences/3, told/1, judged/2, got/4, random_text/1]).
 
 -define(FILES, 8).     % each has a property of each form: compiling takes most of the time
 -define(TRACES, 100).  % for each property
@@ -447,6 +447,9 @@ action(Own, #{per := Per, mode := Mode, key := Key, kinds := Kinds, name := Valu
 %% Text.
 
 text(#{text := Text}) -> Text.
+
+-doc "A file with a sentence of each form, drawn with the process's random numbers.".
+random_text(Mode) -> iolist_to_binary([text(property(Mode, Form)) || Form <- forms(Mode)]).
 
 write(#{sentence := Sentence, per := Per, over := Over, within := Duration}) ->
     ["with m:f(_)", [" per K" || Per],

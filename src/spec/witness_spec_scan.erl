@@ -6,8 +6,8 @@ The limits are checked before Erlang's own scanner runs, since it makes an atom 
 and their text, so that messages and explanations can quote their author.
 """.
 
--export([file/1, string/1, string/2, lines/1, location/1, after_token/1, token_text/1, text/2, closing/1, ends_operand/1,
-         refuse/3, expected/3]).
+-export([file/1, without_mark/1, max_bytes/0, string/1, string/2, comments/1, lines/1, location/1, after_token/1, token_text/1,
+         text/2, closing/1, ends_operand/1, refuse/3, expected/3]).
 -export_type([token/0]).
 
 -doc "A token of `m:erl_scan`, with line, column and text; the last one is `{eof, Anno}`, right after the others.".
@@ -26,7 +26,10 @@ file(File) ->
     case file:open(File, [read, raw, binary]) of
         {ok, Device} ->
             try
-                without_mark(read(Device, <<>>))
+                case read(Device, <<>>) of
+                    {ok, Source} -> {ok, without_mark(Source)};
+                    {error, _} = Error -> Error
+                end
             after
                 file:close(Device)
             end;
@@ -34,9 +37,14 @@ file(File) ->
             {error, unreadable(Reason)}
     end.
 
-%% Some editors begin a file with a byte order mark, which is not part of its text.
-without_mark({ok, <<16#ef, 16#bb, 16#bf, Source/binary>>}) -> {ok, Source};
-without_mark(Result) -> Result.
+-doc "The text behind a byte order mark, with which some editors begin a file.".
+-spec without_mark(binary()) -> binary().
+without_mark(<<16#ef, 16#bb, 16#bf, Source/binary>>) -> Source;
+without_mark(Source) -> Source.
+
+-doc "How many bytes a specification has at most.".
+-spec max_bytes() -> pos_integer().
+max_bytes() -> ?MAX_BYTES.
 
 %% A pipe returns what is available, so one read is not enough.
 read(_, Source) when byte_size(Source) > ?MAX_BYTES ->
@@ -83,6 +91,12 @@ string(Source, Before) ->
         {_, Valid, _} ->
             failure(position(Valid), not_utf8, "this byte is not UTF-8", "save the file in the encoding UTF-8")
     end.
+
+-doc "The comments of a text that `string/1` has accepted, with their places.".
+-spec comments(binary()) -> [{witness_spec_diagnostic:location(), string()}].
+comments(Source) ->
+    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Source), {1, 1}, [text, return_comments]),
+    [{erl_anno:location(Anno), string:trim(Text, trailing)} || {comment, Anno, Text} <- Tokens].
 
 characters(Chars, Before) ->
     case witness_spec_names:has_more_names(Before ++ "\n" ++ Chars, ?MAX_NAMES) of
