@@ -715,7 +715,7 @@ wrong_usage_ends_with_2(Config) ->
      end || {Arguments, Words} <- [
         {[], [~"a command is expected", ~"compile"]},
         {["rewind"],
-         [~"there is no command 'rewind'", ~"demo, run, check, record, replay, search, attach, compile, explore, log, bench and report"]},
+         [~"there is no command 'rewind'", ~"demo, run, check, record, replay, search, attach, compile, format, explore, log, bench and report"]},
         {["run", "--quick", "m:f()"], [~"there is no option --quick"]},
         {["run", "--for", "x", "m:f()"], [~"--for SECONDS is expected"]},
         {["run", "--instrument", "inline", "cli_system:returns()"], [~"--spec", ~"--monitor"]},

@@ -47,6 +47,12 @@ every_option_of_compile_is_read_test() ->
                                          "a.hml"])),
     ?assertMatch({compile, #{'try' := standard_input}}, witness_cli_args:parse(["compile", "--try", "-", "a.hml"])).
 
+every_option_of_format_is_read_test() ->
+    ?assertEqual({format, #{files => [{file, "a.hml"}, standard_input, {file, "b"}], check => false, json => false}},
+                 witness_cli_args:parse(["format", "a.hml", "-", "b"])),
+    ?assertEqual({format, #{files => [{file, "a.hml"}], check => true, json => true}},
+                 witness_cli_args:parse(["format", "--json", "a.hml", "--check"])).
+
 every_option_of_search_is_read_test() ->
     {search, Options} = witness_cli_args:parse(
         ["search", "-o", "a.rec", "--spec", "a.hml", "--spec", "b.hml", "-I", "i", "--pa", "x", "--syntax", "erlang",
@@ -67,8 +73,8 @@ errors_name_what_was_expected_test_() ->
     [{lists:flatten(["arguments: " | lists:join(" ", Arguments)]), fun() -> refused(Arguments, Words) end}
      || {Arguments, Words} <- [
         {[], ["a command is expected", "run", "compile", "demo"]},
-        {["rnu"], ["'rnu'", "demo, run, check, record, replay, search, attach, compile, explore, log, bench and report"]},
-        {["rnu", "--help"], ["'rnu'", "demo, run, check, record, replay, search, attach, compile, explore, log, bench and report"]},
+        {["rnu"], ["'rnu'", "demo, run, check, record, replay, search, attach, compile, format, explore, log, bench and report"]},
+        {["rnu", "--help"], ["'rnu'", "demo, run, check, record, replay, search, attach, compile, format, explore, log, bench and report"]},
         {["--quick", "run"], ["--quick"]},
         {["run", "--app"], ["--app APP is expected"]},
         {["run", "--spec"], ["--spec FILE.hml is expected"]},
@@ -86,6 +92,7 @@ errors_name_what_was_expected_test_() ->
         {["search", "m:f()", "--strategy", ""], ["--strategy LIST"]},
         {["search", "m:f()", "--seed", "-1"], ["--seed NUMBER", "'-1'"]},
         {["compile"], ["FILE.hml"]},
+        {["format"], ["FILE.hml|DIR|-"]},
         {["demo", "x"], ["'x'"]},
         {["run", "--bad\e[31m"], ["--bad\\x{1B}"]}
     ]].
@@ -105,6 +112,7 @@ help_exists_for_every_command_test_() ->
         {["run", "--help"], ["--spec", "--monitor", "--scope", "--no-halt", "--app", "'mod:fun(args)'", "Exit codes"]},
         {["run", "--spec", "--help"], ["--spec"]},
         {["compile", "--help"], ["--erlang", "--dot", "--mermaid", "--include", "--try LOG", "--watch", "FILE.hml"]},
+        {["format", "--help"], ["--check", "--json", "FILE.hml|DIR|-", "Exit codes"]},
         {["search", "--help"], ["--spec", "--schedules", "--strategy", "--no-deadlock", "'mod:fun(args)'", "Exit codes"]},
         {["demo", "--help"], ["Exit codes"]},
         {["--version"], ["witness 0."]}

@@ -14,6 +14,8 @@ exceptions() ->
       {witness_step_place, function, 1} => "that nothing is found is an answer",
       {'Elixir.Witness', start_link, 1} => "that a name is taken has the form of OTP, which `Witness.format_error/1` explains, too",
       {'Elixir.Witness', '__start_child__', 1} => "a supervisor of Elixir prints an exception as its text",
+      {witness_log_input, open, 1} => "the command that formats standard input names it",
+      {witness_log_input, read, 2} => "the command that formats standard input names it",
       witness_step => "that nothing is found is an answer",
       witness_weave => "`witness_run_inline` explains it to users, with the option that chooses the modules"}.
 

@@ -8,7 +8,7 @@ and ends the VM with its exit code:
 | Code | Meaning |
 |---|---|
 | 0 | it ran, and nothing was violated |
-| 1 | a violation |
+| 1 | a violation; or a file that is not formatted |
 | 2 | wrong usage or bad input |
 | 3 | the result cannot be trusted or says nothing, or could not be written to standard output |
 
@@ -77,6 +77,7 @@ perform(Arguments) ->
                 0;
             {error, Text} -> refuse(Text);
             {compile, Options} -> outcome(~"compile", witness_cli_compile:run(Options));
+            {format, Options} -> outcome(~"format", witness_cli_format:run(Options));
             {demo, Options} -> witness_cli_demo:run(Options);
             {explore, Options} -> witness_cli_explore:run(Options);
             {bench, Options} -> witness_cli_bench:run(Options);

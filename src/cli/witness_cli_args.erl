@@ -13,7 +13,7 @@ this module replaces it by the user's words.
 
 -doc "The action: print a text, run a command with its options, or print an error.".
 -type parsed() :: {print, unicode:chardata()}
-                | {run | check | record | replay | search | log | attach | compile | demo | explore | bench | report,
+                | {run | check | record | replay | search | log | attach | compile | format | demo | explore | bench | report,
                    Options :: #{atom() => term()}}
                 | {error, unicode:chardata()}.
 
@@ -27,6 +27,7 @@ this module replaces it by the user's words.
                    {"search", "runs a program by one schedule after the other, until it goes wrong"},
                    {"attach", "watches a node that runs already, and leaves it as it was"},
                    {"compile", "checks specifications, and shows what they say"},
+                   {"format", "rewrites specifications in a uniform layout"},
                    {"explore", "tries every order in which tracers can act, on small systems"},
                    {"log", "shows what a recording has"},
                    {"bench", "measures what watching costs, under realistic loads"},
@@ -56,6 +57,8 @@ is_help(Argument) -> Argument =:= "--help" orelse Argument =:= "-h".
 parsed({ok, #{log := ?STANDARD_INPUT} = Options, _, _}) -> {check, Options#{log := standard_input}};
 parsed({ok, #{log := File} = Options, _, _}) -> {check, Options#{log := {file, File}}};
 parsed({ok, #{'try' := ?STANDARD_INPUT} = Options, _, _}) -> {compile, Options#{'try' := standard_input}};
+parsed({ok, #{files := Files} = Options, [_, "format"], _}) ->
+    {format, Options#{files := [case File of ?STANDARD_INPUT -> standard_input; _ -> {file, File} end || File <- Files]}};
 parsed({ok, Options, [_, Command], _}) -> {list_to_existing_atom(Command), Options};
 parsed({error, {[_], undefined, [$- | _] = Option, _}}) -> {error, [~"witness: there is no option ", clean(Option)]};
 parsed({error, {[_], undefined, Command, _}}) -> {error, unknown_command(Command)};
@@ -125,7 +128,7 @@ command() ->
     #{commands => #{"run" => run(), "check" => check(), "record" => witness_cli_record:command(),
                   "replay" => witness_cli_replay:command(), "search" => witness_cli_search:command(),
                   "log" => witness_cli_log:command(), "attach" => witness_cli_attach:command(), "compile" => compile(),
-                  "demo" => demo(), "explore" => witness_cli_explore:command(),
+                  "format" => witness_cli_format:command(), "demo" => demo(), "explore" => witness_cli_explore:command(),
                   "bench" => witness_cli_bench:command(), "report" => witness_cli_report:command()}}.
 
 run() ->

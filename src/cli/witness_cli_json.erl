@@ -24,7 +24,7 @@ in RFC 3339).
   counts here also undecided monitors with a verdict that was not sent (the warning `verdicts_missed`). `coverage`
   has an object for each property that was monitored: `spec`, `name` and `actions`, each with `line`, `column`, `text`,
   `decides` (`no`, `yes` or `null`: the verdict if it matches) and `taken`, whether it ever matched;
-- `diagnostic`, of `witness compile`: `severity` (`error`, `warning`), `file`, `line`, `column`, `end_column`, `code`,
+- `diagnostic`, of `witness compile` and `witness format`: `severity` (`error`, `warning`), `file`, `line`, `column`, `end_column`, `code`,
   `text`, `source`, `hint`. Lines and columns count from 1, columns in Unicode code points; `end_column` is the first
   column after the word at `column`; `code` is a short name for the kind of finding;
 - `recording`, of `witness record`: `dir`, `outcome` (`recorded`, or why the recording has ended before the program), `ended`
@@ -50,14 +50,15 @@ in RFC 3339).
   has `count` (of schedules) and the fields of one run, from `outcome` and `number` to `dir`; `omitted`: how many schedules failed in other
   ways; `ended`: why there were no more (`schedules`, `time`, `interrupted`, `no_result`, `error`). These are `null` without it. Before it come the objects of the replay, if a specification was violated;
 - `specification`, of `witness compile`: `file`, `properties`, each with `line`, `name`, `signature`, `group`, `per`
-  (names), `monitor`; and `expand`, `erlang`, `dot`, `mermaid`, each the text if it was requested.;
+  (names), `monitor`; and `expand`, `erlang`, `dot`, `mermaid`, each the text if it was requested;
 - `trial`, of `witness compile --try`: `log`, `outcome` (`ok`, `violated`, `untrusted`: it cannot be trusted or says nothing, `refused`: the log is
   wrong), `interrupted`, `refused` (where and why, or `null`), `events`, `processes`, `properties`, `warnings` (each with `code`, `text`) and
   `elapsed_ms`. A property has `spec`, `name`, `monitored`, `slices` (`null` without `per`), `events` (those that its monitors have read),
   `verdicts`, `vacuous`, `actions` and `violations`. An action has `line`, `column`, `text`, `decides`, `matched` (the number of events), and if that
   is 0, `same_shape` (how many events differ from it by values only) and `near` (the first events with the same words in another shape,
   each with `log`, which is `null` for a recording, and `text`). The first violations have `log`, `process`, `line` and `column` of the specification, `kind` and `text` of the event,
-  or `null`.
+  or `null`;
+- `format`, of `witness format`: `file`, `changed` (whether its layout is another one), `written`, `text` (of standard input).
 
 An explanation is a list of objects. Steps have `index`, `kind` and `text` of the event, the `formula` that was still to
 be satisfied after it, and `bindings`. Before them there may be an object of the kind `skipped`, and after them one of
@@ -69,7 +70,7 @@ Terms are text, cut to a limit. A `text` is for people, in the notation of the l
 fields that programs read are in Erlang's notation. Fields that do not apply are `null`.
 """.
 
--export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, search/2, diagnostic/2, specification/4, trial/2]).
+-export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, search/2, diagnostic/2, specification/4, trial/2, formatted/5]).
 
 -export_type([header/0]).
 
@@ -368,6 +369,11 @@ tried_violation(#{process := Process, source := Source, event := Event} = V) ->
     end,
     {[{log, text(maps:get(log, V, undefined))}, {process, known(fun witness_event:format_proc/1, Process)}, {line, Line},
       {column, Column}, {kind, Kind}, {text, Text}]}.
+
+-doc "What was formatted: whether that changes the text, whether the file was written, and the new text of what is no file.".
+-spec formatted(File :: unicode:chardata(), Changed :: boolean(), Written :: boolean(), binary() | undefined, header()) -> iolist().
+formatted(File, Changed, Written, Text, Header) ->
+    line(format, Header, [{file, text(File)}, {changed, Changed}, {written, Written}, {text, text(Text)}]).
 
 %% Internal
 
