@@ -184,7 +184,7 @@ compile() ->
           text => [~"a folder with compiled modules, or a quoted pattern: warns of signatures with functions that these ",
                    ~"modules do not have; may be repeated"]},
         include, signatures,
-        #{name => expand, flag => "--expand", text => ~"print the sentences as formulas, without definitions and records"},
+        #{name => expand, flag => "--expand", text => ~"print sentences and machines as formulas, without definitions and records"},
         #{name => dot, flag => "--dot", text => ~"draw the states of the monitors, in the language of Graphviz"},
         #{name => mermaid, flag => "--mermaid", text => ~"draw the states of the monitors, in the language of Mermaid"},
         #{name => erlang, flag => "--erlang", text => ~"print the monitors as Erlang source"},

@@ -70,7 +70,8 @@ Terms are text, cut to a limit. A `text` is for people, in the notation of the l
 fields that programs read are in Erlang's notation. Fields that do not apply are `null`.
 """.
 
--export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, search/2, diagnostic/2, specification/4, trial/2, formatted/5]).
+-export([header/1, verdict/2, warning/2, summary/2, recording/2, replay/2, search/2, diagnostic/2, specification/4, trial/2,
+         formatted/5]).
 
 -export_type([header/0]).
 
