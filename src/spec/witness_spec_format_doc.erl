@@ -20,14 +20,15 @@ further to the left. Comments end their lines.
 -export([render/2, text/1, text/2, tail/1]).
 -export_type([doc/0]).
 
--type doc() :: [doc()]
-    | {text, string(), Length :: non_neg_integer(), Empty :: boolean()}
-    | {tail, string(), Length :: non_neg_integer()}
+-type doc() :: [doc()] | text() | tail()
     | {comment, string(), Empty :: boolean()}
     | {behind, string()}
     | {line, string()} | hard | {last, string()}
     | {sep, string(), flat | head | hard, non_neg_integer(), doc()}
     | {group, doc()} | {nest | hang, non_neg_integer(), doc()} | {align, doc()}.
+
+-type text() :: {text, string(), Length :: non_neg_integer(), Empty :: boolean()}.
+-type tail() :: {tail, string(), Length :: non_neg_integer()}.
 
 %% `column` is that of the next character, from 0 on, with the `space` in front of it, which no line ends with; `pending` is the
 %% indentation of a line that has not begun yet; `indent` that of this line. A finished line has its text and the comment behind it.
@@ -37,15 +38,15 @@ further to the left. Comments end their lines.
                 lines = [] :: [{iolist(), non_neg_integer(), none | string()}]}).
 
 -doc "A text that no empty line precedes.".
--spec text(string()) -> doc().
+-spec text(string()) -> text().
 text(Text) -> text(Text, false).
 
 -doc "A text, and whether an empty line stands in front of it.".
--spec text(string(), boolean()) -> doc().
+-spec text(string(), boolean()) -> text().
 text(Text, Empty) -> {text, Text, length(Text), Empty}.
 
 -doc "A text that stays with what is in front of it, if that fits.".
--spec tail(string()) -> doc().
+-spec tail(string()) -> tail().
 tail(Text) -> {tail, Text, length(Text)}.
 
 -doc "The lines of a document, each with its end.".
