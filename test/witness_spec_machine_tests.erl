@@ -165,6 +165,12 @@ why_is_told_test() ->
     ?assertMatch([#{column := 80} = Info] when not is_map_key(why, Info), infos(Machine, [b])),
     ?assertMatch([#{why := ~"no a"}], infos("machine state s: _ ? b -> s; else -> violated \"no a\" end", " over _ ? _", [b, c])).
 
+%% A definition may be a transition, also of a hot state that another one enters, with the text that the machine gives it.
+definitions_are_transitions_test() ->
+    Machine = ~"action A(V) = _ ? {a, V}. with m:f() machine state s: A(V) -> t hot state t: _ ? b -> s; A(_) -> violated \"open\" end.",
+    ?assertEqual([{{a, 2}, ~"open"}], [{Message, Why} || #{verdict := no, info := #{why := Why}, event := #{event := {recv, _, _, Message, _}}}
+                                                             <- outcomes(Machine, [{a, 1}, b, {a, 1}, {a, 2}])]).
+
 a_value_that_fails_is_told_with_its_place_test() ->
     ?assertMatch([#{reason := argument, line := 1, column := 51}],
                  infos("machine (N = 0) state s: _ ? {a, V} -> t (N = N + V) state t: _ ? N -> violated end", [{a, z}])).

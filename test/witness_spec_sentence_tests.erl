@@ -194,6 +194,15 @@ a_slice_begins_with_its_values_test_() ->
      || Sentence <- ["never {_ ? {use, Id}} after {_ ? shutdown}", "always {_ ? shutdown} leads to {_ ? {closed, Id}} within 5 s",
                      "at most 3 {_ ? a}"]].
 
+what_begins_each_slice_is_no_demand_test_() ->
+    [{Sentence, ?_assertMatch({error, {witness_spec, [#{column := 19, text := ~"a slice begins with its first event, so there always is one"}]}},
+                              witness_spec:compile_string(~"s", iolist_to_binary(["with m:f() per Id ", Sentence, "."])))}
+     || Sentence <- ["at least 1 {_ ? {a, Id}} within 5 s", "exactly 1 {_ ? {a, Id}}"]].
+
+definitions_keep_what_a_sentence_says_of_them_test() ->
+    Source = ~"action A(N) = _ ? {a, N}.\nwith m:f() never A(_) before {_ ? r}.",
+    ?assertMatch([#{info := #{why := ~"`A(_)` came before it"}}], outcomes(Source, [], [{a, 1}, r])).
+
 %% What a slice has not read counts for it, too, and so does what has no key.
 slices_know_what_came_before_test_() ->
     [{Sentence, ?_assertEqual(Verdicts, verdicts(iolist_to_binary(["with m:f() per Id ", Sentence, "."]), Messages))}

@@ -493,7 +493,7 @@ action(#{kind := use, name := Name, arguments := Arguments, location := Location
     Joined = length(Own) * size_of(Tests) + length(Tests) * size_of(Own),
     Joined + size_of(Parts) =< ?MAX_ACTION orelse too_large(Location),
     {maps:merge(Expanded#{location := Location, text := text(Text, Context), guard := both(Own, Tests),
-                          pattern := {tuple, Anno, lists:droplast(Parts) ++ [Timed]}}, maps:with([begins], Use)),
+                          pattern := {tuple, Anno, lists:droplast(Parts) ++ [Timed]}}, maps:with([begins, why, implied], Use)),
      grown(Joined, {Location, <<>>}, Context, After)};
 action(#{pattern := Pattern, guard := Guard, text := Text, location := Location} = Action, Context, State) ->
     #{elements := Before} = State,

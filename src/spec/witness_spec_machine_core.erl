@@ -80,7 +80,7 @@ formula(#{location := Location, text := Text, variables := Variables, data := Da
     Outside = ordsets:union(Given, ordsets:from_list([Name || #{name := Name} <- Lets])),
     Taken = ordsets:union([Variables, Outside, ordsets:from_list(Defined)]),
     Own = [Name || {Name, _, _} <- Data],
-    Local = ordsets:subtract(Variables, ordsets:union(Outside, ordsets:from_list(Own))) -- ['_'],
+    Local = ordsets:subtract(Variables, ordsets:union(Outside, ordsets:from_list(['_' | Own ++ Defined]))),
     {[Loop, State, Inner, Rest | New], _} =
         lists:mapfoldl(fun new/2, Taken, ["X", "State", "Y", "Z" | [atom_to_list(Name) || Name <- Own ++ Local]]),
     {Names, Others} = lists:split(length(Own), New),

@@ -314,6 +314,11 @@ check(#{form := Form} = Sentence, Actions, Property) ->
 is_about_something(#{form := always, location := Location}, #{over := all}) ->
     throw(witness_spec_diagnostic:error(Location, syntax, "`always` alone needs an `over`",
         "which events it is about, as in `over _ : _ ! {price, _} always {_ : _ ! {price, P} when P > 0}`; or `always {a} leads to {b}`"));
+%% Where the action begins the slices, each has one.
+is_about_something(#{form := Form, scope := globally, location := Location}, #{over := all, per := [_ | _]})
+  when element(1, Form) =:= at_least, element(2, Form) =:= 1; Form =:= {exactly, 1} ->
+    throw(witness_spec_diagnostic:error(Location, syntax, "a slice begins with its first event, so there always is one",
+        "say what asks for it, as in `always {q} leads to {a}` or `at least 1 {a} after {q}`; `over` may say which events begin slices"));
 is_about_something(_, _) -> ok.
 
 -doc "What has one value in an instance: the variables of the signatures and of `per`.".
