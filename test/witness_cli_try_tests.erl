@@ -157,8 +157,16 @@ json_has_the_same_as_objects_test() ->
                                                        #{~"decides" := ~"no"}]}]}], Lines),
     {0, Violated} = json_of(?BANK, log(["{withdraw,70}", "{withdraw,50}"]), []),
     ?assertMatch(#{~"properties" := [#{~"violations" := [#{~"log" := ~"a.log:3", ~"process" := ~"bank", ~"line" := 2, ~"column" := 55,
-                                                           ~"kind" := ~"recv", ~"text" := ~"bank ? {withdraw,50}"}]}]},
+                                                           ~"kind" := ~"recv", ~"text" := ~"bank ? {withdraw,50}", ~"deadline" := false}]}]},
                  lists:last(Violated)).
+
+a_deadline_is_told_as_one_test() ->
+    Late = ~"with bank:open(_) always {_ ? {withdraw, _}} leads to {_ ? done} within 1 s.",
+    Log = log([]) ++ [recv(~"{withdraw,70}", 0), ~"clock(9000000000)\n"],
+    {0, Text} = tried(Late, Log, []),
+    shows(Text, [~"line 1, column 56: it did not come in time"]),
+    {0, Lines} = json_of(Late, Log, []),
+    ?assertMatch(#{~"properties" := [#{~"violations" := [#{~"deadline" := true, ~"text" := null}]}]}, lists:last(Lines)).
 
 %% --- logs that are wrong, and options -------------------------------------------------
 

@@ -57,7 +57,7 @@ in RFC 3339).
   `verdicts`, `vacuous`, `actions` and `violations`. An action has `line`, `column`, `text`, `decides`, `matched` (the number of events), and if that
   is 0, `same_shape` (how many events differ from it by values only) and `near` (the first events with the same words in another shape,
   each with `log`, which is `null` for a recording, and `text`). The first violations have `log`, `process`, `line` and `column` of the specification, `kind` and `text` of the event,
-  or `null`;
+  or `null`, and `deadline` (whether a deadline has passed);
 - `format`, of `witness format`: `file`, `changed` (whether its layout is another one), `written`, `text` (of standard input).
 
 An explanation is a list of objects. Steps have `index`, `kind` and `text` of the event, the `formula` that was still to
@@ -369,7 +369,7 @@ tried_violation(#{process := Process, source := Source, event := Event} = V) ->
         undefined -> {null, null}
     end,
     {[{log, text(maps:get(log, V, undefined))}, {process, known(fun witness_event:format_proc/1, Process)}, {line, Line},
-      {column, Column}, {kind, Kind}, {text, Text}]}.
+      {column, Column}, {kind, Kind}, {text, Text}, {deadline, case V of #{info := #{deadline := _}} -> true; #{} -> false end}]}.
 
 -doc "What was formatted: whether that changes the text, whether the file was written, and the new text of what is no file.".
 -spec formatted(File :: unicode:chardata(), Changed :: boolean(), Written :: boolean(), binary() | undefined, header()) -> iolist().

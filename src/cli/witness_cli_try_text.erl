@@ -97,8 +97,9 @@ violation(#{event := Event, process := Process, source := Source} = V, #{width :
             [[~", by ", witness_event:format_proc(Process, Syntax)] || Process =/= undefined],
             [[~", line ", integer_to_binary(Line), [[~", column ", integer_to_binary(Column)] || is_integer(Column)]]
              || #{line := Line, column := Column} <- [Source]],
-            case Event of
-                #{event := E} -> [~": ", witness_event:format(E, 200, Syntax)];
-                undefined -> ~": no event followed"
+            case {V, Event} of
+                {#{info := #{deadline := _}}, _} -> ~": it did not come in time";
+                {_, #{event := E}} -> [~": ", witness_event:format(E, 200, Syntax)];
+                {_, undefined} -> ~": no event followed"
             end],
     [~"  ", witness_text:style(bad, witness_text:cut(Text, max(40, Width - 2)), Look)].
