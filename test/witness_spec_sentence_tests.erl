@@ -146,6 +146,7 @@ what_is_wrong_is_told_with_its_place_test_() ->
         {"unique {_ ? a}", 8, "expected a variable, found `{`"},
         {"strictly {_ ? a}", 10, "expected `increasing`, found `{`"},
         {"never", 6, "expected an action, found `.`"},
+        {"never {_ ? try}", 12, "`try` is a word of Erlang"},
         {"never else", 7, "`else` has no place in a sentence"},
         {"never _ ? {a, N} when N > 1", 18, "an action with a guard stands in braces"},
         {"never {_ ? c} between {_ ? a} until {_ ? b}", 31, "expected `and` with the end of the scope, found `until`"},

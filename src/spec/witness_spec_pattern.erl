@@ -85,6 +85,7 @@ parse(Tokens, End) ->
         {ok, Exprs} ->
             [erl_parse:map_anno(fun plain/1, Expr) || Expr <- Exprs];
         {error, {Anno, Module, Reason}} ->
+            check_words(Tokens),
             Location = location({error, Anno}),
             Text = case lists:flatten(Module:format_error(Reason)) of
                 "syntax error before: " ++ [] -> incomplete();
@@ -96,6 +97,13 @@ parse(Tokens, End) ->
             end,
             fail(Location, syntax, Text)
     end.
+
+%% Words of Erlang that have no place in a pattern or guard.
+check_words(Tokens) ->
+    [throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax, ["`", atom_to_list(Word), "` is a word of Erlang"],
+                                         ["as an atom it is written `'", atom_to_list(Word), "'`"]))
+     || {Word, _} = Token <- Tokens,
+        lists:member(Word, ['after', 'begin', 'case', 'catch', 'else', 'end', 'fun', 'if', 'let', 'maybe', 'of', 'receive', 'try'])].
 
 check_unit([Number, Next | _], Location) when element(1, Number) =:= integer; element(1, Number) =:= float ->
     At = witness_spec_scan:location(Next),
