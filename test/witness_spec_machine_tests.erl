@@ -168,8 +168,10 @@ why_is_told_test() ->
 %% A definition may be a transition, also of a hot state that another one enters, with the text that the machine gives it.
 definitions_are_transitions_test() ->
     Machine = ~"action A(V) = _ ? {a, V}. with m:f() machine state s: A(V) -> t hot state t: _ ? b -> s; A(_) -> violated \"open\" end.",
-    ?assertEqual([{{a, 2}, ~"open"}], [{Message, Why} || #{verdict := no, info := #{why := Why}, event := #{event := {recv, _, _, Message, _}}}
-                                                             <- outcomes(Machine, [{a, 1}, b, {a, 1}, {a, 2}])]).
+    Outcomes = outcomes(Machine, [{a, 1}, b, {a, 1}, {a, 2}]),
+    ?assertEqual([{{a, 2}, ~"open"}],
+                 [{Message, Why}
+                  || #{verdict := no, info := #{why := Why}, event := #{event := {recv, _, _, Message, _}}} <- Outcomes]).
 
 a_value_that_fails_is_told_with_its_place_test() ->
     ?assertMatch([#{reason := argument, line := 1, column := 51}],

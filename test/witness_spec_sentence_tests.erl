@@ -107,6 +107,23 @@ guards_and_names_of_the_author_stay_test() ->
                   ~"check max X.([_ ? {a, N}] (X and min Y.(<{_ ? {b, M} when M > N}> tt or <else> Y)) and [else] X)."],
                  core("always {_ ? {a, N}} leads to {_ ? {b, M} when M > N}")).
 
+times_are_no_part_of_over_test() ->
+    ?assertEqual([~"with m:f()", ~"over {_ ? q when 1 > 0}, _ ? {a, V}",
+                  ~"check max X.([_ ? q when 1 > 0] max Y.([_ ? {a, V} at T when T > 0] ff and [else] Y) and [else] X)."],
+                 core("never {_ ? {a, V} at T when T > 0} after {_ ? q when 1 > 0}")).
+
+warnings_have_the_words_of_sentences_and_machines_test_() ->
+    [{Source, ?_assertEqual(Warnings, warnings(Source))} || {Source, Warnings} <- [
+        {"over _ ? a never {_ ? b}", [{1, ~"this sentence can never be violated"}, {1, ~"this action can never match"}]},
+        {"never {_ ? a} after {_ ** _}", [{1, ~"this sentence can never be violated"}, {1, ~"this action can never match"}]},
+        {"always {_ ? a} leads to {_ ? b}", [{1, ~"only the end of the trace can violate this sentence"}]},
+        {"machine state s: _ ? a -> t\nhot state t: _ ? b -> s end", [{2, ~"only the end of the trace can violate this machine"}]}]].
+
+warnings(Source) ->
+    {ok, Map, Warnings} = witness_spec:compile_string(~"s", iolist_to_binary(["with m:f() ", Source, "."])),
+    witness_spec:unload(Map),
+    [{Line, Text} || #{line := Line, text := Text} <- Warnings].
+
 messages_of_otp_need_no_kind_test() ->
     ?assertEqual([~"with m:f() per From", ~"over begin _ ? call(From, _), _ : _ ! reply(From, _)",
                   ~"check max X.([_ ? call(From, _)] (X and within 5 s min Y.(<_ : _ ! reply(From, _)> tt or <else> Y)) and [else] X)."],
@@ -146,6 +163,7 @@ what_is_wrong_is_told_with_its_place_test_() ->
         {"unique {_ ? a}", 8, "expected a variable, found `{`"},
         {"strictly {_ ? a}", 10, "expected `increasing`, found `{`"},
         {"never", 6, "expected an action, found `.`"},
+        {"never call(_, _) until {_ ? b}", 18, "`until` stands behind `after`"},
         {"never {_ ? try}", 12, "`try` is a word of Erlang"},
         {"never else", 7, "`else` has no place in a sentence"},
         {"never _ ? {a, N} when N > 1", 18, "an action with a guard stands in braces"},
@@ -301,7 +319,7 @@ what_is_wrong_at_an_event_is_told_test_() ->
         {"strictly increasing N in {_ ? {n, N}}", ~"`N` is not greater than the one before"},
         {"{_ ? a} alternates with {_ ? b}", ~"there is no `_ ? b` behind the one before"},
         {"{_ ? b} alternates with {_ ? r}", ~"there is no `_ ? r` behind the one before"},
-        {"{_ ? z} alternates with {_ ? r}", ~"there is no `_ ? z` before it"}]].
+        {"{_ ? z} alternates with {_ ? r}", ~"there is no `_ ? z` for it"}]].
 
 what_remains_is_told_once_test() ->
     Sentence = "exactly 3 {_ ? a} between {_ ? q} and {_ ? r}",

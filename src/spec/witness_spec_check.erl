@@ -152,10 +152,8 @@ possible(#{signatures := Signatures, per := Per} = Property, Common) ->
             Scope = ordsets:union(Common, ordsets:from_list(Per)),
             compares_none(Property, Values) ++ Unheld ++ never_read(Conditions, Over, Scope)
                 ++ without_key(Lets, {Over, Per}, Scope) ++ Never
-                ++ [Finding || {_, _, Code, _, _} = Finding <- witness_spec_reach:formula(Open,
-                        #{group => Group, signatures => Signatures, scope => Scope, per => Per, over => Over}),
-                    %% A machine says this itself.
-                    Code =/= never_violated orelse not is_map_key(machine, Property)]
+                ++ witness_spec_reach:formula(Open, #{what => witness_spec_parse:what(Property), group => Group,
+                                                      signatures => Signatures, scope => Scope, per => Per, over => Over})
                 ++ witness_spec_else:warnings(Property, Scope);
         _ ->
             []

@@ -72,14 +72,17 @@ beginning(_) -> [].
 
 %% Something has to happen, but no event and no deadline says that it has not: the process may go on for ever without it.
 at_end(#{formula := Formula} = Property) ->
-    {What, Where} = case Property of
-        #{core := _} -> {"sentence", "at its end"};
-        #{} -> {"formula", "in front of what has to come"}
+    What = witness_spec_parse:what(Property),
+    {Places, Where} = case Property of
+        #{machine := #{states := States}} ->
+            {[Hot || #{hot := true, location := Hot} <- States], "behind the name of the hot state"};
+        #{} when What =:= sentence -> {[element(1, element(2, Formula))], "at its end"};
+        #{} -> {[element(1, element(2, Formula))], "in front of what has to come"}
     end,
-    [witness_spec_diagnostic:warning(element(1, element(2, Formula)), only_at_end,
-        ["only the end of the trace can violate this ", What],
+    [witness_spec_diagnostic:warning(Place, only_at_end,
+        ["only the end of the trace can violate this ", atom_to_list(What)],
         ["what it waits for may come as long as the process runs; `within 5 s` ", Where, " gives it a time"])
-     || demands(Formula), not fails(Formula)].
+     || Place <- lists:sublist(Places, 1), demands(Formula), not fails(Formula)].
 
 demands({dia, _, _, _}) -> true;
 demands({box, _, _, Formula}) -> demands(Formula);

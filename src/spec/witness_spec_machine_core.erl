@@ -50,7 +50,7 @@ over(#{states := [#{hot := Hot, transitions := First} | Others], data := Data}, 
     lists:uniq(fun({_, Text}) -> unicode:characters_to_binary(Text) end, With ++ Without).
 
 seen(#{location := Location, text := Text} = Transition, Begins, Inside, Given) ->
-    {Main, Alternatives} = split(untimed(whole(Transition))),
+    {Main, Alternatives} = split(witness_spec_sentence:untimed(whole(Transition))),
     Open = [case Token of
                 {var, Anno, Name} -> {var, Anno, case lists:member(Name, Inside) of true -> '_'; false -> Name end};
                 _ -> Token
@@ -61,14 +61,6 @@ seen(#{location := Location, text := Text} = Transition, Begins, Inside, Given) 
         false -> Open
     end,
     {(action(Kept))#{location := Location, text := Text, begins => Begins}, print(Kept)}.
-
-%% `at T` is no part of an action of `over`.
-untimed(Tokens) ->
-    {Main, Behind} = until_guard(Tokens),
-    case lists:reverse(Main) of
-        [{var, _, _}, {atom, _, at} | Before] -> lists:reverse(Before, Behind);
-        _ -> Tokens
-    end.
 
 variables(Tokens) -> ordsets:from_list([Name || {var, _, Name} <- Tokens, Name =/= '_']).
 

@@ -38,7 +38,8 @@ properties a comma may replace the dot. A condition without braces is a guard, w
 An error ends its property or definition; the next one is still read.
 """.
 
--export([file/2, actions/4, formula_actions/1, let_actions/1, map_lets/3, property_actions/1, property_signatures/1, names/1]).
+-export([file/2, actions/4, formula_actions/1, let_actions/1, map_lets/3, property_actions/1, property_signatures/1, names/1,
+         what/1]).
 -export_type([property/0, definition/0, formula/0, argument/0, parameter/0, meta/0]).
 
 -import(witness_spec_scan, [refuse/3, expected/3]).
@@ -109,6 +110,12 @@ file(Tokens, Chars) ->
     Defined = defined(Tokens),
     {Properties, Findings} = file(Tokens, [], [], {Chars, {1, 1}, ?MAX_EXPLAINED}, Defined),
     {Properties, reserved(Tokens) ++ Findings}.
+
+-doc "What a property was written as.".
+-spec what(property()) -> formula | sentence | machine.
+what(#{machine := _}) -> machine;
+what(#{core := _}) -> sentence;
+what(_) -> formula.
 
 %% The text from a place on.
 skip([$\n | Chars], {Line, _}, {Until, _} = Place) when Line < Until -> skip(Chars, {Line + 1, 1}, Place);
@@ -209,6 +216,8 @@ property([{'-', _} = Dash, {atom, _, Name} | _], _) when Name =:= record; Name =
 property([{atom, _, over} = Token | _], _) ->
     refuse(Token, "`over` stands behind `with` or `per`",
            "`with m:f(_)` says which processes it is about; `per V over ...` is about the values of `V` in all processes");
+property([{atom, _, _} = Name, {':', _} | Rest], _) ->
+    expected(["`with` or `per` behind `", witness_spec_scan:token_text(Name), ":`"], Rest);
 property(Tokens, _) ->
     expected("a property, such as `with m:f(_) monitor [_ <- _, _] [_ ? stop] ff.`", Tokens).
 

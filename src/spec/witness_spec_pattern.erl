@@ -100,10 +100,11 @@ parse(Tokens, End) ->
 
 %% Words of Erlang that have no place in a pattern or guard.
 check_words(Tokens) ->
-    [throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax, ["`", atom_to_list(Word), "` is a word of Erlang"],
-                                         ["as an atom it is written `'", atom_to_list(Word), "'`"]))
+    [witness_spec_scan:refuse(Token, ["`", atom_to_list(Word), "` is a word of Erlang"],
+                              ["as an atom it is written `'", atom_to_list(Word), "'`"])
      || {Word, _} = Token <- Tokens,
-        lists:member(Word, ['after', 'begin', 'case', 'catch', 'else', 'end', 'fun', 'if', 'let', 'maybe', 'of', 'receive', 'try'])].
+        lists:member(Word, ['after', 'begin', 'case', 'catch', 'else', 'end', 'fun', 'if', 'let', 'maybe', 'of', 'receive',
+                            'try'])].
 
 check_unit([Number, Next | _], Location) when element(1, Number) =:= integer; element(1, Number) =:= float ->
     At = witness_spec_scan:location(Next),

@@ -17,8 +17,9 @@ All answers are certain: a branch that is not understood counts as open.
 -type action() :: witness_spec_action:action().
 -type finding() :: witness_spec_diagnostic:finding().
 
--doc "The context of a property. `scope` are the variables that are bound before any event.".
--type context() :: #{group := boolean(),
+-doc "The context of a property. `scope` are the variables that are bound before any event. `what` the formula was written as.".
+-type context() :: #{what := formula | sentence | machine,
+                     group := boolean(),
                      signatures := [witness_spec_action:signature(), ...],
                      scope := ordsets:ordset(atom()),
                      per := [atom()],
@@ -36,7 +37,14 @@ formula(Formula, Context) ->
     {Numbered, _} = numbered(Formula, 1),
     Reached = reach(Numbered, first, #{}, maps:get(scope, Context), prepare(Context), #{}),
     {Open, Findings} = prune(Numbered, Reached),
-    Findings ++ verdicts(witness_spec_node:simplify(Open), element(1, element(2, Formula)), Reached).
+    #{what := What} = Context,
+    Location = element(1, element(2, Formula)),
+    [in_words(What, Finding) || Finding <- Findings] ++ verdicts(What, witness_spec_node:simplify(Open), Location, Reached).
+
+%% A sentence and a machine have no branches.
+in_words(formula, Finding) -> Finding;
+in_words(_, {warning, Location, never_taken, _, Hint}) ->
+    witness_spec_diagnostic:warning(Location, never_taken, "this action can never match", Hint).
 
 %% Each place of the formula has a number in place of its location: what several uses of a definition have is the same one.
 numbered({Modality, {_, Text}, Action, Formula}, N) when Modality =:= box; Modality =:= dia ->
@@ -162,7 +170,8 @@ prune({Modality, {Location, _} = Meta, Action, Formula}, Reached) when Modality 
                     {Inner, Findings} = prune(Formula, Reached),
                     {{Modality, Meta, Action, Inner}, Findings};
                 false ->
-                    {{case Modality of box -> tt; dia -> ff end, Meta}, [never_taken(Action, Reason)]}
+                    {{case Modality of box -> tt; dia -> ff end, Meta},
+                     [never_taken(Action, Reason) || not is_map_key(implied, Action)]}
             end
     end;
 prune({Fixpoint, Meta, Name, Parameters, Formula}, Reached) ->
@@ -185,15 +194,23 @@ hint(over) -> "no action of `over` lets such an event through";
 hint(begins) -> "an instance begins with an event that gives the variables of `per` their values".
 
 %% Only `ff` and `<...>` can make a formula false, only `tt` and `[...]` can make it true.
-verdicts(Core, Location, Reached) ->
+verdicts(What, Core, Location, Reached) ->
     Kinds = kinds(Core, Reached, #{}),
-    case {maps:size(maps:with([ff, dia], Kinds)), maps:size(maps:with([tt, box], Kinds))} of
-        {0, _} ->
+    case {What, maps:size(maps:with([ff, dia], Kinds)), maps:size(maps:with([tt, box], Kinds))} of
+        %% It says this itself.
+        {machine, _, _} -> [];
+        {formula, 0, _} ->
             [witness_spec_diagnostic:warning(Location, never_violated, "this formula can never be violated",
                 "neither `ff` nor `<...>` can be reached in it")];
-        {_, 0} ->
+        {sentence, 0, _} ->
+            [witness_spec_diagnostic:warning(Location, never_violated, "this sentence can never be violated",
+                "no event that it reads is what it forbids or waits for: look at its actions, and at `over`")];
+        {formula, _, 0} ->
             [witness_spec_diagnostic:warning(Location, never_satisfied, "this formula can never be satisfied",
                 "neither `tt` nor `[...]` can be reached in it")];
+        {sentence, _, 0} ->
+            [witness_spec_diagnostic:warning(Location, never_satisfied, "this sentence can never be satisfied",
+                "no event that it reads is what it waits for: look at its actions, and at `over`")];
         _ ->
             []
     end.

@@ -27,7 +27,7 @@ A sentence is what it expands to, its *core*: text in the language itself, in wh
 places in the file. The names of the core's variables are none of the author's.
 """.
 
--export([begins/2, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3, heading/2, given/1]).
+-export([begins/2, read/1, prefix/1, check/3, core/3, over/4, fill/4, text/3, heading/2, given/1, untimed/1]).
 -export_type([sentence/0, form/0, scope/0, role/0]).
 
 -import(witness_spec_scan, [refuse/3, expected/3]).
@@ -50,7 +50,8 @@ places in the file. The names of the core's variables are none of the author's.
 -type actions() :: #{role() => witness_spec_action:action()}.
 
 -define(SERVER_RECEIVES, [call, cast, info]).
--define(SCOPES, [before, 'after', between]).
+%% `until` ends an action, too: it is a mistake that is told.
+-define(SCOPES, [before, 'after', between, until]).
 %% A core grows with the product of the lengths.
 -define(MAX_CHAIN, 10).
 
@@ -173,6 +174,8 @@ scope(_, [{atom, _, between} | Tokens]) ->
             {between, [Q, R], After};
         _ -> expected("`and` with the end of the scope", Behind, "as in `never {_ ? c} between {_ ? a} and {_ ? b}`")
     end;
+scope(_, [{atom, _, until} = Until | _]) ->
+    refuse(Until, "`until` stands behind `after`", "as in `never {_ ? c} after {_ ? a} until {_ ? b}`");
 %% A word that begins no property, or one more action.
 scope(Form, [{Kind, _, _}, Next | _] = Tokens) when Kind =:= atom, element(1, Next) =/= ':' -> unknown(Form, Tokens);
 scope(Form, [{'{', _} | _] = Tokens) -> unknown(Form, Tokens);
@@ -440,11 +443,21 @@ reads_all(_, _) -> false.
 is_about_functions(Actions) -> lists:any(fun(#{kind := Kind}) -> Kind =:= call orelse Kind =:= return end, Actions).
 
 %% Nothing in front of an action of `over` binds variables.
-seen(#{pattern := Pattern, guard := Guard} = Action, Begins, Given) ->
+seen(#{pattern := {tuple, Anno, Elements}, guard := Guard} = Action, Begins, Given) ->
+    Pattern = {tuple, Anno, lists:droplast(Elements) ++ [{var, Anno, '_'}]},
     Known = ordsets:union(witness_spec_pattern:variables(Pattern), Given),
     case ordsets:is_subset(witness_spec_pattern:variables(Guard), Known) of
-        true -> Action#{begins => Begins};
-        false -> Action#{begins => Begins, guard := []}
+        true -> Action#{pattern := Pattern, begins => Begins};
+        false -> Action#{pattern := Pattern, begins => Begins, guard := []}
+    end.
+
+-doc "An action without its `at T`, as in `over`.".
+-spec untimed([token()]) -> [token()].
+untimed(Tokens) ->
+    {Main, Behind} = witness_spec_pattern:split_before(Tokens, fun([Token | _], _) -> element(1, Token) =:= 'when' end),
+    case lists:reverse(Main) of
+        [{var, _, _}, {atom, _, at} | Before] -> lists:reverse(Before, Behind);
+        _ -> Tokens
     end.
 
 -doc "The formula and `let`s of a core with the actions in place of their names, and with the places of the sentence.".
@@ -496,11 +509,14 @@ text(Property, #{actions := Read} = Sentence, Actions) ->
                     Whole -> {[Main, " when ", witness_spec_sentence_core:alternatives(Whole)], guarded}
                 end
             end,
+    Untimed = #{Role => written(untimed(Tokens), End) || {Role, Tokens, End} <- Read},
     Roles = #{Place => Role || Role := #{location := Place} <- Actions},
     Seen = fun(#{location := Place, text := Action} = One) ->
                {Shown, Is} = case {Roles, One} of
-                   {#{Place := Role}, #{guard := []}} -> {element(1, map_get(Role, Parts)), none};
-                   {#{Place := Role}, _} -> Write(Role, []);
+                   {#{Place := Role}, #{guard := []}} -> {element(1, map_get(Role, Untimed)), none};
+                   {#{Place := Role}, _} ->
+                       {Main, Guard} = map_get(Role, Untimed),
+                       {[Main, " when ", witness_spec_sentence_core:alternatives(Guard)], guarded};
                    _ -> {Action, guarded}
                end,
                [["begin " || maps:get(begins, One, false)], case Is of none -> Shown; guarded -> ["{", Shown, "}"] end]

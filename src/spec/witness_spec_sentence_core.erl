@@ -69,7 +69,7 @@ why({unique, Names}, _, a, _) -> ["the same ", names(Names), " came before it"];
 why({increasing, strictly, V}, _, a, _) -> ["`", atom_to_list(V), "` is not greater than the one before"];
 why({increasing, equal, V}, _, a, _) -> ["`", atom_to_list(V), "` is smaller than the one before"];
 why(alternates, _, a, Of) -> ["there is no ", Of(b), " behind the one before"];
-why(alternates, _, b, Of) -> ["there is no ", Of(a), " before it"];
+why(alternates, _, b, Of) -> ["there is no ", Of(a), " for it"];
 why({open, N}, _, a, _) -> [integer_to_list(N), " ", case N of 1 -> "is"; _ -> "are" end, " open"];
 why(_, _, _, _) -> "".
 
