@@ -142,6 +142,11 @@ hints_name_what_was_meant_test_() ->
         {"machine state s: _ ? a -> s stat t: end", "`end` stands behind the last state; did you mean `state`?"}
     ]].
 
+%% The time to compile a chain grows faster than its length.
+a_machine_is_not_too_large_test() ->
+    Transitions = lists:join("; ", lists:duplicate(201, "_ ? a -> s")),
+    ?assertEqual({1, ~"a machine has at most 200 transitions"}, wrong(lists:append(["machine state s: ", lists:append(Transitions), " end"]))).
+
 what_is_suspicious_is_told_test_() ->
     [{Machine, ?_assertEqual([{Column, iolist_to_binary(Text)} || {Column, Text} <- Warnings], warned(Machine))}
      || {Machine, Warnings} <- [
@@ -149,6 +154,7 @@ what_is_suspicious_is_told_test_() ->
         {"machine state s: _ ? a -> s end", [{1, "this machine can never be violated"}]},
         {"machine (N = 0, M = 0) state s: _ ? {a, N} -> violated; _ ? b -> s (M = M + 1) end", [{17, "the data `M` is never used"}]},
         {"machine (N = 0, M = 0) state s: _ ? {a, N} -> violated; _ ? b -> s (N = M) end", []},
+        {"machine (N = 0, M = N + 1) state s: _ ? {a, M} -> violated end", []},
         {"machine state s: _ ? {a, _} -> violated; _ ? {a, 1} -> s end", [{42, "this transition can never be taken"}]},
         {"machine state s: {_ ? {a, N} when N > 1} -> violated; _ ? {a, 1} -> s; {_ ? {a, N} when N > 1} -> s end",
          [{73, "this transition can never be taken"}]},

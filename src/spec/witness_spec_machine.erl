@@ -38,7 +38,7 @@ of it.
 -doc "A name of data with the tokens of its value.".
 -type update() :: {atom(), location(), [token(), ...]}.
 
--define(MAX_TRANSITIONS, 1_000).
+-define(MAX_TRANSITIONS, 200).
 -define(SIMILAR, 0.8).
 
 -doc "Whether a machine begins here, where no operand can.".

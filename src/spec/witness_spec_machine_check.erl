@@ -13,8 +13,6 @@ What is wrong with the actions, guards and values themselves is found where all 
 -type machine() :: witness_spec_machine:machine().
 
 -define(SIMILAR, 0.8).
-%% So many transitions of a state are compared with each other.
--define(MAX_COMPARED, 200).
 
 -doc "The warnings. Throws the first error, a `t:witness_spec_diagnostic:finding/0`. The property has the `over` that counts.".
 -spec check(machine(), witness_spec_parse:property()) -> [witness_spec_diagnostic:finding()].
@@ -29,7 +27,7 @@ check(#{data := Data, states := States, location := Location} = Machine, #{over 
         fail(Location, "no transition of this machine has an action", "as in `state idle: _ ? start -> busy`, or say with `over` what it reads"),
     begins(hd(States), Property),
     unreachable(States) ++ unused(Machine) ++ never_violated(Machine)
-        ++ lists:append([compared(Ts, scope(Data, Property)) || #{transitions := Ts} <- States, length(Ts) =< ?MAX_COMPARED]).
+        ++ lists:append([compared(Ts, scope(Data, Property)) || #{transitions := Ts} <- States]).
 
 once([{Name, _} = First | Others], What) ->
     [fail(Place, [What, " `", Name, "` already"], "give each one a name of its own") || {Same, Place} <- Others, Same =:= Name],
@@ -99,6 +97,7 @@ unused(#{data := Data, states := States}) ->
     Transitions = [T || #{transitions := Ts} <- States, T <- Ts],
     [warning(Place, unused_data, ["the data `", atom_to_list(Name), "` is never used"], "use it in an action or its guard, or leave it out")
      || {Name, Place, _} <- Data,
+        not lists:any(fun({Other, _, First}) -> Other =/= Name andalso uses(Name, First) end, Data),
         not lists:any(fun(#{tokens := Tokens, updates := Updates}) ->
             uses(Name, Tokens) orelse lists:any(fun({Other, _, Value}) -> Other =/= Name andalso uses(Name, Value) end, Updates)
         end, Transitions)].
