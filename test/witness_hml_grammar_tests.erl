@@ -9,6 +9,9 @@ scanner of the language says.
 -include_lib("eunit/include/eunit.hrl").
 
 -define(GRAMMAR, "assets/hml.tmLanguage.json").
+-define(WORDS, [with, per, over, never, always, then, leads, to, precedes, alternates, at, most, least, exactly, in, any, open,
+                until, unique, strictly, increasing, before, between, within]).
+-define(RANDOM, 1).  % files of each kind, with a sentence of each form
 
 %% The word between « and » has this scope as its innermost.
 words_have_their_scopes_test_() ->
@@ -166,7 +169,146 @@ words_have_their_scopes_test_() ->
             {~"with m:f(_) check [_ ? #«rec»{a = 1}] ff.", ~"entity.name.type.record.hml"},
             {~"with m:f(_) check [_ ? A when A#«rec».a > 1] ff.", ~"entity.name.type.record.hml"},
             {~"with m:f(_) check [_ ? A when A#rec.«a» > 1] ff.", ~"variable.other.field.hml"},
-            {~"with m:f(_) check [_ ? {ok, «{»a}}] ff.", ~"punctuation.section.braces.begin.hml"}
+            {~"with m:f(_) check [_ ? {ok, «{»a}}] ff.", ~"punctuation.section.braces.begin.hml"},
+            %% Sentences.
+            {~"with m:f(_) «never» {_ ? a}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) never «{»_ ? a}.", ~"punctuation.section.braces.begin.hml"},
+            {~"with m:f(_) never {_ «?» a}.", ~"keyword.operator.action.hml"},
+            {~"with m:f(_) never {_ ? «never»}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) never _ ? «never».", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) never _ ?\n «never».", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) never _ ? «a» before {_ ? b}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) never {_ ? A «when» A > 1}.", ~"keyword.control.when.hml"},
+            {~"with m:f(_) never {_ ? A when A > «5» s}.", ~"constant.numeric.duration.hml"},
+            {~"with m:f(_) never {_ ? a}«.»", ~"punctuation.terminator.hml"},
+            {~"with m:f(_) never {_ ? a}. «with» m:f(_) none.", ~"keyword.control.hml"},
+            {~"with m:f(_) never {_ ? a},\n«b»: with m:f(_) none.", ~"entity.name.function.property.hml"},
+            {~"with m:f(_) never {_ ? a}\n\n«with» m:f(_) none.", ~"keyword.control.hml"},
+            {~"with m:f(_) never _ calls «m»:f(_).", ~"entity.name.type.module.hml"},
+            {~"with m:f(_) never _ ** «normal» after {_ ? b}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) never «call»(From, _) before {_ ? b}.", ~"support.function.otp.hml"},
+            {~"with m:f(_) never _ ? «call»(From, _).", ~"support.function.otp.hml"},
+            {~"with m:f(_) never reply(_, ok) «to» until before {_ ? b}.", ~"keyword.control.to.hml"},
+            {~"with m:f(_) never reply(_, ok) to «until» before {_ ? b}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) never reply(_, ok) to until «before» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) never {_ ? a} «within» 5 s after {_ ? b}.", ~"keyword.control.timed.hml"},
+            {~"with m:f(_) never {_ ? a} within «5» s after {_ ? b}.", ~"constant.numeric.duration.hml"},
+            {~"with m:f(_) never {_ ? a} within 5 s «after» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) never _ ? a «after» {_ ? b} until {_ ? c}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) never _ ? a after {_ ? b} «until» {_ ? c}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) never _ ? a «between» _ ? b and _ ? c.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) never _ ? a between _ ? b «and» _ ? c.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) over _ ? a, _ ? «b» always {_ ? a}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) over _ ? a, _ ? b «always» {_ ? a}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) over _ ? «always» always {_ ? a}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) over _ ? always «always» {_ ? a}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) over reply(_, a) to «always» always {_ ? a}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(A) when A =:= «never» never {_ ? a}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(A) when A =:= never «never» {_ ? a}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_), «never»:f(_) never {_ ? a}.", ~"entity.name.type.module.hml"},
+            {~"with m:f(_) group «always» {_ ? a} leads to {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) per K «always» call(K, _) then {_ ? b} leads to {_ ? c}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) per K always call(K, _) «then» {_ ? b} leads to {_ ? c}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) always {_ ? a} «leads» to {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) always {_ ? a} leads «to» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) always call(_, _) leads «to» reply(_, _) within 5 s.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) always _ ? a leads to «reply»(_, _) within 5 s.", ~"support.function.otp.hml"},
+            {~"with m:f(_) «{»_ ? a} precedes {_ ? b}.", ~"punctuation.section.braces.begin.hml"},
+            {~"with m:f(_) {_ ? a} «precedes» {_ ? b} within 7 d.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_)\n  {_ ? a} then {_ ? b}\n «precedes» {_ ? c}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(A) when A > 1 {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(A) when A =:= {b} {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(A) when {b} =:= A {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) «call»(_, a) precedes {_ ? b}.", ~"support.function.otp.hml"},
+            {~"with m:f(_) call(_, a) «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) over _ ? _ {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) over {_ ? a},\n «begin» _ ? b {_ ? a} precedes {_ ? b}.", ~"keyword.control.hml"},
+            {~"with m:f(_) over {_ ? a},\n {_ ? b}, «begin» {_ ? c} {_ ? a} precedes {_ ? b}.", ~"keyword.control.hml"},
+            {~"with m:f(_) over {_ ? a},\n {_ ? b}, begin {_ ? c} {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) let V = once {_ ? a} {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) let V = once {_ ? a}\n  {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) let V =\n  {_ ? a} «since» {_ ? b} never {_ ? a}.", ~"keyword.control.value.hml"},
+            {~"with m:f(_) let V = {_ ? a} or {_ ? b} since {_ ? c} «never» {_ ? a}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) let V = W =:= «never» since {_ ? c} never {_ ? a}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) {_ ? a} «alternates» with {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) {_ ? a} alternates «with» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) {_ ? a} alternates\n  «with» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) {_ ? a} alternates with _ ? «with».", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) «at» most 3 {_ ? a}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) at «most» 3 {_ ? a}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) at most «3» {_ ? a}.", ~"constant.numeric.integer.hml"},
+            {~"with m:f(_) at «least» 3 _ ? a.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) «exactly» 3 _ ? least.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) exactly 3 _ ? «least».", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) at most 3 _ ? a «in» any 30 s.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) at most 3 _ ? a in «any» 30 s.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) at most 3 _ ? a in any 30 «s».", ~"keyword.other.unit.hml"},
+            {~"with m:f(_) at most 3 «open» {_ ? a} until {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) at most 3 open _ : «open» ! x until {_ ? b}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) at most 3 «open» ! x.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) at most 3 open {_ ? a} «until» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) never _ ? a «at» T before {_ ? b}.", ~"keyword.control.at.hml"},
+            {~"with m:f(_) «unique» A, B in {_ ? {A, B}}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) unique A, «B» in {_ ? {A, B}}.", ~"variable.other.hml"},
+            {~"with m:f(_) unique A, B «in» {_ ? {A, B}}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) «increasing» N in {_ ? N}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) «strictly» increasing N in {_ ? N}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) strictly «increasing» N in {_ ? N}.", ~"keyword.control.sentence.hml"},
+            {~"«never»: with m:f(_) never {_ ? a}.", ~"entity.name.function.property.hml"},
+            {~"with m:f(_)\n  {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(_) over _ ? c\n  {_ ? a} «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            {~"with m:f(A) when {b} =:= A «group» never {_ ? a}.", ~"keyword.control.hml"},
+            {~"with m:f(_) over _ <- _, «never»:f(_) never {_ ? a}.", ~"entity.name.type.module.hml"},
+            {~"with m:f(_) over _ returns m:f/1 -> «never» never {_ ? a}.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) over _ ? «call»(_, _) always {_ ? a}.", ~"support.function.otp.hml"},
+            {~"with m:f(_) over _ ? a«,» _ ? b always {_ ? a}.", ~"punctuation.separator.hml"},
+            {~"with m:f(_) let V = once {_ ? a} let W = not V call(_, a) «precedes» {_ ? b}.", ~"keyword.control.sentence.hml"},
+            %% Machines.
+            {~"with m:f(_) «machine» state a: end.", ~"keyword.control.hml"},
+            {~"with m:f(_) over _ ? a «machine» state a: end.", ~"keyword.control.hml"},
+            {~"with m:f(_) let V = once {_ ? a} «machine» state a: end.", ~"keyword.control.hml"},
+            {~"with m:f(_) per K «machine» state a: end.", ~"keyword.control.hml"},
+            {~"with «machine»:f(_) machine state a: end.", ~"entity.name.type.module.hml"},
+            {~"with m:f(machine) when A =:= «machine» machine state a: end.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) machine («N» = 0) state a: end.", ~"variable.other.hml"},
+            {~"with m:f(_) machine (N «=» 0) state a: end.", ~"keyword.operator.hml"},
+            {~"with m:f(_) machine «state» a: end.", ~"keyword.control.machine.hml"},
+            {~"with m:f(_) machine state «a»: end.", ~"entity.name.type.state.hml"},
+            {~"with m:f(_) machine state «'a b'»: end.", ~"entity.name.type.state.hml"},
+            {~"with m:f(_) machine state «state»: end.", ~"entity.name.type.state.hml"},
+            {~"with m:f(_) machine state a«:» end.", ~"punctuation.separator.hml"},
+            {~"with m:f(_) machine state a: «end».", ~"keyword.control.hml"},
+            {~"with m:f(_) machine state a: end«.»", ~"punctuation.terminator.hml"},
+            {~"with m:f(_) machine «hot» state a: end.", ~"keyword.control.machine.hml"},
+            {~"with m:f(_) machine hot «state» a: end.", ~"keyword.control.machine.hml"},
+            {~"with m:f(_) machine hot state a «within» 1.5 min: end.", ~"keyword.control.timed.hml"},
+            {~"with m:f(_) machine hot state a within «1.5» min: end.", ~"constant.numeric.duration.hml"},
+            {~"with m:f(_) machine hot state a within 1 «min»: end.", ~"keyword.other.unit.hml"},
+            {~"with m:f(_) machine state a: _ «?» b -> c end.", ~"keyword.operator.action.hml"},
+            {~"with m:f(_) machine state a: _ ? «b» -> c end.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) machine state a: _ ? b «->» c end.", ~"keyword.operator.action.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> «c» end.", ~"entity.name.type.state.hml"},
+            {~"with m:f(_) machine state a: _ ? b ->\n «c» end.", ~"entity.name.type.state.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> «c» (N = 1); _ ? d -> stay end.", ~"entity.name.type.state.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> «stay» (N = 1); _ ? d -> c end.", ~"keyword.control.machine.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> stay (N «=» 1); _ ? d -> c end.", ~"keyword.operator.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> stay«;» _ ? d -> c end.", ~"punctuation.separator.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> «violated» \"why\" end.", ~"keyword.control.machine.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> violated \"«why»\" end.", ~"string.quoted.double.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> «satisfied» end.", ~"keyword.control.machine.hml"},
+            {~"with m:f(_) machine state a: «else» -> violated end.", ~"keyword.control.else.hml"},
+            {~"with m:f(_) machine state a: _ ? «hot» -> b state b: end.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> c «hot» state c: end.", ~"keyword.control.machine.hml"},
+            {~"with m:f(_) machine state a: _ ? «stay» -> c state c: end.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) machine state a: {_ ? «violated»} -> c state c: end.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) machine state a: _ : «state» ! x -> c state c: end.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) machine state a: _ ? A when A =:= «satisfied» -> c state c: end.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) machine state a: _ ? A «when» A > N -> c end.", ~"keyword.control.when.hml"},
+            {~"with m:f(_) machine state a: «reply»(_, ok) -> c end.", ~"support.function.otp.hml"},
+            {~"with m:f(_) machine state a: P -> C, «m»:f(_) -> c end.", ~"entity.name.type.module.hml"},
+            {~"with m:f(_) machine state a: _ returns m:f/1 -> «ok» -> c end.", ~"constant.other.symbol.hml"},
+            {~"with m:f(_) machine state a: _ returns m:f/1 -> ok -> «c» end.", ~"entity.name.type.state.hml"},
+            {~"with m:f(_) machine state a: _ ? b -> c\n\n«d»: with m:f(_) none.", ~"entity.name.function.property.hml"}
         ]]
     end}.
 
@@ -184,22 +326,45 @@ a_region_may_span_lines_test() ->
 %% The scanner is what decides; a word that it calls a variable must look like one in an editor.
 all_specifications_look_as_they_are_read_test_() ->
     {setup, fun grammar/0, fun(Grammar) ->
-        [{filename:basename(File), fun() -> agrees(File, Grammar) end} || File <- specifications()]
+        Texts = [{File, Text} || {File, Text} <- witness_spec_format_props_tests:sources(), is_specification(Text)],
+        Machines = [Text || {_, Text} <- Texts, re:run(Text, ~"^  machine", [multiline]) =/= nomatch],
+        [?_assert(length(Texts) > 150), ?_assertNotEqual([], Machines)]
+            ++ [{File, fun() -> agrees(Text, Grammar) end} || {File, Text} <- Texts]
     end}.
 
-agrees(File, Grammar) ->
-    {ok, Source} = file:read_file(File),
+is_specification(Text) -> witness_spec_format:is_specification(Text) =:= ok.
+
+%% `WITNESS_HML_SEED` brings a run back.
+random_sentences_look_as_they_are_read_test_() ->
+    {timeout, 60, fun() ->
+        Seed = witness_setting:number("WITNESS_HML_SEED", erlang:system_time(second)),
+        _ = rand:seed(exsss, Seed),
+        Grammar = grammar(),
+        [begin
+             Text = witness_spec_sentence_props_tests:random_text(Mode),
+             ?assertEqual({Seed, Text, ok}, {Seed, Text, agrees(Text, ?WORDS, Grammar)})
+         end || Mode <- [whole, per, some, shared], _ <- lists:seq(1, ?RANDOM)]
+    end}.
+
+agrees(Source, Grammar) -> agrees(Source, [], Grammar).
+
+%% The words are some of the language, and no atoms.
+agrees(Source, Words, Grammar) ->
     {ok, Tokens} = witness_spec_scan:string(Source),
     {Spans, Open} = spans(Source, Grammar),
     ?assertEqual([], Open),
     Lines = list_to_tuple(binary:split(Source, ~"\n", [global])),
-    [begin
-         Scope = lists:last([root | covering(place(Token, Lines), Spans)]),
-         ?assertEqual({Token, Scope, true}, {Token, Scope, looks(element(1, Token), Scope)})
-     end || Token <- Tokens, element(1, Token) =/= eof].
+    lists:foreach(fun(Token) ->
+        Scope = lists:last([root | covering(place(Token, Lines), Spans)]),
+        ?assertEqual({Token, Scope, true}, {Token, Scope, looks(kind(Token, Words), Scope)})
+    end, lists:droplast(Tokens)).
 
-looks(root, _) -> false;
+kind({atom, _, Atom}, Words) ->
+    case lists:member(Atom, Words) of true -> word; false -> atom end;
+kind(Token, _) -> element(1, Token).
+
 looks(_, root) -> false;
+looks(word, Scope) -> begins(Scope, [~"keyword.control."]);
 looks(var, Scope) -> begins(Scope, [~"variable.", ~"entity.name.type.module."]);
 looks('.', Scope) -> begins(Scope, [~"punctuation.", ~"entity.name.type.module."]);
 looks(atom, Scope) -> begins(Scope, [~"constant.", ~"keyword.", ~"entity.", ~"support.", ~"variable.other.field"]);
@@ -217,10 +382,6 @@ place(Token, Lines) ->
     {Line, Column} = witness_spec_scan:location(Token),
     Text = unicode:characters_to_list(element(Line, Lines)),
     {Line, byte_size(unicode:characters_to_binary(lists:sublist(Text, Column - 1)))}.
-
-specifications() ->
-    Patterns = ["examples/**/*.hml", "test/systems/*.hml", "test/cli_data/{small,sliced,open,growing,records}.hml"],
-    lists:append([filelib:wildcard(filename:join(root(), Pattern)) || Pattern <- Patterns]).
 
 each_rule_that_is_included_exists_and_is_used_test() ->
     #{~"repository" := Repository} = Read = read(),
@@ -294,7 +455,8 @@ line(Line, Number, At, Stack = [{From, Name, End, EndCaptures, Rules} | Outer], 
                     line(Line, Number, Stop, Outer, Region ++ named(Groups, EndCaptures, Number) ++ Spans, Repository);
                 {match, _, Captures} when Length > 0 ->
                     line(Line, Number, Stop, Stack, named(Groups, Captures, Number) ++ Spans, Repository);
-                {region, Inner, _, Captures, Until, UntilCaptures, InnerRules} when Length > 0 ->
+                %% One that begins in front of its first word goes on with the rules inside it.
+                {region, Inner, _, Captures, Until, UntilCaptures, InnerRules} ->
                     line(Line, Number, Stop, [{{Number, Start}, Inner, Until, UntilCaptures, InnerRules} | Stack],
                          named(Groups, Captures, Number) ++ Spans, Repository)
             end
