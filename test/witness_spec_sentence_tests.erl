@@ -304,6 +304,8 @@ what_is_wrong_at_an_event_is_told_test_() ->
         {"never {_ ? a} after {_ ? q}", ~"`_ ? q` came before it"},
         {"never {_ ? a} within 3 s after {_ ? q}", ~"`_ ? q` came in the 3 s before it"},
         {"always {_ ? a} leads to {_ ? z} between {_ ? q} and {_ ? r}", ~"`_ ? z` has not come"},
+        {"always {_ ? a} leads to {_ ? z} within 3 s between {_ ? q} and {_ ? r}", ~"what `_ ? a` leads to has not come in 3 s"},
+        {"always {_ ? a} leads to {_ ? b} then {_ ? z} between {_ ? q} and {_ ? r}", ~"not all has come that `_ ? a` leads to"},
         {"{_ ? z} precedes {_ ? b}", ~"there is no `_ ? z` before it"},
         {"{_ ? z} precedes {_ ? b} within 3 s", ~"there is no `_ ? z` in the 3 s before it"},
         {"{_ ? z} precedes {_ ? a} then {_ ? b}", ~"there is no `_ ? z` before `_ ? a`"},

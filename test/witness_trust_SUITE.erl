@@ -600,40 +600,8 @@ checked(Log, Config) ->
             {error, Reason}
     end.
 
-%% What a command prints here, and its exit code.
-printed(Arguments) ->
-    Names = [user, standard_error],
-    Before = [{Name, whereis(Name)} || Name <- Names],
-    Device = spawn_link(fun() -> device([]) end),
-    Forward = spawn_link(fun() -> forward(Device) end),
-    [unregister(Name) || Name <- Names],
-    Code = try
-        true = register(user, Device),
-        true = register(standard_error, Forward),
-        witness_cli:run(Arguments)
-    after
-        [begin _ = unregister(Name), true = register(Name, Pid) end || {Name, Pid} <- Before]
-    end,
-    Device ! {text, self()},
-    receive {Device, Text} -> {Code, Text} end.
-
-forward(Device) ->
-    receive Message -> Device ! Message end,
-    forward(Device).
-
-device(Printed) ->
-    receive
-        {io_request, From, Ref, {put_chars, unicode, Text}} ->
-            From ! {io_reply, Ref, ok},
-            device([Printed, unicode:characters_to_binary(Text)]);
-        {io_request, From, Ref, {put_chars, unicode, M, F, A}} ->
-            From ! {io_reply, Ref, ok},
-            device([Printed, unicode:characters_to_binary(apply(M, F, A))]);
-        {io_request, From, Ref, _} ->
-            From ! {io_reply, Ref, {error, request}},
-            device(Printed);
-        {text, Pid} -> Pid ! {self(), iolist_to_binary(Printed)}
-    end.
+%% The exit code of a command, and what it prints here.
+printed(Arguments) -> witness_output:of_call(fun() -> witness_cli:run(Arguments) end).
 
 %% --- helpers ---------------------------------------------------------------------
 

@@ -165,6 +165,7 @@ is_end(Tokens) -> ends_state(Tokens).
 is_action(Taken) ->
     lists:any(fun({Symbol, _}) -> lists:member(Symbol, ['?', '!', '<-', '->']); (_) -> false end, Taken).
 
+target([{atom, _, violated}, {string, _, ""} | Rest]) -> {{violated, none}, [], Rest};
 target([{atom, _, violated}, {string, _, Why} | Rest]) -> {{violated, unicode:characters_to_binary(Why)}, [], Rest};
 target([{atom, _, violated} | Rest]) -> {{violated, none}, [], without_updates(Rest)};
 target([{atom, _, satisfied} | Rest]) -> {satisfied, [], without_updates(Rest)};

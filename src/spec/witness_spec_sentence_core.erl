@@ -47,7 +47,11 @@ begins(_, _) -> [a].
 -spec why(witness_spec_sentence:sentence(), role(), #{role() => witness_spec_action:action()}) -> #{why => binary()}.
 why(#{form := Form, scope := Scope}, Role, Actions) ->
     Of = fun(One) -> #{One := #{text := Text}} = Actions, ["`", Text, "`"] end,
-    case why(Form, Scope, Role, Of) of
+    Told = case Form of
+        {leads, none} when is_map_key({b, 2}, Actions) -> {leads, chain};
+        _ -> Form
+    end,
+    case why(Told, Scope, Role, Of) of
         "" -> #{};
         Text -> #{why => unicode:characters_to_binary(Text)}
     end.
@@ -57,7 +61,9 @@ why({precedes, Duration}, _, b, Of) -> ["there is no ", Of(a), " in the ", Durat
 why({precedes, _}, _, {b, _}, Of) -> ["there is no ", Of(a), " before ", Of(b)];
 why(never, _, r, Of) -> [Of(a), " came before it"];
 why(always, _, r, Of) -> ["something else than ", Of(a), " came before it"];
-why({leads, _}, _, r, Of) -> [Of(b), " has not come"];
+why({leads, none}, _, r, Of) -> [Of(b), " has not come"];
+why({leads, chain}, _, r, Of) -> ["not all has come that ", Of(a), " leads to"];
+why({leads, Duration}, _, r, Of) -> ["what ", Of(a), " leads to has not come in ", Duration];
 why({at_least, N, _}, _, r, Of) -> [Of(a), " came less than ", times(N), " before it"];
 why({exactly, N}, _, r, Of) when N > 0 -> [Of(a), " did not come ", times(N), " before it"];
 why(_, _, r, _) -> "what the sentence forbids came before it";
