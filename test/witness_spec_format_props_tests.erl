@@ -36,8 +36,86 @@ random_sentences_keep_what_they_say_test_() ->
     {timeout, 240, fun() ->
         Seed = seed(),
         [?assertEqual({Seed, Mode, N, ok}, {Seed, Mode, N, checked(drawn({Seed, Mode, N}, fun() -> sentences(Mode) end))})
-         || Mode <- [whole, per, shared], N <- lists:seq(1, number() div 10)]
+         || Mode <- modes(), N <- lists:seq(1, number() div 10)]
     end}.
+
+random_machines_keep_what_they_say_test_() ->
+    {timeout, 240, fun() ->
+        Seed = seed(),
+        [?assertEqual({Seed, N, ok}, {Seed, N, checked(drawn({Seed, N}, fun() -> scattered(machine()) end))})
+         || N <- lists:seq(1, number())]
+    end}.
+
+%% They are written here with single blanks. Only a sentence that is too long has several lines, and each begins with a phrase.
+random_sentences_are_broken_in_front_of_phrases_test_() ->
+    {timeout, 240, fun() ->
+        Seed = seed(),
+        Lines = [begin
+                     Drawn = drawn({Seed, Mode, N}, fun() -> witness_spec_sentence_props_tests:random_text(Mode) end),
+                     [begin
+                          {ok, Formatted} = witness_spec_format:text(drawn({Seed, N, Text}, fun() -> respaced(Text, [" ", "  ", "\t"]) end)),
+                          Sentence = [Line || <<"  ", Line/binary>> <- binary:split(Formatted, ~"\n", [global])],
+                          ?assertEqual({Seed, Text, flat(Text)}, {Seed, Text, flat(Formatted)}),
+                          ?assertEqual({Seed, Text, []}, {Seed, Text, wrong_lines(flat(Text), flat(behind_head(Text)), Sentence)}),
+                          length(Sentence)
+                      end || Text <- re:split(Drawn, "(?<=\\.\n)(?=with)")]
+                 end || Mode <- modes(), N <- lists:seq(1, number() div 30)],
+        ?assertEqual([0, 1, 2], lists:usort([min(2, Number) || Number <- lists:append(Lines)]))
+    end}.
+
+%% However their authors have broken them, words that belong together stay in one line.
+random_sentences_keep_their_words_together_test_() ->
+    {timeout, 240, fun() ->
+        Seed = seed(),
+        [begin
+             Drawn = drawn({Seed, Mode, N}, fun() -> respaced(witness_spec_sentence_props_tests:random_text(Mode), [" ", "\n", "\n    "]) end),
+             {ok, Formatted} = witness_spec_format:text(Drawn),
+             ?assertEqual({Seed, Mode, N, nomatch}, {Seed, Mode, N, re:run(Formatted, "\\b(leads|at|in|alternates|strictly)\n", [{capture, first, binary}])})
+         end || Mode <- modes(), N <- lists:seq(1, number() div 10)]
+    end}.
+
+%% The generator writes them as they should be, but for the column of the arrows.
+random_machines_have_a_line_for_each_transition_test_() ->
+    {timeout, 240, fun() ->
+        Seed = seed(),
+        Drawn = [drawn({Seed, N}, fun() -> Text = machine(), {Text, respaced(Text, [" ", "\n", "\n\t "])} end)
+                 || N <- lists:seq(1, number())],
+        Short = [Both || {Text, _} = Both <- Drawn,
+                         lists:all(fun(Line) -> byte_size(Line) =< ?WIDTH end, binary:split(Text, ~"\n", [global]))],
+        ?assert(length(Short) > number() div 2),
+        [begin
+             {ok, Formatted} = witness_spec_format:text(Respaced),
+             ?assertEqual({Seed, states_of(Text)}, {Seed, re:replace(states_of(Formatted), " +->", " ->", [global, {return, binary}])}),
+             States = re:split(states_of(Formatted), "state "),
+             ?assertEqual({Seed, Text, []}, {Seed, Text, [State || State <- States, not is_aligned(State)]})
+         end || {Text, Respaced} <- Short]
+    end}.
+
+modes() -> [whole, per, some, shared, same].
+
+machine() -> witness_spec_machine_props_tests:random_text().
+
+%% A state without transitions is written with an empty line.
+states_of(Text) -> binary:replace(behind_head(Text), ~"\n\n", ~"\n", [global]).
+
+behind_head(Text) ->
+    [_, Behind] = binary:split(Text, ~"\n  "),
+    Behind.
+
+flat(Text) -> string:trim(re:replace(Text, "\\s+", " ", [global, {return, binary}])).
+
+%% The lines of a sentence that are wrong.
+wrong_lines(Property, _, Lines) when byte_size(Property) =< ?WIDTH -> Lines;
+wrong_lines(_, Sentence, Lines) when byte_size(Sentence) + 2 =< ?WIDTH -> Lines -- [Sentence];
+%% Deeper lines are those of an action that is too long itself.
+wrong_lines(_, _, [_ | Lines]) ->
+    [Line || Line <- Lines, re:run(Line, "^( |(leads to|precedes|alternates with|then|within|before|after|between|until|in any|in) )") =:= nomatch].
+
+%% One column of arrows, or a single blank in front of each.
+is_aligned(State) ->
+    Lines = [Line || Line <- binary:split(State, ~"\n", [global]), binary:match(Line, ~" -> ") =/= nomatch],
+    length(lists:usort([element(1, binary:match(Line, ~" -> ")) || Line <- Lines])) =< 1
+        orelse lists:all(fun(Line) -> binary:match(Line, ~"  ->") =:= nomatch end, Lines).
 
 %% Words of specifications in any order are no specifications, and have a layout all the same.
 random_words_keep_their_order_test_() ->
@@ -77,7 +155,7 @@ sentences(Mode) -> scattered(witness_spec_sentence_props_tests:random_text(Mode)
 sources() ->
     Root = witness_checkout:root(filename:dirname(code:which(?MODULE))),
     Files = filelib:wildcard("{bench,examples,test}/**/*.hml", Root),
-    Pages = filelib:wildcard("docs/*.md", Root),
+    Pages = filelib:wildcard("docs/**/*.md", Root),
     [{File, read(Root, File)} || File <- Files]
         ++ [{Page, Text} || Page <- Pages,
                             {match, Texts} <- [re:run(read(Root, Page), "^```hml[^\n]*\n(.*?)^```", [global, multiline, dotall, {capture, [1], binary}])],
@@ -107,6 +185,15 @@ scattered([Token | Tokens], Place, Percent) ->
             end
     end,
     [Gap, witness_spec_scan:token_text(Token) | scattered(Tokens, witness_spec_scan:after_token(Token), Percent)].
+
+%% The same tokens with one of these gaps wherever white space is.
+respaced(Source, Gaps) ->
+    {ok, Tokens} = witness_spec_scan:string(Source),
+    {Texts, _} = lists:mapfoldl(fun(Token, Place) ->
+        Gap = case witness_spec_scan:location(Token) of Place -> ""; _ -> one(Gaps) end,
+        {[Gap, witness_spec_scan:token_text(Token)], witness_spec_scan:after_token(Token)}
+    end, {1, 1}, lists:droplast(Tokens)),
+    unicode:characters_to_binary([Texts, "\n"]).
 
 one(List) -> lists:nth(rand:uniform(length(List)), List).
 
@@ -182,6 +269,8 @@ said(Source) ->
 plain({Line, Column}) when is_integer(Line), is_integer(Column) -> place;
 plain(Tuple) when is_tuple(Tuple) -> list_to_tuple(plain(tuple_to_list(Tuple)));
 plain([Head | Tail]) -> [plain(Head) | plain(Tail)];
+%% Some warnings name lines.
+plain(#{warnings := Warnings} = Map) -> plain((maps:remove(warnings, Map))#{codes => [Code || {_, _, Code, _, _} <- Warnings]});
 plain(Map) when is_map(Map) -> #{Key => plain(Value) || Key := Value <- Map};
 plain(Text) when is_binary(Text) -> text;
 plain(Other) -> Other.

@@ -59,6 +59,24 @@ well_written_specifications_stay_as_they_are_test_() ->
         over _ ? {lent, _}, _ : _ ! reply(_, {ok, Id}) to {get, _}
           never {_ : _ ! b} after {_ ? c} until {_ ? d when true}.
 
+        shipped: with orders:init(_) per Order
+        let Paid = count within 1 min {_ ? {paid, _}}
+        let Late = once {_ ? late} or {_ ? {late, _}}
+          {_ ? {placed, Order}} then {_ ? {paid, Order}}
+          precedes {_ : _ ! {shipped, Order} when Paid > 2, not Late} then call(_, Order).
+
+        counter: with tickets:init(N)
+          machine (Left = N - 1, Sold = [])
+            state open:
+              reply(_, {seat, _}) when Left > 0  -> stay (Left = Left - 1);
+              reply(_, sold_out)                 -> closed
+            hot state closed within 1 min:
+              %% Too late.
+              reply(_, {seat, _})                -> violated "a seat was sold after the last one";
+
+              else                               -> satisfied  % all is well
+          end.
+
         unique: with tickets:init(_) unique Seat in reply(_, {seat, Seat}).
 
         """]].
@@ -91,6 +109,30 @@ layouts_test_() ->
          ~"with m:f(_)\nover check : over ! none, _ ? with, _ : per ! reply(_, monitor) to check\ncheck [_ ? let_] ff.\n"},
         {"a comma between properties", ~"with m:f(_) none, b: with m:g(_) none ,\nper X over _ ? X check tt .",
          ~"with m:f(_) none,\nb: with m:g(_) none,\nper X over _ ? X check tt.\n"},
+        {"sentences", ~"a: with m:f(_) per Id {_ ? {a,Id}} then {_ ? b} precedes {_?c}.\nwith m:f(_)\nper Id\n{_ ? {a,Id}}alternates\nwith {_?c}.",
+         ~"a: with m:f(_) per Id {_ ? {a, Id}} then {_ ? b} precedes {_ ? c}.\nwith m:f(_) per Id\n  {_ ? {a, Id}} alternates with {_ ? c}.\n"},
+        {"long sentences",
+         ~"""
+         with m:f(_) always {_ ? {placed, Order, Client}} then {_ ? {paid, Order}} leads to {_ : _ ! {sent, Order}} then {_ : _ ! {invoice, Order}} within 2 d.
+         with m:f(_) at most 1 {_ : _ ! {checked, Order}}
+         in
+         any 5 s between {_ ? a}
+         and {_ ? b}.
+         with m:f(_) never {_ ? {request, Client, Number}
+         when Number > 1000, Client =/= root, Client =/= nobody, is_atom(Client)} before {_ ? b}.
+         """,
+         ~"""
+         with m:f(_)
+           always {_ ? {placed, Order, Client}} then {_ ? {paid, Order}}
+           leads to {_ : _ ! {sent, Order}} then {_ : _ ! {invoice, Order}} within 2 d.
+         with m:f(_)
+           at most 1 {_ : _ ! {checked, Order}}
+           in any 5 s between {_ ? a} and {_ ? b}.
+         with m:f(_)
+           never {_ ? {request, Client, Number} when Number > 1000, Client =/= root, Client =/= nobody,
+                  is_atom(Client)} before {_ ? b}.
+
+         """},
         {"durations", ~"with m:f(_) check within   5    s <_ ? T when T<5  ms> tt.", ~"with m:f(_) check within 5 s <_ ? T when T < 5 ms> tt.\n"}]].
 
 %% The dot of a loop and that of a name are others with a space behind them.
@@ -103,7 +145,7 @@ unknown_words_keep_their_lines_test() ->
     Text = ~"""
     lock: with lock:init(_)   per Id
     over _ ? {lock, Id},   _ ? {free, Id}
-    machine
+    automaton
          state free: % at first
                _ ? {lock, _}->taken ;
                _ ? {free, _} -> error
@@ -120,7 +162,7 @@ unknown_words_keep_their_lines_test() ->
     Formatted = ~"""
     lock: with lock:init(_)
     per Id over _ ? {lock, Id}, _ ? {free, Id}
-    machine
+    automaton
       state free:  % at first
         _ ? {lock, _}->taken;
         _ ? {free, _} -> error
@@ -132,6 +174,67 @@ unknown_words_keep_their_lines_test() ->
     end.
     foo bar
       -> baz (1, 2).
+
+    """,
+    ?assertEqual(Formatted, format(Text)),
+    ?assertEqual(Formatted, format(Formatted)).
+
+%% The arrows of a machine stand in one column, of a state if that does not fit, and behind one blank if that does not, either.
+machines_test() ->
+    Text = ~"""
+    %% One.
+    lock: with lock:init(_)   per Id
+    machine(N=0, M = none)
+         state free : % at first
+               _ ? {lock, Id} ->taken(N=N+1) ; % here
+               {_ ? {free, _} when N > 1}
+                 -> violated "why"; P -> C, m:f(_) -> stay
+         hot   state taken within   5  s : _ ? {free, _} -> free;
+
+               % All others.
+               else ->
+                     stay % nothing
+      state ended:
+    end.
+    wide: with lock:init(_) machine state a: _ ? x -> b; else -> violated state b:
+      _ ? {request, Aaaaaaaaaaaaaaaaaaaaaaaaaaaa, Bbbbbbbbbbbbbbbbb} -> a;
+      _ ? x
+        -> violated "this text is longer" state c:
+      _ ? {request, Aaaaaaaaaaaaaaaaaaaaaaaaaaaa, Bbbbbbbbbbbbbbbbbbbbbbbbbbbbb} -> violated "not twice" end,
+    per Id over _ ? {a, Id} machine state a: returns m:f/1 -> V when V > 1 -> a end.
+    """,
+    Formatted = ~"""
+    %% One.
+    lock: with lock:init(_) per Id
+      machine (N = 0, M = none)
+        state free:                                          % at first
+          _ ? {lock, Id}              -> taken (N = N + 1);  % here
+          {_ ? {free, _} when N > 1}  -> violated "why";
+          P -> C, m:f(_)              -> stay
+        hot state taken within 5 s:
+          _ ? {free, _}               -> free;
+
+          % All others.
+          else                        -> stay  % nothing
+        state ended:
+      end.
+    wide: with lock:init(_)
+      machine
+        state a:
+          _ ? x  -> b;
+          else   -> violated
+        state b:
+          _ ? {request, Aaaaaaaaaaaaaaaaaaaaaaaaaaaa, Bbbbbbbbbbbbbbbbb} -> a;
+          _ ? x -> violated "this text is longer"
+        state c:
+          _ ? {request, Aaaaaaaaaaaaaaaaaaaaaaaaaaaa, Bbbbbbbbbbbbbbbbbbbbbbbbbbbbb}
+            -> violated "not twice"
+      end,
+    per Id over _ ? {a, Id}
+      machine
+        state a:
+          returns m:f/1 -> V when V > 1  -> a
+      end.
 
     """,
     ?assertEqual(Formatted, format(Text)),

@@ -7,7 +7,7 @@ Machines mean what an interpreter of them says: compiled monitors of random mach
 """.
 -include_lib("eunit/include/eunit.hrl").
 
--export([differences/2, told/1]).
+-export([differences/2, told/1, random_text/0]).
 
 -define(FILES, 12).     % compiling takes most of the time
 -define(MACHINES, 8).   % in a file
@@ -156,6 +156,10 @@ one(List) -> lists:nth(rand:uniform(length(List)), List).
 often(Percent) -> rand:uniform(100) =< Percent.
 
 %% Machines.
+
+-doc "A file with a machine, drawn with the process's random numbers.".
+-spec random_text() -> binary().
+random_text() -> map_get(text, property()).
 
 property() ->
     {D, Duration} = one([{10, "10 ns"}, {1000, "1 us"}, {2_000_000_000, "2 s"}]),

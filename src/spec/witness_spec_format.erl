@@ -4,6 +4,10 @@ Formats specifications: text to text, on tokens, so nothing that the author wrot
 
 - `with`, `per ... over`, `among`, each `let`, and `monitor` or `check` begin a line, and a sentence does, indented. `check` or `monitor`
   stays in one line with a formula that fits, and a property stays in one line if its author wrote it so and it fits.
+- A sentence that is too long is broken in front of `leads to`, `precedes`, `alternates with` and the word of its scope, and then in front of
+  `then`, `within`, `until` and `in`. Where its author has broken it at such a place, it is broken.
+- A machine has a line for `machine`, each state, each transition and `end`. Its arrows stand in one column; if a line would be too long,
+  those of each state do; if a line of the state would be too long, one space stands in front of each.
 - A formula is broken in front of `and` and `or`, after the `(` of a loop or of parentheses, after the commas of `and(...)`, and then between
   modalities. It is broken where it is longer than 100 columns, and where the author has broken it at such a place.
 - What is in parentheses is indented by two columns, and what belongs to a list is in the column where it begins.
@@ -16,8 +20,6 @@ The result is read again, and must have the same tokens and comments.
 
 -export([file/1, string/2, text/1, is_specification/1]).
 
-
--define(WIDTH, 100).
 -define(MAX_FINDINGS, 50).
 
 -doc "The text of a specification in a file, and its formatted text.".
@@ -53,7 +55,7 @@ text(Source) ->
         {ok, Tokens} ?= witness_spec_scan:string(Source),
         Comments = witness_spec_scan:comments(Source),
         Doc = witness_spec_format_layout:file(Tokens, Comments),
-        <<Formatted/binary>> = unicode:characters_to_binary(witness_spec_format_doc:render(Doc, ?WIDTH)),
+        <<Formatted/binary>> = unicode:characters_to_binary(witness_spec_format_doc:render(Doc)),
         {ok, Again} ?= witness_spec_scan:string(Formatted),
         Same = words(Tokens, Comments) =:= words(Again, witness_spec_scan:comments(Formatted)),
         Same orelse error({format, not_the_same_tokens}),

@@ -2,7 +2,7 @@
 -moduledoc """
 Documents of the formatter, and the lines that they become within a width.
 
-A document is text with the places where a line may end. The one that `render/2` chooses is the first that fits, from left to right, as in
+A document is text with the places where a line may end. The one that `render/1` chooses is the first that fits, from left to right, as in
 Wadler's *A prettier printer*, so the time grows with the size of the text:
 
 - `{line, Flat}` ends the line if its group does not fit, and is the text `Flat` otherwise; `hard` always ends the line, so no group
@@ -17,7 +17,7 @@ A text carries whether an empty line stands in front of it, which is kept if it 
 further to the left. Comments end their lines.
 """.
 
--export([render/2, text/1, text/2, tail/1]).
+-export([render/1, fits/2, flat_length/1, text/1, text/2, tail/1]).
 -export_type([doc/0]).
 
 -type doc() :: [doc()] | text() | tail()
@@ -30,9 +30,12 @@ further to the left. Comments end their lines.
 -type text() :: {text, string(), Length :: non_neg_integer(), Empty :: boolean()}.
 -type tail() :: {tail, string(), Length :: non_neg_integer()}.
 
+-define(WIDTH, 100).
+
 %% `column` is that of the next character, from 0 on, with the `space` in front of it, which no line ends with; `pending` is the
 %% indentation of a line that has not begun yet; `indent` that of this line. A finished line has its text and the comment behind it.
--record(state, {width :: pos_integer(), column = 0 :: non_neg_integer(), indent = 0 :: non_neg_integer(), space = "" :: string(),
+-record(state, {width = ?WIDTH :: pos_integer(),
+                column = 0 :: non_neg_integer(), indent = 0 :: non_neg_integer(), space = "" :: string(),
                 pending = {line, 0} :: none | {line, non_neg_integer()},
                 line = [] :: iolist(), comment = none :: none | string(),
                 lines = [] :: [{iolist(), non_neg_integer(), none | string()}]}).
@@ -50,10 +53,25 @@ text(Text, Empty) -> {text, Text, length(Text), Empty}.
 tail(Text) -> {tail, Text, length(Text)}.
 
 -doc "The lines of a document, each with its end.".
--spec render(doc(), Width :: pos_integer()) -> iolist().
-render(Doc, Width) ->
-    #state{lines = Lines} = finish(docs([{0, broken, Doc}], #state{width = Width})),
+-spec render(doc()) -> iolist().
+render(Doc) ->
+    #state{lines = Lines} = finish(docs([{0, broken, Doc}], #state{})),
     [[Line, $\n] || Line <- aligned(lists:reverse(Lines))].
+
+-doc "Whether a document fits into a line that is indented so far, without the comments around it.".
+-spec fits(doc(), Indent :: non_neg_integer()) -> boolean().
+fits(Doc, Indent) -> fits([{Indent, flat, Doc}], ?WIDTH - Indent, line).
+
+-doc "The length of a document in one line, without its comments.".
+-spec flat_length(doc()) -> non_neg_integer().
+flat_length(Docs) when is_list(Docs) -> lists:sum([flat_length(Doc) || Doc <- Docs]);
+flat_length({text, _, Length, _}) -> Length;
+flat_length({tail, _, Length}) -> Length;
+flat_length({Line, Flat}) when Line =:= line; Line =:= last -> length(Flat);
+flat_length({sep, Flat, _, _, Doc}) -> length(Flat) + flat_length(Doc);
+flat_length({Kind, Doc}) when Kind =:= group; Kind =:= align -> flat_length(Doc);
+flat_length({Kind, _, Doc}) when Kind =:= nest; Kind =:= hang -> flat_length(Doc);
+flat_length(_) -> 0.
 
 docs([], S) -> S;
 docs([{_, _, []} | Rest], S) -> docs(Rest, S);

@@ -2,8 +2,8 @@
 -moduledoc """
 The layout of specifications (`m:witness_spec_format`): the document of a text, made of its tokens and comments.
 
-The tokens become a tree of brackets, of which formulas and the parts of properties are read as `m:witness_spec_parse` reads them. What it
-cannot read that way keeps its lines. Every token is put into the document once, in its place.
+The tokens become a tree of brackets, of which formulas, machines and the parts of properties are read as `m:witness_spec_parse` reads them.
+What it cannot read that way keeps its lines. Every token is put into the document once, in its place.
 """.
 
 -export([file/2]).
@@ -15,7 +15,7 @@ cannot read that way keeps its lines. Every token is put into the document once,
 %% A token with the comments in lines of their own in front of it, and that behind it in its line. `gap` is what its author has
 %% put in front of it: nothing, a space, or the end of a line. `margin` is the column where its line begins; `empty`: behind an
 %% empty line.
--record(word, {kind :: atom(), value :: term(), text :: string(), gap :: none | space | line, empty :: boolean(),
+-record(word, {token :: token(), kind :: atom(), value :: term(), text :: string(), gap :: none | space | line, empty :: boolean(),
                margin :: pos_integer(), above = [] :: [{string(), boolean()}], behind = none :: none | string()}).
 
 -type word() :: #word{}.
@@ -52,7 +52,8 @@ words([Token | Tokens], Comments, {Row, _} = Place, Margin) ->
     End = witness_spec_scan:after_token(Token),
     {Behind, Rest} = behind(End, Tokens, Others),
     First = Line > Row orelse Own =/= [] orelse Place =:= {1, 1},
-    Word = #word{kind = element(1, Token), value = value(Token), text = word_text(Token), above = Above, behind = Behind,
+    Word = #word{token = Token, kind = element(1, Token), value = value(Token), text = word_text(Token),
+                 above = Above, behind = Behind,
                  gap = if First -> line; Location =:= Place -> none; true -> space end,
                  empty = Line > LastRow + 1, margin = case First of true -> Column; false -> Margin end},
     [Word | words(Tokens, Rest, End, Word#word.margin)];
@@ -201,8 +202,8 @@ clauses([#word{value = Word} = First | Rest]) -> clause(Word, Rest, [First], tru
 clause(Word, [Tree | Rest] = Trees, [Last | _] = Before, Bare) ->
     case next_clause(Word, Trees, Before, Bare) of
         none -> clause(Word, Rest, [Tree | Before], stays_bare(Word, Tree, Last));
-        Formula when Formula =:= check; Formula =:= monitor; Formula =:= sentence; Formula =:= unknown ->
-            [{Word, lists:reverse(Before)}, {Formula, Trees}];
+        What when What =:= check; What =:= monitor; What =:= sentence; What =:= machine; What =:= unknown ->
+            [{Word, lists:reverse(Before)}, {What, Trees}];
         Next -> [{Word, lists:reverse(Before)} | clause(Next, Rest, [Tree], true)]
     end;
 clause(Word, [], Before, _) -> [{Word, lists:reverse(Before)}].
@@ -212,27 +213,25 @@ stays_bare(_, _, _) -> false.
 
 %% A word begins a part only where no operand can stand.
 next_clause(_, [#word{kind = 'let'} | _], _, _) -> 'let';
-next_clause(group, [#word{kind = atom, value = Word} | _] = Trees, _, true) -> next_word(Word, group, Trees);
+next_clause(group, [#word{kind = atom, value = Word} | _] = Trees, Before, true) -> next_word(Word, group, Trees, Before);
 next_clause(_, _, _, true) -> none;
-next_clause(Clause, Trees, [Last | Before], false) ->
+next_clause(Clause, Trees, [Last | Before] = All, false) ->
     case ends_operand(Last) andalso not is_inner(Clause, Last, Before) of
         false -> none;
         true ->
             case Trees of
-                [#word{kind = atom, value = Word} | _] -> next_word(Word, Clause, Trees);
-                _ -> case is_sentence(Trees) of true -> sentence; false -> none end
+                [#word{kind = atom, value = Word} | _] -> next_word(Word, Clause, Trees, All);
+                _ -> case is_sentence(Trees, All) of true -> sentence; false -> none end
             end
     end.
 
-next_word(Word, Clause, Trees) ->
-    Clauses = [group, per, over, among, none, check, monitor],
-    case lists:member(Word, Clauses) of
-        true -> Word;
-        false ->
-            case is_sentence(Trees) of
-                true -> sentence;
-                false -> case lists:member(Word, inner_words(Clause)) of true -> none; false -> unknown end
-            end
+next_word(Word, Clause, Trees, Before) ->
+    maybe
+        false ?= lists:member(Word, [group, per, over, among, none, check, monitor]) andalso Word,
+        false ?= is_sentence(Trees, Before) andalso sentence,
+        false ?= witness_spec_machine:begins(tokens(Trees, 1)) andalso machine,
+        false ?= lists:member(Word, inner_words(Clause)) andalso none,
+        unknown
     end.
 
 %% The words that may stand behind an operand.
@@ -247,18 +246,23 @@ is_inner(_, _, _) -> false.
 ends_operand({#word{}, _, _}) -> true;
 ends_operand(#word{kind = Kind}) -> lists:member(Kind, [atom, var, integer, float, char, string, sigil_suffix, 'else']).
 
-%% As in `m:witness_spec_sentence`.
-is_sentence([#word{kind = atom, value = Word} | _]) when Word =:= never; Word =:= always -> true;
-is_sentence([#word{kind = atom, value = at}, #word{kind = atom, value = Word} | _]) -> Word =:= most orelse Word =:= least;
-is_sentence([#word{kind = atom, value = exactly}, #word{kind = integer} | _]) -> true;
-is_sentence([#word{kind = atom, value = Word}, #word{kind = var} | _]) -> Word =:= unique orelse Word =:= increasing;
-is_sentence([#word{kind = atom, value = strictly}, #word{kind = atom, value = increasing} | _]) -> true;
-is_sentence([{#word{kind = '{'}, _, _}, #word{kind = atom, value = Word} | _]) -> joins(Word);
-is_sentence([#word{kind = atom, value = Message}, {#word{kind = '('}, _, _}, #word{kind = atom, value = Word} | _]) when
-        Message =:= call; Message =:= cast; Message =:= info; Message =:= reply -> joins(Word);
-is_sentence(_) -> false.
+%% A brace also begins the condition of a `let`; that of a sentence has one of these words behind it.
+is_sentence([{#word{kind = '{'}, _, _}, #word{kind = atom, value = Word} | _] = Trees, Before) ->
+    lists:member(Word, [precedes, then, alternates]) andalso begins_sentence(Trees, Before);
+is_sentence([{_, _, _} | _], _) -> false;
+is_sentence(Trees, Before) -> begins_sentence(Trees, Before).
 
-joins(Word) -> Word =:= precedes orelse Word =:= alternates.
+begins_sentence(Trees, Before) -> witness_spec_sentence:begins(tokens(Trees, 3), tokens(Before, 2)).
+
+%% The tokens of the first trees, without what is in brackets, up to a bracket that is never closed.
+tokens([{#word{token = Open}, _, #word{token = Close}} | Trees], Number) when Number > 0 ->
+    [Open, Close | tokens(Trees, Number - 1)];
+tokens([#word{token = Token} | Trees], Number) when Number > 0 ->
+    case witness_spec_scan:closing(Token) of
+        none -> [Token | tokens(Trees, Number - 1)];
+        _ -> []
+    end;
+tokens(_, _) -> [].
 
 property([{_, Head} | Clauses]) -> [head(Head, Clauses)].
 
@@ -285,7 +289,11 @@ parts(Clauses) -> [part(Clause) || Clause <- Clauses].
 
 part({Word, [First | Body]}) when Word =:= check, Body =/= []; Word =:= monitor, Body =/= [] ->
     [{line, " "}, {group, [word(First), {nest, 2, [line_before(Body), whole_formula(Body)]}]}];
-part({sentence, Trees}) -> {nest, 2, [{line, " "}, leaf(Trees)]};
+part({sentence, Trees}) -> {nest, 2, [{line, " "}, sentence(Trees)]};
+part({machine, Trees}) ->
+    try {nest, 2, [hard, machine(Trees)]}
+    catch throw:unknown -> [{line, " "}, kept(Trees)]
+    end;
 part({'let', Trees}) -> [{line, " "}, {nest, 4, leaf(Trees)}];
 part({unknown, Trees}) -> [{line, " "}, kept(Trees)];
 part({_, Trees}) -> [{line, " "}, listed(Trees)].
@@ -301,6 +309,118 @@ listed(Trees) ->
 first_of_list([#word{}, #word{kind = ':'} | Trees]) -> 2 + first_of_list(Trees);
 first_of_list([#word{value = over}, #word{value = Word} | _]) when Word =:= taken; Word =:= delivered -> 2;
 first_of_list(_) -> 1.
+
+%% Sentences
+
+-define(PHRASES, [leads, precedes, alternates, before, 'after', between]).
+-define(INNER_PHRASES, [then, within, until, in]).
+
+%% In the lines of its author, of which each that is too long is broken in front of its phrases, and then inside of these.
+sentence(Trees) ->
+    phrases(Trees, [{hard, fun(First) -> begins_line(First) andalso is_phrase(First, ?PHRASES ++ ?INNER_PHRASES) end},
+                    {flat, fun(First) -> is_phrase(First, ?PHRASES) end},
+                    {flat, fun(First) -> is_phrase(First, ?INNER_PHRASES) end}]).
+
+phrases(Trees, []) -> leaf(Trees);
+phrases([First | Trees], [{Kind, Begins} | Inner]) ->
+    [Doc | Docs] = [phrases(Phrase, Inner) || Phrase <- phrases(Trees, [First], Begins)],
+    {group, [Doc, [{sep, " ", Kind, 0, Next} || Next <- Docs]]}.
+
+phrases([Tree | Trees], [Last | _] = Before, Begins) ->
+    case ends_operand(Last) andalso Begins(Tree) of
+        true -> [lists:reverse(Before) | phrases(Trees, [Tree], Begins)];
+        false -> phrases(Trees, [Tree | Before], Begins)
+    end;
+phrases([], Before, _) -> [lists:reverse(Before)].
+
+is_phrase(#word{kind = 'after'}, Words) -> lists:member('after', Words);
+is_phrase(#word{kind = atom, value = Word}, Words) -> lists:member(Word, Words);
+is_phrase(_, _) -> false.
+
+%% Machines
+
+%% An action with its arrow and target, and the semicolon behind it.
+-type transition() :: {Action :: [tree(), ...], Target :: [tree(), ...], Semicolon :: [word()]}.
+
+machine([Word | Trees]) ->
+    {Data, States} = data(Trees),
+    {Read, End} = states(States),
+    Column = column(lists:append([Transitions || {_, Transitions} <- Read])),
+    [leaf([Word | Data]), {nest, 2, [state(State, Column) || State <- Read]}, hard, word(End)].
+
+%% In front of data there is a space.
+data([{#word{kind = '('} = Open, Inside, Close} | Trees]) -> {[{Open#word{gap = space}, Inside, Close}], Trees};
+data(Trees) -> {[], Trees}.
+
+states([#word{kind = 'end'} = End]) -> {[], End};
+states(Trees) ->
+    begins_state(Trees) orelse throw(unknown),
+    case lists:splitwith(fun(Tree) -> (first(Tree))#word.kind =/= ':' end, Trees) of
+        {Head, [Colon | Rest]} ->
+            {Transitions, Others} = transitions(Rest),
+            {States, End} = states(Others),
+            {[{Head ++ [Colon#word{value = name, gap = none}], Transitions} | States], End};
+        _ -> throw(unknown)
+    end.
+
+begins_state(Trees) -> witness_spec_machine:begins_state(tokens(Trees, 3)).
+
+-spec transitions([tree()]) -> {[transition()], [tree()]}.
+transitions(Trees) ->
+    case ends_state(Trees) of
+        true -> {[], Trees};
+        false ->
+            {Action, [Arrow, Name | Behind]} = action(Trees, []),
+            {More, Rest} = target(Behind, []),
+            {Data, Others} = data(More),
+            Target = [Arrow, Name | Data ++ Others],
+            case Rest of
+                [#word{kind = ';'} = Semicolon | Next] ->
+                    {Transitions, After} = transitions(Next),
+                    {[{Action, Target, [Semicolon]} | Transitions], After};
+                _ -> {[{Action, Target, []}], Rest}
+            end
+    end.
+
+ends_state([#word{kind = 'end'} | _]) -> true;
+ends_state(Trees) -> begins_state(Trees).
+
+action([#word{kind = '->'}, _ | _] = Trees, [_ | _] = Before) ->
+    case witness_spec_machine:ends_action(tokens(Trees, 6), tokens(Before, length(Before))) of
+        true -> {lists:reverse(Before), Trees};
+        false -> action(tl(Trees), [hd(Trees) | Before])
+    end;
+action([Tree | Trees], Before) -> action(Trees, [Tree | Before]);
+action([], _) -> throw(unknown).
+
+target([#word{kind = ';'} | _] = Trees, Before) -> {lists:reverse(Before), Trees};
+target([Tree | Rest] = Trees, Before) ->
+    case ends_state(Trees) of
+        true -> {lists:reverse(Before), Trees};
+        false -> target(Rest, [Tree | Before])
+    end;
+target([], _) -> throw(unknown).
+
+%% The arrows of a machine stand in one column, or else those of a state, if all lines of it fit.
+state({Head, Transitions}, Column) ->
+    Own = case Column of none -> column(Transitions); _ -> Column end,
+    [hard, leaf(Head), {nest, 2, [[hard, transition(Transition, Own)] || Transition <- Transitions]}].
+
+column(Transitions) ->
+    Column = lists:max([0 | [action_length(Transition) || Transition <- Transitions]]) + 2,
+    case lists:all(fun(Transition) -> witness_spec_format_doc:fits(transition(Transition, Column), 6) end, Transitions) of
+        true -> Column;
+        false -> none
+    end.
+
+action_length({Action, _, _}) -> witness_spec_format_doc:flat_length(leaf(Action)).
+
+transition({Action, Target, Semicolon} = Transition, Column) ->
+    Reached = case Column of
+        none -> {sep, " ", flat, 2, leaf(Target)};
+        _ -> [{last, lists:duplicate(Column - action_length(Transition), $\s)}, leaf(Target)]
+    end,
+    [leaf(Action), Reached, [ending(Word) || Word <- Semicolon]].
 
 %% Formulas
 
@@ -483,9 +603,9 @@ part_of(Part) ->
 
 divides(#word{kind = Kind}, _) when Kind =:= ','; Kind =:= ';' -> true;
 divides(_, #word{kind = Kind}) when Kind =:= 'when'; Kind =:= 'andalso'; Kind =:= 'orelse'; Kind =:= 'of'; Kind =:= 'after' -> true;
+divides(#word{kind = atom, value = leads}, _) -> false;
 divides(Before, #word{kind = atom, value = Word}) ->
-    Joining = [leads, within, until, before, between, since, precedes, alternates, in, per, to],
-    ends_operand(Before) andalso lists:member(Word, Joining);
+    ends_operand(Before) andalso lists:member(Word, [within, since, per, to]);
 divides(_, _) -> false.
 
 tree({Open, [], Close}) -> [word(Open), {last, ""}, ending(Close)];

@@ -18,7 +18,7 @@ This module reads machines. `m:witness_spec_machine_check` says what is wrong wi
 of it.
 """.
 
--export([begins/1, read/2, is_change/1]).
+-export([begins/1, begins_state/1, ends_action/2, read/2, is_change/1]).
 -export_type([machine/0, state/0, transition/0, target/0, update/0]).
 
 -import(witness_spec_scan, [refuse/3, expected/3]).
@@ -69,6 +69,8 @@ read([First | Tokens], Action) ->
        text => <<(witness_spec_scan:text([First | Tokens], witness_spec_scan:location(hd(Behind))))/binary, " ...">>, states => States,
        variables => ordsets:from_list([Name || {var, _, Name} <- Own])}, Rest}.
 
+-doc "Whether a state begins here.".
+-spec begins_state([token()]) -> boolean().
 begins_state([{atom, _, state} | Behind]) -> is_named(Behind);
 begins_state([{atom, _, hot}, {atom, _, state} | Behind]) -> is_named(Behind);
 begins_state(_) -> false.
@@ -147,7 +149,11 @@ bare([{'{', _} | _] = Tokens) ->
     end;
 bare(Tokens) -> Tokens.
 
-%% `P -> C, m:f(A)` and `P returns m:f/1 -> V` have an arrow themselves.
+-doc """
+Whether the action of a transition ends here, behind these tokens in reverse. `P -> C, m:f(A)` and `P returns m:f/1 -> V` have an arrow
+themselves.
+""".
+-spec ends_action([token()], Taken :: [token()]) -> boolean().
 ends_action([{'->', _} | Target], Taken) -> is_target(Target) orelse is_action(Taken);
 ends_action([{Symbol, _} | _], _) -> Symbol =:= 'end' orelse Symbol =:= dot orelse Symbol =:= eof;
 ends_action(_, _) -> false.
