@@ -114,6 +114,7 @@ layouts_test_() ->
         {"long sentences",
          ~"""
          with m:f(_) always {_ ? {placed, Order, Client}} then {_ ? {paid, Order}} leads to {_ : _ ! {sent, Order}} then {_ : _ ! {invoice, Order}} within 2 d.
+         with m:f(_) always {_ ? {placed, Order, Client, Number}} then {_ ? {paid, Order, Client, Number}} then {_ ? {packed, Order}} leads to {_ : _ ! {sent, Order, Client, Number, "a long text of many words", Day, Month, Year, Carrier}}.
          with m:f(_) at most 1 {_ : _ ! {checked, Order}}
          in
          any 5 s between {_ ? a}
@@ -125,6 +126,11 @@ layouts_test_() ->
          with m:f(_)
            always {_ ? {placed, Order, Client}} then {_ ? {paid, Order}}
            leads to {_ : _ ! {sent, Order}} then {_ : _ ! {invoice, Order}} within 2 d.
+         with m:f(_)
+           always {_ ? {placed, Order, Client, Number}} then {_ ? {paid, Order, Client, Number}}
+           then {_ ? {packed, Order}}
+           leads to {_ : _ ! {sent, Order, Client, Number, "a long text of many words", Day, Month, Year,
+                              Carrier}}.
          with m:f(_)
            at most 1 {_ : _ ! {checked, Order}}
            in any 5 s between {_ ? a} and {_ ? b}.
@@ -177,6 +183,12 @@ unknown_words_keep_their_lines_test() ->
 
     """,
     ?assertEqual(Formatted, format(Text)),
+    ?assertEqual(Formatted, format(Formatted)).
+
+%% Such a word cannot be indented, so its column says nothing.
+a_word_that_is_too_wide_does_not_change_the_depth_of_what_comes_then_test() ->
+    Text = [~"with m:f(_)\nfoo\n  bar\n  ", lists:duplicate(120, $a), ~" bar.\n"],
+    Formatted = format(Text),
     ?assertEqual(Formatted, format(Formatted)).
 
 %% The arrows of a machine stand in one column, of a state if that does not fit, and behind one blank if that does not, either.

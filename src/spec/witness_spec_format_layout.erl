@@ -620,7 +620,11 @@ kept(Trees) ->
     [word(First), kept(Words, [Margin], [], First)].
 
 kept([#word{gap = line, margin = Margin} = Word | Words], Margins, Line, _) ->
-    Levels = level(Margin, Margins),
+    %% What is too wide to be indented does not say how deep it is.
+    Levels = case witness_spec_format_doc:fits(word(Word), 2 * length(Margins)) of
+        true -> level(Margin, Margins);
+        false -> Margins
+    end,
     [{nest, 2 * length(Margins), lists:reverse(Line)}, {nest, 2 * (length(Levels) - 1), [hard, word(Word)]},
      kept(Words, Levels, [], Word)];
 kept([Word | Words], Margins, Line, Before) -> kept(Words, Margins, [tree(Word), kept_gap(Before, Word) | Line], Word);
