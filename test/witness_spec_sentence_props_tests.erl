@@ -339,11 +339,16 @@ written(#{sentence := {Scope, Main}} = Property) ->
     Written = Property#{actions => actions(Main) ++ actions(Scope)},
     Written#{text => iolist_to_binary(write(Written))}.
 
+%% An error: a slice begins with the event that is counted.
+is_reached_at_once(globally, {at_least, 1, _, _}, #{per := true, over := derived}) -> true;
+is_reached_at_once(globally, {exactly, 1, _}, #{per := true, over := derived}) -> true;
+is_reached_at_once(_, _, _) -> false.
+
 %% A sentence, and the actions with which its slices begin.
 sentence({Of, Form} = Both, P) ->
     Scope = scope(Of, Form, P),
     Main = main(Form, P#{key := case lists:member(Of, [globally, before]) of true -> always; false -> sometimes end}),
-    case ends_itself(Scope, Main) of
+    case ends_itself(Scope, Main) orelse is_reached_at_once(Scope, Main, P) of
         true -> sentence(Both, P);
         false -> {{Scope, Main}, slice_begins(Scope, Main)}
     end.

@@ -187,7 +187,8 @@ fits([{_, _, {text, Text, Length, _}} | Rest], Left, Ends, _) ->
         true -> length(lists:takewhile(fun(C) -> C =/= $\n end, Text)) =< Left
     end;
 fits([{_, _, {tail, _, Length}} | Rest], Left, Ends, _) -> fits(Rest, Left - Length, Ends, some);
-fits([{_, _, {comment, _, _}} | Rest], Left, Ends, first) -> fits(Rest, Left, Ends, first);
+%% What follows has the indentation of the comment.
+fits([{I, _, {comment, _, _}} | Rest], _, Ends, first) -> fits(Rest, ?WIDTH - min(I, ?WIDTH * 3 div 5), Ends, first);
 fits([{_, Mode, {comment, _, _}} | _], _, _, _) -> Mode =:= broken;
 fits([{_, _, {behind, _}} | Rest], Left, Ends, _) -> fits(Rest, Left, Ends, ended);
 fits([{_, Mode, hard} | _], _, _, _) -> Mode =:= broken;

@@ -294,7 +294,7 @@ part({machine, Trees}) ->
     try {nest, 2, [hard, machine(Trees)]}
     catch throw:unknown -> [{line, " "}, kept(Trees)]
     end;
-part({'let', Trees}) -> [{line, " "}, {nest, 4, leaf(Trees)}];
+part({'let', [Let | Trees]}) -> [{line, " "}, word(Let), {nest, 4, [gap(Let, first(hd(Trees))), leaf(Trees)]}];
 part({unknown, Trees}) -> [{line, " "}, kept(Trees)];
 part({_, Trees}) -> [{line, " "}, listed(Trees)].
 
