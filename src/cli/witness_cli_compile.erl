@@ -1,12 +1,13 @@
 -module(witness_cli_compile).
 -moduledoc """
 `witness compile`: checks specifications without running anything, and prints their properties, what their
-sentences expand to, the generated Erlang, or a drawing of their monitors' states.
+sentences and machines expand to, the generated Erlang, or a drawing of their monitors' states.
 
 Errors and warnings go to standard error, or with `--json` as lines to standard output. The exit code is 0 when all
-files are correct, and 2 otherwise. With `--try LOG` it also says what the files say of a log (`m:witness_cli_try`, which has the exit codes
-then), and with `--watch` it does so again whenever one of the files changes (`m:witness_cli_watch`). With folders of compiled modules (`--pa`) there are also warnings for signatures
-with functions that these modules do not have. Without such folders nothing is known of the system.
+files are correct, and 2 otherwise. With `--try LOG` it also says what the files say of a log (`m:witness_cli_try`,
+which has the exit codes then), and with `--watch` it does so again whenever one of the files changes
+(`m:witness_cli_watch`). With folders of compiled modules (`--pa`) there are also warnings for signatures with
+functions that these modules do not have. Without such folders nothing is known of the system.
 """.
 
 -export([run/1, run/2]).

@@ -43,7 +43,7 @@ The information with a verdict is a map:
 | `line`, `column` | the deciding action, or the formula if no single action decided |
 | `action` | the text of that action; it decided by matching, or by not matching |
 | `matched` | whether that action decided by matching |
-| `why` | what the machine says where that action violates it |
+| `why` | what the sentence or the machine says where that action violates it |
 | `bindings` | variables that are known there, with their values |
 | `vacuous` | whether nothing came before this `yes` that the property is about: docs/internals/semantics.md, *Vacuity* |
 | `reason` | why it is `inconclusive` |

@@ -378,7 +378,7 @@ behind_signature(Token) ->
     Found = string:lowercase(witness_spec_scan:token_text(Token)),
     Words = ["monitor", "check", "none", "machine", "over", "per", "group", "among", "never", "always", "exactly", "unique", "increasing"],
     Text = ["expected the end of the signature, found ", witness_spec_diagnostic:quote(witness_spec_scan:token_text(Token))],
-    case [Word || Word <- Words, string:jaro_similarity(Found, Word) > 0.8] of
+    case witness_spec_diagnostic:similar(Found, Words) of
         [Word | _] -> witness_spec_scan:refuse(Token, Text, ["did you mean `", Word, "`?"]);
         [] -> throw(witness_spec_diagnostic:error(witness_spec_scan:location(Token), syntax, Text))
     end.

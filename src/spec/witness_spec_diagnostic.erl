@@ -6,7 +6,7 @@ The scanner, the parser and the checker know positions and words; they make a `t
 the text of the line once, at the end.
 """.
 
--export([error/4, error/3, warning/4, locate/3, format/1, quote/1]).
+-export([error/4, error/3, warning/4, locate/3, format/1, quote/1, similar/2]).
 -export_type([finding/0, location/0, diagnostic/0]).
 
 -doc "Line and column, both counted from 1; a column counts Unicode code points.".
@@ -26,6 +26,8 @@ the text of the line once, at the end.
                         source := binary() | undefined,
                         hint := binary() | undefined}.
 
+%% Words that are less like what was written are other words.
+-define(MIN_SIMILARITY, 0.8).
 %% Limits in characters: of a source line, and of a token that is quoted in a text.
 -define(MAX_LINE_CHARACTERS, 120).
 -define(MAX_QUOTE_CHARACTERS, 40).
@@ -41,6 +43,14 @@ error(Location, Code, Text) -> {error, Location, Code, Text, undefined}.
 -doc "A warning: the specification is used, but probably does not say what was meant.".
 -spec warning(location() | undefined, atom(), unicode:chardata(), unicode:chardata() | undefined) -> finding().
 warning(Location, Code, Text, Hint) -> {warning, Location, Code, Text, Hint}.
+
+-doc "The words that are much like what was written.".
+-spec similar(Written :: string(), [Word]) -> [Word] when Word :: atom() | string().
+similar(Written, Words) ->
+    [Word || Word <- Words, string:jaro_similarity(Written, letters(Word)) > ?MIN_SIMILARITY].
+
+letters(Word) when is_atom(Word) -> atom_to_list(Word);
+letters(Word) -> Word.
 
 -doc """
 Findings as diagnostics of one file, in the order of their places, each once. `Lines` are the lines of the source; it is

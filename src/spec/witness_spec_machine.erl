@@ -39,7 +39,6 @@ of it.
 -type update() :: {atom(), location(), [token(), ...]}.
 
 -define(MAX_TRANSITIONS, 200).
--define(SIMILAR, 0.8).
 
 -doc "Whether a machine begins here, where no operand can.".
 -spec begins([token()]) -> boolean().
@@ -197,8 +196,7 @@ update(Tokens, End) ->
     expected("data with its value", Tokens ++ [{eof, erl_anno:new(End)} || Tokens =:= []], "it is written `N = 0`").
 
 similar([Token | _], Words) ->
-    Written = witness_spec_scan:token_text(Token),
-    case [Word || Word <- Words, string:jaro_similarity(Written, atom_to_list(Word)) > ?SIMILAR] of
+    case witness_spec_diagnostic:similar(witness_spec_scan:token_text(Token), Words) of
         [Word | _] -> ["; did you mean `", atom_to_list(Word), "`?"];
         [] -> ""
     end.

@@ -12,7 +12,6 @@ What is wrong with the actions, guards and values themselves is found where all 
 
 -type machine() :: witness_spec_machine:machine().
 
--define(SIMILAR, 0.8).
 
 -doc "The warnings. Throws the first error, a `t:witness_spec_diagnostic:finding/0`. The property has the `over` that counts.".
 -spec check(machine(), witness_spec_parse:property()) -> [witness_spec_diagnostic:finding()].
@@ -45,7 +44,7 @@ transition(#{target := Target, arrow := Arrow, updates := Updates}, Names, Data)
     once([{atom_to_list(Name), Place} || {Name, Place, _} <- Updates], "there is a new value of").
 
 similar(Name, Words, All, Write) ->
-    case [Word || Word <- Words, string:jaro_similarity(atom_to_list(Name), atom_to_list(Word)) > ?SIMILAR] of
+    case witness_spec_diagnostic:similar(atom_to_list(Name), Words) of
         [Word | _] -> ["did you mean `", Write(Word), "`?"];
         [] -> ["there is ", lists:join(", ", [["`", Write(Word), "`"] || Word <- lists:sublist(All, 5)]), [", ..." || length(All) > 5]]
     end.

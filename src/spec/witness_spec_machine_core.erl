@@ -270,12 +270,10 @@ behind(Tokens) -> witness_spec_scan:after_token(lists:last(Tokens)).
 
 %% The tokens in front of the guard, and those of its alternatives.
 split(Tokens) ->
-    case until_guard(Tokens) of
+    case witness_spec_pattern:split_guard(Tokens) of
         {Main, [_ | Guard]} -> {Main, [Tests || {Tests, _} <- witness_spec_pattern:split(Guard, ';', behind(Tokens))]};
         {Main, []} -> {Main, []}
     end.
-
-until_guard(Tokens) -> witness_spec_pattern:split_before(Tokens, fun([Token | _], _) -> element(1, Token) =:= 'when' end).
 
 %% An action with one more test in each alternative of its guard.
 join(Main, [], []) -> Main;

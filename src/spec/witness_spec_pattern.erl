@@ -9,7 +9,8 @@ binary) when the generated module is compiled.
 Functions throw a `t:witness_spec_diagnostic:finding/0`.
 """.
 
--export([pattern/3, guard/2, expression/3, check/2, split/3, split_enclosed/1, split_before/2, variables/1, occurrences/1]).
+-export([pattern/3, guard/2, expression/3, check/2, split/3, split_enclosed/1, split_before/2, split_guard/1, variables/1,
+         occurrences/1]).
 -export_type([expr/0, guard/0]).
 
 -doc "A pattern or a guard test in the abstract format.".
@@ -189,6 +190,10 @@ split_before([Token | Rest] = Tokens, Taken, Stop) ->
     end;
 split_before([], Taken, _) ->
     {lists:reverse(Taken), []}.
+
+-doc "The tokens in front of a guard, and its `when` with what stands behind it; `[]` without a guard.".
+-spec split_guard([token()]) -> {[token()], [token()]}.
+split_guard(Tokens) -> split_before(Tokens, fun([Token | _], _) -> element(1, Token) =:= 'when' end).
 
 -spec never_closed(token()) -> no_return().
 never_closed(Open) ->

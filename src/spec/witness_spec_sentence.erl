@@ -265,9 +265,8 @@ action(Role, Tokens, Words) ->
     case witness_spec_pattern:split_before(Tokens, Ends) of
         {[], Rest} -> expected("an action", Rest, "in braces, as in `never {_ ? stop}`");
         {Part, [Next | _] = Rest} ->
-            Guarded = witness_spec_pattern:split_before(Part, fun([Token | _], _) -> element(1, Token) =:= 'when' end),
             [refuse(When, "an action with a guard stands in braces", "as in `never {_ ? {pay, N} when N < 0}`")
-             || {_, [{'when', _} = When | _]} <- [Guarded]],
+             || {_, [{'when', _} = When | _]} <- [witness_spec_pattern:split_guard(Part)]],
             {{Role, Part, witness_spec_scan:location(Next)}, Rest}
     end.
 
@@ -350,7 +349,7 @@ callers(Actions, Given) ->
 %% Pairs of which no event can be both.
 different(#{form := Form, actions := Read}) ->
     Roles = [Role || {Role, _, _} <- Read],
-    Causes = [Role || {C, _} = Role <- Roles, C =:= a] ,
+    Causes = [Role || {a, _} = Role <- Roles],
     [{lists:last([a | Causes]), b} || is_tuple(Form) andalso element(1, Form) =:= precedes]
         ++ [{a, b} || Form =:= alternates orelse is_tuple(Form) andalso element(1, Form) =:= open]
         ++ [{Role, r} || lists:member(r, Roles), Role <- Roles, Role =/= r].
@@ -400,11 +399,7 @@ The text of the core: `let`s and `check` with its formula, in which the actions 
 """.
 -spec core(sentence(), actions(), witness_spec_parse:property()) -> unicode:chardata().
 core(Sentence, Actions, Property) ->
-    Named = fun(Role, []) -> {witness_spec_sentence_core:name(Role), none};
-               (Role, Guard) ->
-                   {[witness_spec_sentence_core:name(Role), " when ", witness_spec_sentence_core:alternatives(Guard)],
-                    guarded}
-            end,
+    Named = fun(Role, Guard) -> shown({witness_spec_sentence_core:name(Role), []}, Guard) end,
     [lists:join(" ", lists_of(Sentence, Actions, Property, Named)), "."].
 
 lists_of(#{variables := Variables, actions := Read} = Sentence, Actions, Property, Write) ->
@@ -454,7 +449,7 @@ seen(#{pattern := {tuple, Anno, Elements}, guard := Guard} = Action, Begins, Giv
 -doc "An action without its `at T`, as in `over`.".
 -spec untimed([token()]) -> [token()].
 untimed(Tokens) ->
-    {Main, Behind} = witness_spec_pattern:split_before(Tokens, fun([Token | _], _) -> element(1, Token) =:= 'when' end),
+    {Main, Behind} = witness_spec_pattern:split_guard(Tokens),
     case lists:reverse(Main) of
         [{var, _, _}, {atom, _, at} | Before] -> lists:reverse(Before, Behind);
         _ -> Tokens
@@ -502,21 +497,13 @@ author.
 -spec text(witness_spec_parse:property(), sentence(), actions()) -> binary().
 text(Property, #{actions := Read} = Sentence, Actions) ->
     Parts = #{Role => written(Tokens, End) || {Role, Tokens, End} <- Read},
-    Write = fun(Role, More) ->
-                {Main, Guard} = map_get(Role, Parts),
-                case witness_spec_sentence_core:both(Guard, More) of
-                    [] -> {Main, none};
-                    Whole -> {[Main, " when ", witness_spec_sentence_core:alternatives(Whole)], guarded}
-                end
-            end,
+    Write = fun(Role, More) -> shown(map_get(Role, Parts), More) end,
     Untimed = #{Role => written(untimed(Tokens), End) || {Role, Tokens, End} <- Read},
     Roles = #{Place => Role || Role := #{location := Place} <- Actions},
     Seen = fun(#{location := Place, text := Action} = One) ->
                {Shown, Is} = case {Roles, One} of
                    {#{Place := Role}, #{guard := []}} -> {element(1, map_get(Role, Untimed)), none};
-                   {#{Place := Role}, _} ->
-                       {Main, Guard} = map_get(Role, Untimed),
-                       {[Main, " when ", witness_spec_sentence_core:alternatives(Guard)], guarded};
+                   {#{Place := Role}, _} -> shown(map_get(Role, Untimed), []);
                    _ -> {Action, guarded}
                end,
                [["begin " || maps:get(begins, One, false)], case Is of none -> Shown; guarded -> ["{", Shown, "}"] end]
@@ -539,9 +526,16 @@ heading(#{name := Name, text := Text, all := All, group := Group, per := Per, ov
          || #{name := Let, parameters := Parameters, text := Value} <- Lets]
     ]).
 
+%% An action with more tests in its guard, and whether it has one.
+shown({Main, Guard}, More) ->
+    case witness_spec_sentence_core:both(Guard, More) of
+        [] -> {Main, none};
+        Whole -> {[Main, " when ", witness_spec_sentence_core:alternatives(Whole)], guarded}
+    end.
+
 %% The text of an action, and the alternatives of its guard.
 written(Tokens, End) ->
-    {Main, Behind} = witness_spec_pattern:split_before(Tokens, fun([Token | _], _) -> element(1, Token) =:= 'when' end),
+    {Main, Behind} = witness_spec_pattern:split_guard(Tokens),
     {Prefix, _} = prefix(Tokens),
     {[Prefix, witness_spec_scan:text(Main, case Behind of [When | _] -> witness_spec_scan:location(When); [] -> End end)],
      case Behind of
